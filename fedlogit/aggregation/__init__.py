@@ -1,0 +1,1 @@
+"""Pure functions from clients' logits to targets; they know nothing of clients, rounds or files."""

@@ -1,0 +1,131 @@
+"""The meta-model aggregator: a classifier of the concatenated logits (Who to Trust §3.1.2, eq. 3-4).
+
+The paper names "a small neural network, random forest, or gradient boosting model" and gives no
+more; the sizes below are ours. All return class probabilities, because the distillation step of
+Algorithm 1 needs soft targets where eq. 4 has an argmax.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from torch import nn
+
+from fedlogit.models.init import initialise
+from fedlogit.rng import derive, torch_rng
+
+__all__ = ["Aggregator", "features", "fit_and_predict"]
+
+Aggregator = Literal["mlp", "forest", "boosting"]
+
+HIDDEN, DROPOUT, RATE, BATCH, EPOCHS, PATIENCE = 128, 0.2, 1e-3, 128, 50, 5
+
+
+def features(logits: torch.Tensor) -> torch.Tensor:
+    """Return h(x) of eq. 3: all clients' logits side by side.
+
+    Args:
+        logits: (clients, points, classes).
+
+    Returns:
+        (points, clients · classes).
+    """
+    return logits.transpose(0, 1).flatten(1)
+
+
+def fit_and_predict(
+    kind: Aggregator,
+    known: torch.Tensor,
+    labels: torch.Tensor,
+    wanted: torch.Tensor,
+    classes: int,
+    seed: int,
+) -> torch.Tensor:
+    """Train A on labelled samples' logits; return its class probabilities on others.
+
+    Args:
+        kind: Which classifier.
+        known: Clients' logits on labelled samples, (clients, n, classes).
+        labels: Their classes, (n,).
+        wanted: Clients' logits on public samples, (clients, points, classes).
+        classes: Number of classes C.
+        seed: Of the classifier's own randomness.
+
+    Returns:
+        softmax(A(h(x))), float32 (points, classes).
+    """
+    h, goal = features(known), features(wanted)
+    mean, std = h.mean(0), h.std(0).clamp_min(1e-6)
+    h, goal = (h - mean) / std, (goal - mean) / std
+    if kind == "mlp":
+        return _fit_mlp(h, labels, classes, seed)(goal)
+    return _fit_trees(kind, h, labels, goal, classes, seed)
+
+
+class _Network:
+    """200-128-10 for 20 clients and 10 classes: ReLU, dropout 0.2."""
+
+    def __init__(self, inputs: int, classes: int, seed: int, device: torch.device) -> None:
+        with torch.device("meta"):
+            self.layers = nn.ModuleList([nn.Linear(inputs, HIDDEN), nn.Linear(HIDDEN, classes)])
+        self.layers.to_empty(device="cpu")
+        initialise(self.layers, torch_rng(seed, "init"))
+        self.layers.to(device)
+        self.noise = torch_rng(seed, "dropout")
+
+    def forward(self, h: torch.Tensor, *, training: bool) -> torch.Tensor:
+        hidden = self.layers[0](h).relu()
+        if training:  # dropout by an owned generator; F.dropout draws from the global one
+            keep = torch.rand(hidden.shape, generator=self.noise) >= DROPOUT
+            hidden = hidden * keep.to(hidden.device) / (1 - DROPOUT)
+        return self.layers[1](hidden)
+
+    @torch.no_grad()
+    def __call__(self, h: torch.Tensor) -> torch.Tensor:
+        return self.forward(h, training=False).softmax(1)
+
+
+def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> _Network:
+    """Train with Adam until the loss on a held-out tenth has not fallen for five epochs."""
+    network = _Network(h.shape[1], classes, seed, h.device)
+    optimizer = torch.optim.Adam(network.layers.parameters(), RATE, fused=True)
+    order = torch.randperm(len(h), generator=torch_rng(seed, "holdout")).to(h.device)
+    held, rest = order[: len(h) // 10], order[len(h) // 10 :]
+    shuffle = torch_rng(seed, "batches")
+    best, weights, waited = np.inf, None, 0
+    for _ in range(EPOCHS):
+        for batch in torch.randperm(len(rest), generator=shuffle).split(BATCH):
+            rows = rest[batch.to(h.device)]
+            optimizer.zero_grad()
+            F.cross_entropy(network.forward(h[rows], training=True), labels[rows]).backward()
+            optimizer.step()
+        with torch.no_grad():
+            loss = float(F.cross_entropy(network.forward(h[held], training=False), labels[held]))
+        if loss < best:
+            best, waited = loss, 0
+            weights = {k: v.clone() for k, v in network.layers.state_dict().items()}
+        elif (waited := waited + 1) >= PATIENCE:
+            break
+    if weights is not None:
+        network.layers.load_state_dict(weights)
+    return network
+
+
+def _fit_trees(
+    kind: str, h: torch.Tensor, labels: torch.Tensor, goal: torch.Tensor, classes: int, seed: int
+) -> torch.Tensor:
+    state = derive(seed, "trees") % 2**32
+    if kind == "forest":
+        model = RandomForestClassifier(200, random_state=state)
+    else:
+        model = HistGradientBoostingClassifier(random_state=state)
+    model.fit(h.cpu().numpy(), labels.cpu().numpy())
+    result = torch.zeros(len(goal), classes)
+    result[:, torch.as_tensor(model.classes_)] = torch.as_tensor(
+        model.predict_proba(goal.cpu().numpy()), dtype=torch.float32
+    )
+    return result.to(goal.device)

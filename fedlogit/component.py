@@ -1,0 +1,180 @@
+"""Named components with typed parameters, written as calls: ``dir_client(0.05)``.
+
+Partitions, methods and models are chosen by name in YAML. A `Call` is such a choice as data; a
+`Component` is a frozen, validated set of parameters that knows what to do. A component is found
+by its name: ``dir_client`` is the `Component` subclass of that name in the package's modules, and
+``my_package.my_module:MyClass`` is one from outside.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from functools import cache
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from fedlogit.errors import FedlogitError, unknown
+
+__all__ = ["Call", "Component", "catalogue", "explain", "find", "instantiate", "parse_call"]
+
+_CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)
+
+
+class Part(BaseModel):
+    """Base of everything that comes from a file: frozen, strict, and closed to unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @classmethod
+    def read(cls, data: Any, where: str) -> Self:
+        """Validate plain data (as from YAML or JSON); `where` names it in errors.
+
+        Raises:
+            FedlogitError: naming the first offending key, its value and what would be right.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(data))
+        except ValidationError as error:
+            raise explain(error, where, list(cls.model_fields)) from None
+        except (TypeError, ValueError) as error:
+            raise FedlogitError(f"{where}: not plain data ({error})") from None
+
+
+def explain(error: ValidationError, where: str, keys: list[str] | None = None) -> FedlogitError:
+    """Turn the first pydantic error into one line."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return FedlogitError(f"{where}: {unknown('key', key, keys or [])}")
+    if first["type"] == "missing":
+        return FedlogitError(f"{where}: key {key!r} is missing")
+    message = first["msg"].removeprefix("Value error, ")
+    value = f" = {first['input']!r}" if key else ""
+    return FedlogitError(f"{where}: {key}{value}: {message}".replace(": :", ":"))
+
+
+class Call(Part):
+    """A component chosen by name, with parameters: ``{"name": "dir_client", "params": {...}}``."""
+
+    name: str
+    params: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return parse_call(value) if isinstance(value, str) else value
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{k}={v!r}" for k, v in self.params.items())
+        return f"{self.name}({inside})" if inside else self.name
+
+
+def parse_call(text: str) -> dict[str, Any]:
+    """Parse ``name``, ``name(0.05)`` or ``name(alpha=0.05)`` into name, args and params.
+
+    Positional arguments are returned under the keys ``"0"``, ``"1"``, …; `instantiate` gives them
+    their names. Only literals are evaluated.
+    """
+    match = _CALL.match(text)
+    if not match:
+        raise FedlogitError(f"{text!r} is not a name or a call like 'dir_client(0.05)'")
+    name, arguments = match.groups()
+    if not arguments:
+        return {"name": name, "params": {}}
+    try:
+        node = ast.parse(f"f{arguments}", mode="eval").body
+        if not isinstance(node, ast.Call):
+            raise ValueError
+        params = {str(i): ast.literal_eval(a) for i, a in enumerate(node.args)}
+        params |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+    except (SyntaxError, ValueError):
+        raise FedlogitError(f"{text!r}: arguments must be literals, as in 'dir_client(0.05)'") from None
+    return {"name": name, "params": params}
+
+
+class Component(Part):
+    """A named thing with validated parameters; subclasses set `name` where it differs.
+
+    Attributes:
+        name: How YAML calls it; by default the class name in snake case.
+    """
+
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    def params(self) -> dict[str, Any]:
+        """Return all parameters, defaults included, as plain data."""
+        return self.model_dump(mode="json")
+
+    def slug(self) -> str:
+        """Return a short folder name: the name and the parameters that are not defaults."""
+        fields = type(self).model_fields
+        given = {k: v for k, v in self.params().items()
+                 if fields[k].is_required() or v != json.loads(json.dumps(fields[k].get_default(call_default_factory=True)))}
+        parts = [self.name, *(f"{k}{v}" for k, v in given.items())]
+        return re.sub(r"[^\w.+-]+", "_", "-".join(parts))[:80].rstrip("_")
+
+
+C = TypeVar("C", bound=Component)
+
+
+@cache
+def catalogue(package: str, base: type[C]) -> dict[str, type[C]]:
+    """Return every concrete subclass of `base` in `package`'s public modules, by name."""
+    root = importlib.import_module(package)
+    found: dict[str, type[C]] = {}
+    for info in pkgutil.iter_modules(root.__path__):
+        if info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"{package}.{info.name}")
+        for value in vars(module).values():
+            if (isinstance(value, type) and issubclass(value, base) and value is not base
+                    and value.__module__ == module.__name__ and not inspect.isabstract(value)):
+                found[value.name] = value
+    return found
+
+
+def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
+    """Return the component class called `name`, or the one at ``module:Class``.
+
+    Raises:
+        FedlogitError: with the nearest known name.
+    """
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        try:
+            value = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise FedlogitError(f"{kind} {name!r} cannot be imported: {error}") from None
+        if not (isinstance(value, type) and issubclass(value, base)):
+            raise FedlogitError(f"{kind} {name!r} is not a {base.__name__}")
+        return value
+    known = catalogue(package, base)
+    if name not in known:
+        raise unknown(kind, name, known)
+    return known[name]
+
+
+def instantiate(kind: str, cls: type[C], call: Call) -> C:
+    """Build `cls` from a call, naming its positional arguments by the order of its fields."""
+    fields = list(cls.model_fields)
+    params: dict[str, Any] = {}
+    for key, value in call.params.items():
+        if key.isdigit():
+            if int(key) >= len(fields):
+                raise FedlogitError(f"{kind} {call.name}: takes at most {len(fields)} arguments")
+            key = fields[int(key)]
+        if key in params:
+            raise FedlogitError(f"{kind} {call.name}: {key} is given twice")
+        params[key] = value
+    return cls.read(params, f"{kind} {call.name}")

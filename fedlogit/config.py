@@ -1,0 +1,92 @@
+"""What a user may choose in ``config.yaml``: typed, and closed to unknown keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator
+
+from fedlogit.component import Part
+from fedlogit.reading import read_part
+
+__all__ = ["Settings"]
+
+
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
+Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _flag(value: Any) -> Any:
+    return {"true": True, "false": False}.get(str(value).lower(), value)
+
+
+def _several(value: Any) -> Any:
+    return [value] if isinstance(value, str | int) else value
+
+
+_FROM_SHELL = {
+    "papers": _several,
+    "seeds": _several,
+    "datasets": _several,
+    "frozen": _flag,
+    "partial": _flag,
+}
+
+
+class Settings(Part):
+    """The configuration of the workflow; ``config.yaml`` explains each key.
+
+    Attributes:
+        papers: Which papers' tables and figures to make.
+        scale: Which scale of the papers.
+        seeds: Use these instead of the papers' own.
+        datasets: Keep only the cells on these datasets.
+        precision: Use this instead of the papers' own; it is part of a run's spec.
+        device: Where to train.
+        workers: Threads of one training run.
+        mirror: A folder of ``.npz`` files to take datasets from if nothing else can be reached.
+        frozen: Never train: a run that is missing is an error.
+        partial: Draw from the runs that exist and leave the others out.
+        data: Folder of raw and prepared datasets.
+    """
+
+    papers: Names = ("who_to_trust",)
+    scale: str = "quick"
+    seeds: Seeds | None = None
+    datasets: Names | None = None
+    precision: Literal["f32", "bf16"] | None = None
+    device: str = "auto"
+    workers: Annotated[int, Field(gt=0)] = 2
+    mirror: str | None = None
+    frozen: bool = False
+    partial: bool = False
+    data: str = "data"
+
+    @field_validator("device")
+    @classmethod
+    def _is_device(cls, value: str) -> str:
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+            raise ValueError("should be auto, cpu, cuda or cuda:<number>")
+        return value
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any], where: str) -> Self:
+        """Check a configuration; `where` names it in errors.
+
+        What a shell makes of ``--config seeds=0 frozen=true`` is understood, too.
+
+        Raises:
+            FedlogitError: one line with the key, its value and what would be right.
+        """
+        read = {key: _FROM_SHELL.get(key, _same)(value) for key, value in data.items()}
+        return read_part(cls, read, where)
+
+    def overrides(self) -> dict[str, Any]:
+        """Return what the user wants of every run, as a last layer of its spec."""
+        return {} if self.precision is None else {"precision": self.precision}

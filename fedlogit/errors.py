@@ -1,0 +1,28 @@
+"""Errors that a user can act on: one line that names the key, the value and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["DataError", "Diverged", "FedlogitError", "unknown"]
+
+
+class FedlogitError(ValueError):
+    """A mistake in what the user gave; its message is one line and complete."""
+
+
+class DataError(FedlogitError):
+    """A file that is missing, truncated, corrupt, mislabelled or of the wrong shape."""
+
+
+class Diverged(FedlogitError):
+    """Training produced a value that is not finite."""
+
+
+def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:
+    """Return the error for a name that is not among `options`, with the nearest one suggested."""
+    names = sorted(options)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return FedlogitError(f"unknown {kind} {name!r}{hint} (one of: {', '.join(names)})")

@@ -1,0 +1,129 @@
+"""Stopping is normal: a run saves itself atomically and goes on to the same bits.
+
+A checkpoint is one safetensors file: every client's parameters, buffers and optimizer state, the
+method's memory, and, in its header, the rows so far and a digest of all of it. The one before is
+kept, so that a file damaged on disk costs a few rounds and not the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from fedlogit.errors import DataError
+from fedlogit.federation.client import State
+from fedlogit.federation.federation import Federation
+from fedlogit.files import write_atomic
+
+__all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
+
+_NAME, _PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+
+
+def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -> None:
+    """Save the state after `fed.round`, keeping the previous checkpoint."""
+    tensors = _tensors(fed)
+    note = {
+        "round": fed.round,
+        "rows": rows,
+        "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
+    }
+    header = {
+        "spec": fed.spec.digest(),
+        "note": json.dumps(note),
+        "digest": _digest(tensors, json.dumps(note)),
+    }
+    newest = folder / _NAME
+    with write_atomic(newest) as temporary:
+        save_file(tensors, temporary, metadata=header)
+        if newest.exists():
+            newest.replace(folder / _PREVIOUS)
+
+
+def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
+    """Restore the newest sound checkpoint into `fed`; return its rows, or [] if there is none.
+
+    Raises:
+        DataError: if a checkpoint belongs to another spec.
+    """
+    for name in (_NAME, _PREVIOUS):
+        path = folder / name
+        if not path.exists():
+            continue
+        try:
+            tensors, header = _read(path)
+        except DataError as error:
+            warnings.warn(f"{error}; trying the one before", stacklevel=2)
+            continue
+        if header["spec"] != fed.spec.digest():
+            raise DataError(f"{path} belongs to another spec ({header['spec'][:8]}); remove it")
+        note = json.loads(header["note"])
+        _restore(fed, tensors)
+        fed.round = note["round"]
+        fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
+        return note["rows"]
+    return []
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of a finished run."""
+    for name in (_NAME, _PREVIOUS):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"{path} is not a readable checkpoint ({error})") from None
+    if header.get("digest") != _digest(tensors, header.get("note", "")):
+        raise DataError(f"{path} is damaged: its digest does not match")
+    return tensors, header
+
+
+def _digest(tensors: dict[str, torch.Tensor], note: str) -> str:
+    digest = hashlib.sha256(note.encode())
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().cpu().numpy().data)
+    return digest.hexdigest()
+
+
+def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
+    tensors = {f"memory/{name}": value for name, value in fed.memory.items()}
+    for client in fed.clients:
+        state = client.state()
+        at = f"client{client.index}"
+        tensors |= {f"{at}/vector": state.vector}
+        tensors |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
+        moments = client.optimizer.state_dict()["state"].get(0, {})
+        tensors |= {f"{at}/optimizer/{k}": v for k, v in moments.items() if v is not None}
+    return {name: value.detach().contiguous().clone().cpu() for name, value in tensors.items()}
+
+
+def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
+    device = fed.data.device
+    fed.memory = {
+        name.removeprefix("memory/"): value.to(device)
+        for name, value in tensors.items()
+        if name.startswith("memory/")
+    }
+    for client in fed.clients:
+        at = f"client{client.index}/"
+        own = {k.removeprefix(at): v.to(device) for k, v in tensors.items() if k.startswith(at)}
+        client.load(State(own["vector"], own["buffers"], own["counters"]))
+        state = client.optimizer.state_dict()
+        moments = {
+            k.removeprefix("optimizer/"): v for k, v in own.items() if k.startswith("optimizer/")
+        }
+        state["state"] = {0: moments} if moments else {}
+        client.optimizer.load_state_dict(state)

@@ -1,0 +1,143 @@
+"""A client: a model whose parameters are views into one flat vector, and its share of the data.
+
+The flat vector makes an optimizer step one fused kernel, and merging, sending and saving a model
+one operation, whatever its architecture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from fedlogit.spec import Optimizer
+
+__all__ = ["Client", "State", "make_optimizer"]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a model has learnt.
+
+    Attributes:
+        vector: All parameters, flat, float32.
+        buffers: Floating-point buffers (batch-norm statistics), flat, float32; may be empty.
+        counters: Integer buffers (batches seen), flat, int64; may be empty.
+    """
+
+    vector: torch.Tensor
+    buffers: torch.Tensor
+    counters: torch.Tensor
+
+
+class Client:
+    """A participant with a model, an optimizer and indices of its private samples.
+
+    Args:
+        index: Its number, from 0.
+        model: Its network; the parameters are moved into a flat vector.
+        architecture: A name equal for clients whose vectors may be averaged.
+        private: Indices of its training samples, int64, on the device.
+        validation: Indices of its held-out samples; empty if the method holds none out.
+        optimizer: Its optimizer's settings.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        model: nn.Module,
+        architecture: str,
+        private: torch.Tensor,
+        validation: torch.Tensor,
+        optimizer: Optimizer,
+    ) -> None:
+        self.index = index
+        self.model = model
+        self.architecture = architecture
+        self.private = private
+        self.validation = validation
+        self._settings = optimizer
+        self.vector = flatten(model)
+        self.optimizer = make_optimizer(self.vector, optimizer)
+
+    @property
+    def samples(self) -> int:
+        """Number of private training samples."""
+        return len(self.private)
+
+    def renew_optimizer(self) -> None:
+        """Forget moments and step counts."""
+        self.optimizer = make_optimizer(self.vector, self._settings)
+
+    def set_rate(self, factor: float) -> None:
+        """Set the learning rate to `factor` times the initial one."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._settings.lr * factor
+
+    def head_mask(self) -> torch.Tensor:
+        """Return which entries of the vector belong to the last layer, bool (parameters,)."""
+        head = f"{self.model.head}."
+        parts = [
+            torch.full((p.numel(),), name.startswith(head)) for name, p in self.model.named_parameters()
+        ]
+        return torch.cat(parts).to(self.vector.device)
+
+    def state(self) -> State:
+        """Return a copy of the parameters and buffers."""
+        buffers = list(self.model.buffers())
+        device = self.vector.device
+        return State(
+            self.vector.detach().clone(),
+            _join([b for b in buffers if b.is_floating_point()], torch.float32, device),
+            _join([b for b in buffers if not b.is_floating_point()], torch.int64, device),
+        )
+
+    def load(self, state: State, keep: torch.Tensor | None = None) -> None:
+        """Overwrite parameters and buffers; entries of the vector where `keep` is true stay."""
+        with torch.no_grad():
+            new = state.vector if keep is None else torch.where(keep, self.vector, state.vector)
+            self.vector.copy_(new)
+            buffers = list(self.model.buffers())
+            _split(state.buffers, [b for b in buffers if b.is_floating_point()])
+            _split(state.counters, [b for b in buffers if not b.is_floating_point()])
+
+
+def flatten(model: nn.Module) -> nn.Parameter:
+    """Move a model's parameters and gradients into flat vectors that they become views of."""
+    parameters = list(model.parameters())
+    flat = torch.cat([p.detach().reshape(-1) for p in parameters])
+    vector = nn.Parameter(flat)
+    vector.grad = torch.zeros_like(flat)
+    start = 0
+    for p in parameters:
+        stop = start + p.numel()
+        p.data = vector.data[start:stop].view(p.shape)
+        p.grad = vector.grad[start:stop].view(p.shape)
+        start = stop
+    return vector
+
+
+def make_optimizer(vector: nn.Parameter, o: Optimizer) -> torch.optim.Optimizer:
+    """Return the optimizer of the settings for one flat vector, with PyTorch's fused step."""
+    if o.name == "sgd":
+        return torch.optim.SGD(
+            [vector], o.lr, momentum=o.momentum, weight_decay=o.weight_decay, fused=True
+        )
+    kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
+    return kind(
+        [vector], o.lr, (o.beta1, o.beta2), eps=o.eps, weight_decay=o.weight_decay, fused=True
+    )
+
+
+def _join(tensors: list[torch.Tensor], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    if not tensors:
+        return torch.empty(0, dtype=dtype, device=device)
+    return torch.cat([t.detach().reshape(-1).to(dtype) for t in tensors])
+
+
+def _split(flat: torch.Tensor, tensors: list[torch.Tensor]) -> None:
+    start = 0
+    for t in tensors:
+        t.copy_(flat[start : start + t.numel()].view(t.shape))
+        start += t.numel()

@@ -1,0 +1,274 @@
+"""The verbs that methods are written in: train_private, logits, distil, merge, broadcast, …
+
+`Federation` hides how clients run, not what they do: the same method gives the same numbers
+whether clients run one after another or side by side in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.client import Client, State
+from fedlogit.federation.device_data import DeviceData
+from fedlogit.federation.evaluation import Scores, confusion, score
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.ledger import Ledger
+from fedlogit.federation.work import Work, minibatches, run_work
+from fedlogit.partition import Split
+from fedlogit.rng import rng, torch_rng
+from fedlogit.spec import RunSpec
+
+__all__ = ["Federation"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_BATCH = 500  # images in a forward pass without gradients
+
+
+class Federation:
+    """Clients, a public set, a server's memory, and a ledger.
+
+    Attributes:
+        spec: The run's settings.
+        clients: The participants.
+        classes: Number of classes C.
+        public: Indices of the public samples, int64 (points,); their labels stay with `data`.
+        owned: Which classes each client holds, bool (clients, classes).
+        ledger: Bytes sent.
+        memory: What a method remembers between rounds, by name; saved in checkpoints.
+        kept: What a method wants exported, by name; the last value counts.
+        round: The current round, from 1.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        data: DeviceData,
+        split: Split,
+        clients: Sequence[Client],
+        executor: Executor,
+        on_task: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.spec = spec
+        self.data = data
+        self.clients = list(clients)
+        self.classes = data.classes
+        self.public = torch.as_tensor(split.public, dtype=torch.int64, device=data.device)
+        self.owned = split.counts > 0
+        self.ledger = Ledger()
+        self.memory: dict[str, torch.Tensor] = {}
+        self.kept: dict[str, np.ndarray] = {}
+        self.round = 0
+        self._split = split
+        self._executor = executor
+        self._on_task = on_task
+        self._log: dict[str, float] = {}
+
+    # --- training -----------------------------------------------------------------------------
+
+    def train_private(self, *, with_public: bool = False) -> None:
+        """Every client trains on its labelled private samples, as `spec.local` says.
+
+        Args:
+            with_public: Add the public samples, with their labels (the fully informed reference).
+        """
+        if self.spec.optimizer.lifetime == "round":
+            for client in self.clients:
+                client.renew_optimizer()
+
+        def work(client: Client) -> Work:
+            points = torch.cat([client.private, self.public]) if with_public else client.private
+            return Work(
+                client=client,
+                points=points,
+                batches=self._batches("private", client, len(points)),
+                labels=self.data.labels[points],
+                augment=self._augmentation(client),
+                stage="private training",
+            )
+
+        self._train([work(c) for c in self.clients], "loss_private")
+
+    def distil(self, points: torch.Tensor, targets: torch.Tensor) -> None:
+        """Every client trains on `points` with soft targets, as long as `spec.local` says.
+
+        Args:
+            points: Sample indices, int64 (n,).
+            targets: Distributions (n, classes), the same for everybody.
+        """
+        soft = targets.to(torch.float32)
+        works = [
+            Work(
+                client=client,
+                points=points,
+                batches=self._batches("distil", client, len(points)),
+                soft=soft,
+                stage="distillation",
+            )
+            for client in self.clients
+        ]
+        self._train(works, "loss_distil")
+
+    def _batches(self, stage: str, client: Client, n: int) -> list[torch.Tensor]:
+        local = self.spec.local
+        generator = torch_rng(self.spec.seed, f"batches/{stage}", client.index, self.round)
+        epochs = local.epochs_in(self.round)
+        return minibatches(n, self.spec.batch, generator, epochs=epochs, steps=local.steps)
+
+    def _augmentation(self, client: Client) -> torch.Generator | None:
+        if self.spec.augment == "none":
+            return None
+        return torch_rng(self.spec.seed, "augment", client.index, self.round)
+
+    def _train(self, works: Sequence[Work], name: str) -> None:
+        factor = self.spec.schedule.factor(self.round)
+        for work in works:
+            work.client.set_rate(factor)
+        run = partial(
+            run_work, data=self.data, executor=self._executor, precision=self.spec.precision
+        )
+        losses = self._map(run, works, Work.cost)
+        self.log(**{name: float(np.mean(losses))})
+
+    def _map(
+        self, task: Callable[[T], R], items: Sequence[T], cost: Callable[[T], float] | None = None
+    ) -> list[R]:
+        def counted(item: T) -> R:
+            result = task(item)
+            self._on_task()
+            return result
+
+        return self._executor.map(counted, items, cost)
+
+    # --- predictions --------------------------------------------------------------------------
+
+    def logits(self, points: torch.Tensor) -> torch.Tensor:
+        """Return every client's logits on the same samples, float32 (clients, n, classes)."""
+        return torch.stack(self.own_logits([points] * len(self.clients)))
+
+    def own_logits(self, points: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return each client's logits on its own list of samples, float32 (n_i, classes).
+
+        Models run in evaluation mode on images without augmentation.
+        """
+        return self._map(lambda job: self._forward(*job), list(zip(self.clients, points, strict=True)))
+
+    def _forward(self, client: Client, points: torch.Tensor) -> torch.Tensor:
+        parts = (self.data.images(part) for part in points.split(_BATCH))
+        return self._infer(client, parts)
+
+    def _infer(self, client: Client, batches: Iterable[torch.Tensor]) -> torch.Tensor:
+        client.model.eval()
+        bf16 = self.spec.precision == "bf16"
+        outputs = []
+        with torch.no_grad(), torch.autocast(
+            self.data.device.type, torch.bfloat16, enabled=bf16
+        ):
+            for x in batches:
+                self._executor.check()
+                outputs.append(client.model(x).float())
+        if not outputs:
+            return torch.empty(0, self.classes, device=self.data.device)
+        return torch.cat(outputs)
+
+    def test_logits(self) -> torch.Tensor:
+        """Return every client's logits on the test split, float32 (clients, n, classes)."""
+        return torch.stack(self._map(self._test_logits, self.clients))
+
+    def _test_logits(self, client: Client) -> torch.Tensor:
+        starts = range(0, len(self.data.x_test), _BATCH)
+        return self._infer(client, (self.data.test_images(slice(s, s + _BATCH)) for s in starts))
+
+    def evaluate(self) -> Scores:
+        """Return the clients' test scores."""
+
+        def table(client: Client) -> np.ndarray:
+            predicted = self._test_logits(client).argmax(1)
+            return confusion(predicted, self.data.test_labels, self.classes)
+
+        return score(np.stack(self._map(table, self.clients)))
+
+    # --- models -------------------------------------------------------------------------------
+
+    def merge(self, weights: Sequence[float] | None = None) -> State:
+        """Return the weighted average of all clients' parameters and floating buffers.
+
+        Args:
+            weights: One per client, summing to 1; None averages uniformly. Integer buffers come
+                from client 0.
+
+        Raises:
+            FedlogitError: if the clients' architectures differ.
+        """
+        kinds = {c.architecture for c in self.clients}
+        if len(kinds) > 1:
+            raise FedlogitError(
+                f"method {self.spec.method.name}: cannot average different architectures "
+                f"({', '.join(sorted(kinds))}); give all clients one model"
+            )
+        n = len(self.clients)
+        shares = [1 / n] * n if weights is None else list(weights)
+        if len(shares) != n or abs(sum(shares) - 1) > 1e-6:
+            raise FedlogitError(f"merge weights must be {n} numbers that sum to 1, not {shares}")
+        states = [c.state() for c in self.clients]
+        return State(
+            _average([s.vector for s in states], shares),
+            _average([s.buffers for s in states], shares),
+            states[0].counters,
+        )
+
+    def broadcast(self, state: State, *, backbone_only: bool = False) -> None:
+        """Every client takes over `state`; with `backbone_only` it keeps its own last layer."""
+        for client in self.clients:
+            client.load(state, keep=client.head_mask() if backbone_only else None)
+
+    # --- samples ------------------------------------------------------------------------------
+
+    def labels(self, points: torch.Tensor) -> torch.Tensor:
+        """Return true labels, int64 (n,). A method may use those of private samples only."""
+        return self.data.labels[points]
+
+    def from_private(self, per_class: int) -> torch.Tensor:
+        """Return up to `per_class` samples of each class from the union of the private sets."""
+        union = np.unique(np.concatenate(self._split.clients))
+        labels = self.data.labels.cpu().numpy()[union]
+        generator = rng(self.spec.seed, "auxiliary")
+        chosen = []
+        for c in range(self.classes):
+            members = union[labels == c]
+            chosen.append(generator.permutation(members)[:per_class])
+        return torch.as_tensor(np.concatenate(chosen), dtype=torch.int64, device=self.data.device)
+
+    # --- notes --------------------------------------------------------------------------------
+
+    def accuracy_on_public(self, targets: torch.Tensor) -> float:
+        """Return how often the largest target is the true class; for diagnostics only."""
+        return float((targets.argmax(-1) == self.data.labels[self.public]).float().mean())
+
+    def log(self, **values: float) -> None:
+        """Add columns to this round's row of `rounds.csv`."""
+        self._log.update(values)
+
+    def keep(self, **arrays: torch.Tensor) -> None:
+        """Remember what `export: [aggregation]` writes after the last round."""
+        self.kept.update({name: value.cpu().numpy() for name, value in arrays.items()})
+
+    def take_log(self) -> dict[str, float]:
+        """Return and clear this round's columns."""
+        log, self._log = self._log, {}
+        return log
+
+
+def _average(tensors: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Tensor:
+    """Average in float64, so that the order of clients matters only in the last bit of float32."""
+    total = torch.zeros_like(tensors[0], dtype=torch.float64)
+    for tensor, weight in zip(tensors, weights, strict=True):
+        total.add_(tensor, alpha=weight)
+    return total.to(tensors[0].dtype)

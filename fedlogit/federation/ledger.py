@@ -1,0 +1,77 @@
+"""Bytes are counted where they are sent: the ledger gets every message.
+
+A payload table is a sum over the ledger, never a formula; the closed forms of the papers are its
+unit tests. Units are bytes; decimal MB or MiB is a matter of the table that prints them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import torch
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """Bytes by round, direction and kind of message, summed over clients."""
+
+    def __init__(self) -> None:
+        self.rounds: dict[int, dict[str, dict[str, int]]] = {}
+        self.round = 0
+
+    def start(self, round_: int) -> None:
+        """Book what follows under round `round_`."""
+        self.round = round_
+
+    def up(self, kind: str, payload: torch.Tensor, *, bits: int | None = None) -> None:
+        """Book client-to-server messages; `payload` (clients, …) stacks one message a client.
+
+        Args:
+            kind: What the message is: ``logits``, ``weights``, ``votes``, …
+            payload: The numbers sent.
+            bits: Bits an element really takes when packed, where that is not its dtype's size.
+        """
+        self._book("up", kind, message_bytes(payload[0], bits) * payload.shape[0])
+
+    def down(
+        self, kind: str, payload: torch.Tensor, clients: int, *, bits: int | None = None
+    ) -> None:
+        """Book one server-to-client message that goes to each of `clients` clients."""
+        self._book("down", kind, message_bytes(payload, bits) * clients)
+
+    def exchange(self, kind: str, payload: torch.Tensor, *, bits: int | None = None) -> None:
+        """Book a full mesh: each of the N peers sends its row of `payload` to the N-1 others."""
+        peers = payload.shape[0]
+        total = message_bytes(payload[0], bits) * peers * (peers - 1)
+        self._book("up", kind, total)
+        self._book("down", kind, total)
+
+    def _book(self, direction: str, kind: str, size: int) -> None:
+        book = self.rounds.setdefault(self.round, {"up": {}, "down": {}})[direction]
+        book[kind] = book.get(kind, 0) + size
+
+    def of_round(self, round_: int) -> dict[str, int]:
+        """Return the columns of `rounds.csv`: totals by direction, and by direction and kind."""
+        book = self.rounds.get(round_, {"up": {}, "down": {}})
+        columns = {f"bytes_{way}": sum(kinds.values()) for way, kinds in book.items()}
+        columns |= {
+            f"bytes_{way}.{kind}": size for way, kinds in book.items() for kind, size in kinds.items()
+        }
+        return columns
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Return bytes of the whole run by direction and kind."""
+        sums: dict[str, dict[str, int]] = {"up": defaultdict(int), "down": defaultdict(int)}
+        for book in self.rounds.values():
+            for way, kinds in book.items():
+                for kind, size in kinds.items():
+                    sums[way][kind] += size
+        return {way: dict(kinds) for way, kinds in sums.items()}
+
+
+def message_bytes(payload: torch.Tensor, bits: int | None = None) -> int:
+    """Return the size of one message: its elements as stored, or packed at `bits` each."""
+    if bits is None:
+        return payload.numel() * payload.element_size()
+    return (payload.numel() * bits + 7) // 8

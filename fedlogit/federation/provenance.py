@@ -1,0 +1,91 @@
+"""Where a result comes from: code, data, machine and time."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import platform
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import fedlogit
+from fedlogit.data import Dataset
+from fedlogit.partition import Split
+from fedlogit.spec import RunSpec
+
+__all__ = ["Provenance", "code_version"]
+
+
+def code_version() -> str:
+    """Return the package's version and a digest of its sources: the same in any checkout."""
+    root = Path(fedlogit.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return f"{fedlogit.__version__}+{digest.hexdigest()[:12]}"
+
+
+class Provenance:
+    """Facts about a run, taken when it starts and completed when it ends."""
+
+    def __init__(
+        self, spec: RunSpec, dataset: Dataset, split: Split, device: torch.device, matmul: str
+    ) -> None:
+        self._device = device
+        self._start: dict[str, Any] = {
+            "spec_digest": spec.digest(),
+            "code_version": code_version(),
+            "dataset_digest": dataset.digest,
+            "dataset_note": dataset.note,
+            "split_digest": split.digest,
+            "split_notes": list(split.notes),
+            "device": device_name(device),
+            "precision": spec.precision,
+            "f32_matmul": matmul,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "host_cores": os.cpu_count(),
+            "started": _now(),
+            "command": " ".join(["python", *sys.argv]),
+        }
+
+    def record(self, seconds: float) -> dict[str, Any]:
+        """Return all facts; `seconds` is the time that rounds took, resumed parts included."""
+        return self._start | {
+            "finished": _now(),
+            "wall_seconds": seconds,
+            "peak_memory_bytes": self._peak_memory(),
+        }
+
+    def _peak_memory(self) -> int:
+        if self._device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self._device)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def device_name(device: torch.device) -> str:
+    """Return the model of a GPU or CPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    for line in _cpu_lines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return f"CPU {value.strip()}"
+    return f"CPU {platform.machine()}"
+
+
+def _cpu_lines() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,260 @@
+"""One run: from a spec to a folder that describes itself, through rounds and checkpoints."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from tqdm import tqdm
+
+from fedlogit.data import Dataset
+from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.federation.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint
+from fedlogit.federation.executor import Executor, f32_matmul
+from fedlogit.federation.federation import Federation
+from fedlogit.federation.provenance import Provenance
+from fedlogit.federation.setup import federate
+from fedlogit.files import read_json, save_npz, write_atomic, write_json
+from fedlogit.partition import Split
+from fedlogit.spec import RunSpec
+
+if TYPE_CHECKING:
+    from fedlogit.methods import Method
+
+__all__ = ["Options", "check_folder", "is_finished", "run"]
+
+_FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, as opposed to what: nothing here may change a number.
+
+    Attributes:
+        device: Where to compute.
+        workers: Threads on a CPU.
+        checkpoint_seconds: Least time between checkpoints; 0 saves after every round.
+        progress: Show a progress bar.
+    """
+
+    device: torch.device
+    workers: int = 1
+    checkpoint_seconds: float = 60.0
+    progress: bool = True
+
+
+def check_folder(spec: RunSpec, folder: Path) -> None:
+    """Refuse a folder that is another run's.
+
+    Raises:
+        FedlogitError: if the folder's name, or the spec in it, has another hash.
+    """
+    digest = spec.digest()
+    match = _FOLDER.fullmatch(folder.name)
+    if match and match[1] != digest[:8]:
+        raise FedlogitError(
+            f"the spec's hash is {digest[:8]}, but the folder is {folder.name}; "
+            "one of them is from another run"
+        )
+    if (folder / "spec.json").exists():
+        found = RunSpec.read(read_json(folder / "spec.json"), f"{folder}/spec.json").digest()
+        if found != digest:
+            raise FedlogitError(f"{folder} holds the run {found[:8]}, not {digest[:8]}")
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether the folder has a result."""
+    return (folder / "result.json").exists()
+
+
+def run(
+    spec: RunSpec, method: Method, dataset: Dataset, split: Split, folder: Path, options: Options
+) -> None:
+    """Train as `spec` says and write `folder`; go on from its checkpoint if there is one.
+
+    Args:
+        spec: A resolved spec; its hash must fit the folder.
+        method: The method it names.
+        dataset: The data set it names.
+        split: The division of the training split it implies.
+        folder: The run's folder; made if missing.
+        options: How to run.
+
+    Raises:
+        FedlogitError: if the folder is another run's or cannot be written.
+    """
+    check_folder(spec, folder)
+    write_json(folder / "spec.json", spec.model_dump(mode="json"))
+    torch.set_num_threads(1)
+    matmul = f32_matmul() if options.device.type == "cpu" else "default"
+    provenance = Provenance(spec, dataset, split, options.device, matmul)
+    executor = Executor(options.workers if options.device.type == "cpu" else 1)
+    bar = _bar(spec, options.progress)
+    try:
+        fed = federate(
+            spec, dataset, split, method.holdout, options.device, executor, lambda: bar.update(0)
+        )
+        _train(fed, method, folder, options, provenance, bar)
+    finally:
+        executor.close()
+        bar.close()
+
+
+def _train(
+    fed: Federation,
+    method: Method,
+    folder: Path,
+    options: Options,
+    provenance: Provenance,
+    bar: tqdm[Any],
+) -> None:
+    rows = load_checkpoint(folder, fed)
+    bar.update(fed.round)
+    diverged = ""
+    with _finish_round_on_sigterm() as stop:
+        if not rows:
+            method.init(fed)
+        saved = time.monotonic()
+        while fed.round < fed.spec.rounds:
+            try:
+                rows.append(_round(fed, method))
+            except Diverged as error:
+                diverged = f"round {fed.round}: {error}"
+                break
+            bar.update(1)
+            bar.set_postfix_str(_news(rows))
+            due = time.monotonic() - saved >= options.checkpoint_seconds
+            if fed.round < fed.spec.rounds and (due or stop):
+                save_checkpoint(folder, fed, rows)
+                saved = time.monotonic()
+            if stop:
+                raise SystemExit(143)
+        if not diverged:
+            method.finish(fed)
+    _write(fed, folder, rows, diverged, provenance)
+    remove_checkpoints(folder)
+
+
+def _round(fed: Federation, method: Method) -> dict[str, Any]:
+    start = time.perf_counter()
+    fed.round += 1
+    fed.ledger.start(fed.round)
+    method.round(fed, fed.round)
+    seconds = time.perf_counter() - start
+    row: dict[str, Any] = {"round": fed.round}
+    if _evaluates(fed.spec, fed.round):
+        row |= fed.evaluate().row()
+    row |= fed.take_log() | fed.ledger.of_round(fed.round)
+    return row | {"seconds": seconds}
+
+
+def _evaluates(spec: RunSpec, r: int) -> bool:
+    when = spec.evaluation
+    return r % when.every == 0 or r in when.rounds or r == spec.rounds
+
+
+def _write(
+    fed: Federation,
+    folder: Path,
+    rows: list[dict[str, Any]],
+    diverged: str,
+    provenance: Provenance,
+) -> None:
+    """Write rounds, exports and, last, the result: its presence means that all is there."""
+    _write_rows(folder / "rounds.csv", rows)
+    final: dict[str, Any] = {}
+    if not diverged:
+        scores = fed.evaluate()
+        final = scores.row() | {
+            "per_class": [None if math.isnan(v) else v for v in scores.per_class.tolist()],
+            "per_client": scores.per_client.tolist(),
+        }
+        _export(fed, folder / "exports")
+    write_json(
+        folder / "result.json",
+        {
+            "status": "diverged" if diverged else "finished",
+            "message": diverged,
+            "final": final,
+            "bytes": fed.ledger.totals(),
+            "provenance": provenance.record(sum(row["seconds"] for row in rows)),
+        },
+    )
+
+
+def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write a row a round: columns in the order they first appear, `seconds` last."""
+    columns = dict.fromkeys(key for row in rows for key in row)
+    columns = [key for key in columns if key != "seconds"] + ["seconds"]
+    with write_atomic(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _export(fed: Federation, folder: Path) -> None:
+    """Write what `spec.export` asks for."""
+    wanted = set(fed.spec.export)
+    public = {"points": fed.public.cpu().numpy(), "labels": fed.labels(fed.public).cpu().numpy()}
+    if "aggregation" in wanted:
+        save_npz(folder / "aggregation.npz", {**fed.kept, "owned": fed.owned})
+    if "logits" in wanted:
+        save_npz(folder / "logits.npz", {"logits": fed.logits(fed.public).cpu().numpy(), **public})
+    if "test_logits" in wanted:
+        labels = fed.data.test_labels.cpu().numpy()
+        logits = fed.test_logits().cpu().numpy()
+        save_npz(folder / "test_logits.npz", {"logits": logits, "labels": labels})
+    if "weights" in wanted:
+        _export_weights(fed, folder / "weights.safetensors")
+
+
+def _export_weights(fed: Federation, path: Path) -> None:
+    """Write every client's state dict under ``client<i>/<name>``."""
+    tensors = {
+        f"client{client.index}/{name}": value.detach().cpu().contiguous().clone()
+        for client in fed.clients
+        for name, value in client.model.state_dict().items()
+    }
+    with write_atomic(path) as temporary:
+        save_file(tensors, temporary)
+
+
+@contextmanager
+def _finish_round_on_sigterm() -> Iterator[list[bool]]:
+    """Yield a list that is non-empty once SIGTERM came: save after the round, then leave."""
+    asked: list[bool] = []
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        asked.append(True)
+
+    try:
+        before = signal.signal(signal.SIGTERM, ask)
+    except ValueError:  # not in the main thread: the caller handles signals
+        yield asked
+        return
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _bar(spec: RunSpec, show: bool) -> tqdm[Any]:
+    name = f"{spec.dataset} {spec.partition} {spec.method.name} seed {spec.seed}"
+    return tqdm(total=spec.rounds, desc=name, unit="round", disable=not show, mininterval=1)
+
+
+def _news(rows: list[dict[str, Any]]) -> str:
+    known = [row["accuracy"] for row in rows if not np.isnan(row.get("accuracy", math.nan))]
+    return f"accuracy {known[-1]:.4f}" if known else ""

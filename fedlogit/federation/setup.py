@@ -1,0 +1,96 @@
+"""From a spec, a data set and a split to a federation of clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from fedlogit import models
+from fedlogit.data import Dataset
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.client import Client
+from fedlogit.federation.device_data import DeviceData
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.federation import Federation
+from fedlogit.partition import Split
+from fedlogit.partition.stratified import stratified
+from fedlogit.rng import rng, torch_rng
+from fedlogit.spec import RunSpec
+
+__all__ = ["choose_device", "federate"]
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device called `name`: ``auto``, ``cpu``, ``cuda`` or ``cuda:0``.
+
+    Raises:
+        FedlogitError: if it is not there.
+    """
+    available = ["cpu"]
+    if torch.cuda.is_available():
+        available += ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    if name == "auto":
+        return torch.device(available[1] if len(available) > 1 else "cpu")
+    if name not in available:
+        raise FedlogitError(f"device = {name!r} is not there (this machine has: {', '.join(available)})")
+    return torch.device(name)
+
+
+def federate(
+    spec: RunSpec,
+    dataset: Dataset,
+    split: Split,
+    holdout: float,
+    device: torch.device,
+    executor: Executor,
+    on_task: Callable[[], None] = lambda: None,
+) -> Federation:
+    """Build the federation: data on the device, a client per part of the split.
+
+    Args:
+        spec: A resolved spec.
+        dataset: The data set it names.
+        split: Its division; indices into the training split.
+        holdout: Share of each private set that is held out.
+        device: Where to compute.
+        executor: Who runs clients.
+        on_task: Called whenever a client finished a stage.
+    """
+    test = None
+    if spec.test_size is not None:
+        test = stratified(dataset.y_test, spec.test_size, rng(spec.seed, "test"), "test_size")
+    data = DeviceData(dataset, device, test)
+    clients = [
+        _client(spec, i, data, np.asarray(part), holdout) for i, part in enumerate(split.clients)
+    ]
+    return Federation(spec, data, split, clients, executor, on_task)
+
+
+def _client(
+    spec: RunSpec, index: int, data: DeviceData, private: np.ndarray, holdout: float
+) -> Client:
+    call = spec.models[index % len(spec.models)]
+    start = 0 if spec.same_init else index
+    model = models.build(call, data.shape, data.classes, torch_rng(spec.seed, "init", start))
+    held = np.empty(0, dtype=np.int64)
+    if holdout:
+        labels = data.labels.cpu().numpy()[private]
+        size = max(1, round(holdout * len(private)))
+        if size >= len(private):
+            raise FedlogitError(
+                f"client {index} has {len(private)} samples, too few to hold out {holdout:.0%}"
+            )
+        chosen = stratified(labels, size, rng(spec.seed, "holdout", index))
+        held = private[chosen]
+        private = np.delete(private, chosen)
+    return Client(
+        index=index,
+        model=model.to(data.device),
+        architecture=json.dumps(call.model_dump(), sort_keys=True),
+        private=torch.as_tensor(private, dtype=torch.int64, device=data.device),
+        validation=torch.as_tensor(held, dtype=torch.int64, device=data.device),
+        optimizer=spec.optimizer,
+    )

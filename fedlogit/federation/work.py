@@ -1,0 +1,111 @@
+"""A task: one client's minibatches in one stage of a round, and the loop that runs them.
+
+This plain autograd loop is the reference; a faster path must agree with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from fedlogit.errors import Diverged
+from fedlogit.federation.client import Client
+from fedlogit.federation.device_data import DeviceData
+from fedlogit.federation.executor import Executor
+
+__all__ = ["Work", "minibatches", "run_work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a client trains on in a stage.
+
+    Attributes:
+        client: Who trains.
+        points: Indices of the samples, int64 (n,).
+        batches: Positions into `points`, one int64 tensor a minibatch.
+        labels: True labels (n,) for the label term; None for none.
+        soft: Target distributions (n, classes) for the soft term; None for none.
+        label_weight: Weight of the cross-entropy with `labels`.
+        soft_weight: Weight of the cross-entropy with `soft`: the gradient of KL(soft ‖ model).
+        augment: Generator of crops and flips; None leaves images as they are.
+        stage: Name of the stage, for messages.
+    """
+
+    client: Client
+    points: torch.Tensor
+    batches: list[torch.Tensor]
+    labels: torch.Tensor | None = None
+    soft: torch.Tensor | None = None
+    label_weight: float = 1.0
+    soft_weight: float = 1.0
+    augment: torch.Generator | None = None
+    stage: str = "private"
+
+    def cost(self) -> float:
+        """Return samples to go through: what decides who runs first."""
+        return sum(len(b) for b in self.batches) * self.client.vector.numel() ** 0.5
+
+
+def minibatches(
+    n: int, batch: int, generator: torch.Generator, *, epochs: int | None, steps: int | None
+) -> list[torch.Tensor]:
+    """Return positions of each minibatch: permutations of ``range(n)``, cut into batches.
+
+    Args:
+        n: Number of samples.
+        batch: Batch size; the last batch of an epoch may be smaller.
+        generator: Source of the permutations; a function of (seed, client, round) only.
+        epochs: Number of whole passes; or
+        steps: number of minibatches, from as many passes as it takes.
+    """
+    if epochs is not None:
+        passes = (torch.randperm(n, generator=generator) for _ in range(epochs))
+        return [part for order in passes for part in order.split(batch)]
+    if steps is None:
+        raise ValueError("give epochs or steps")
+    result: list[torch.Tensor] = []
+    while len(result) < steps:
+        result.extend(torch.randperm(n, generator=generator).split(batch))
+    return result[:steps]
+
+
+def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -> float:
+    """Train, and return the mean loss over samples.
+
+    Raises:
+        Diverged: if the loss is no longer finite.
+    """
+    client = work.client
+    model, optimizer, gradient = client.model, client.optimizer, client.vector.grad
+    assert gradient is not None
+    model.train()
+    total = torch.zeros((), device=data.device)
+    seen = 0
+    for batch in work.batches:
+        executor.check()
+        positions = batch.to(data.device)
+        x = data.images(work.points[positions], work.augment)
+        gradient.zero_()
+        with torch.autocast(data.device.type, torch.bfloat16, enabled=precision == "bf16"):
+            loss = _loss(work, model(x).float(), positions)
+        loss.backward()
+        optimizer.step()
+        total += loss.detach() * len(batch)
+        seen += len(batch)
+    mean = float(total) / max(seen, 1)
+    if not math.isfinite(mean):
+        raise Diverged(f"loss of client {client.index} in stage {work.stage!r} is {mean}")
+    return mean
+
+
+def _loss(work: Work, logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    loss = logits.new_zeros(())
+    if work.labels is not None:
+        loss = work.label_weight * F.cross_entropy(logits, work.labels[positions])
+    if work.soft is not None:
+        loss = loss + work.soft_weight * F.cross_entropy(logits, work.soft[positions])
+    return loss

@@ -1,0 +1,96 @@
+"""Files: written under a temporary name and renamed, read without unpickling, told apart by digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedlogit.errors import DataError, FedlogitError
+
+__all__ = ["array_digest", "load_npz", "read_json", "save_npz", "write_atomic", "write_json"]
+
+
+@contextmanager
+def write_atomic(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it to `path` on success, remove it on failure.
+
+    Raises:
+        FedlogitError: if the folder cannot be written or the disk is full.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise FedlogitError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Flush to the disk, so that a rename never outruns the bytes it names."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write `data` as indented JSON, atomically."""
+    with write_atomic(path) as temporary:
+        temporary.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON.
+
+    Raises:
+        DataError: if the file is missing or not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise DataError(f"{path} is not valid JSON: {error}") from None
+
+
+def array_digest(*arrays: np.ndarray) -> str:
+    """Return the SHA-256 over dtype, shape and bytes of each array, as hex."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def save_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays to a compressed ``.npz``, atomically."""
+    with write_atomic(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def load_npz(path: Path) -> dict[str, np.ndarray]:
+    """Read all arrays of an ``.npz``; never unpickles.
+
+    Raises:
+        DataError: if the file is missing, truncated, corrupt, or holds Python objects.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist") from None
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is not a readable .npz archive: {error}") from None
+    except Exception as error:  # zlib.error and struct.error, which share no base
+        raise DataError(f"{path} is corrupt: {error}") from None

@@ -1,0 +1,41 @@
+"""What a method is: frozen hyper-parameters and what happens in a round."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from fedlogit.component import Component
+from fedlogit.federation import Federation
+
+__all__ = ["Method"]
+
+
+class Method(Component, ABC):
+    """A method of the papers, composed of the verbs of `Federation`.
+
+    A new method is one module in `fedlogit.methods` (or anywhere importable, as
+    ``package.module:Class``) and one line in a paper's YAML.
+
+    Attributes:
+        needs_public: The spec must have a public set.
+        keeps_aggregation: `export: [aggregation]` has something to write.
+    """
+
+    needs_public: ClassVar[bool] = False
+    keeps_aggregation: ClassVar[bool] = False
+
+    @property
+    def holdout(self) -> float:
+        """Share of each client's private samples that it keeps for validation."""
+        return 0.0
+
+    def init(self, fed: Federation) -> None:
+        """Do what comes before the first round; not called again when a run resumes."""
+
+    @abstractmethod
+    def round(self, fed: Federation, r: int) -> None:
+        """Do communication round `r`, counted from 1."""
+
+    def finish(self, fed: Federation) -> None:
+        """Do what comes after the last round."""

@@ -1,0 +1,38 @@
+"""The round that Average, UWA and the Meta-Model share (Who to Trust, Algorithm 1)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+
+from fedlogit.federation import Federation
+from fedlogit.methods.base import Method
+
+__all__ = ["LogitFederation"]
+
+
+class LogitFederation(Method):
+    """Clients train, show logits on the public set, and learn from the aggregate.
+
+    The soft targets are softmax(z(x)) at temperature 1 (eq. 2); "using aggregated logits as soft
+    targets" leaves the temperature open. Logits are taken in evaluation mode from images without
+    augmentation, so that every client answers the same question.
+    """
+
+    needs_public: ClassVar[bool] = True
+
+    def round(self, fed: Federation, r: int) -> None:
+        """Do lines 2-11 of Algorithm 1."""
+        fed.train_private()
+        logits = fed.logits(fed.public)
+        fed.ledger.up("logits", logits)
+        targets = self.aggregate(fed, logits)
+        fed.ledger.down("logits", targets.float(), clients=len(fed.clients))
+        fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
+        fed.distil(fed.public, targets)
+
+    @abstractmethod
+    def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
+        """Return target distributions (points, classes) from logits (clients, points, classes)."""

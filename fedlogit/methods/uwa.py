@@ -1,0 +1,68 @@
+"""UWA: weights from each client's density of its own logits (Who to Trust §3.1.3)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+
+from fedlogit.aggregation.uwa import Mixture, fit_classes, fit_em, log_density, trust, weighted_logits
+from fedlogit.federation import Federation
+from fedlogit.methods.logit_federation import LogitFederation
+from fedlogit.rng import derive
+
+__all__ = ["UWA"]
+
+
+class UWA(LogitFederation):
+    """Uncertainty-weighted averaging.
+
+    The mixtures are fitted anew every round, after private training, because the logits they
+    describe have changed.
+
+    Attributes:
+        validation: Share of each private set held out to fit on; the paper has "a local
+            validation set" of unstated size. The held-out images are not trained on.
+        variance_floor: Smallest variance of a component, in squared logits. Towards 0 the
+            weights become one-hot; very large ones make UWA a simple average.
+        fit: ``supervised`` fits component k to the samples of class k (eq. 5 indexes components
+            by class); ``em`` fits them without labels.
+    """
+
+    name: ClassVar[str] = "uwa"
+    keeps_aggregation: ClassVar[bool] = True
+
+    validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    variance_floor: Annotated[float, Field(gt=0)] = 1e-3
+    fit: Literal["supervised", "em"] = "supervised"
+
+    @property
+    def holdout(self) -> float:
+        """Share of private samples for fitting."""
+        return self.validation
+
+    def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
+        """Return softmax(Σ_i w_i(x) f_i(x)), eq. 5-7."""
+        mixtures = self._mixtures(fed)
+        densities = torch.stack([log_density(m, z) for m, z in zip(mixtures, logits, strict=True)])
+        fed.ledger.up("densities", densities.float())
+        weights = trust(densities)
+        fed.keep(weights=weights.float(), points=fed.public, labels=fed.labels(fed.public))
+        top = weights.max(0).values
+        fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
+        return weighted_logits(logits, weights).softmax(1)
+
+    def _mixtures(self, fed: Federation) -> list[Mixture]:
+        held_out = [client.validation for client in fed.clients]
+        own = fed.own_logits(held_out)
+        labels = [fed.labels(points) for points in held_out]
+        if self.fit == "supervised":
+            return [fit_classes(z, y, self.variance_floor) for z, y in zip(own, labels, strict=True)]
+        return [
+            fit_em(z, len(y.unique()), self.variance_floor, self._seed(fed, i))
+            for i, (z, y) in enumerate(zip(own, labels, strict=True))
+        ]
+
+    def _seed(self, fed: Federation, client: int) -> int:
+        return derive(fed.spec.seed, "em", client, fed.round) % 2**32

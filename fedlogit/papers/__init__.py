@@ -1,0 +1,24 @@
+"""A paper as data: the grids of runs behind its tables and figures, at named scales.
+
+`load_paper` reads ``workflow/papers/<paper>.yaml``; `expand` turns it, at a scale, into artefacts
+(tables and figures), each with its fully resolved runs; `Plan` answers the questions a workflow
+asks: which run lives at a path, which runs a table needs. `docs/scales.md` and the head of
+`fedlogit.papers.expansion` say which override wins.
+"""
+
+from fedlogit.papers.expansion import Artefact, Cell, artefact_json, expand, run_dir, split_dir
+from fedlogit.papers.model import Paper, list_papers, load_paper
+from fedlogit.papers.plan import Plan
+
+__all__ = [
+    "Artefact",
+    "Cell",
+    "Paper",
+    "Plan",
+    "artefact_json",
+    "expand",
+    "list_papers",
+    "load_paper",
+    "run_dir",
+    "split_dir",
+]

@@ -1,0 +1,287 @@
+"""From a paper and a scale to runs.
+
+A run's spec is made of layers; a later one wins, and nested keys merge (``local: {epochs: 1}``
+keeps ``first_epochs``; ``null`` removes a value)::
+
+    paper defaults      < scale overrides
+      < paper's dataset < scale's dataset
+      < paper's method  < scale's method
+      < scale's artefact
+      < the cell of the grid
+
+So the more specific wins, and at equal specificity the scale wins over the paper. A cell's axes
+always win: a scale changes an axis by replacing its values, never by flattening it.
+
+In a grid, a method or a partition is a short name from the paper's file, possibly with further
+parameters: ``uwa(variance_floor=1e-6)`` is the paper's ``uwa`` with that one changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import PurePosixPath
+from typing import Any
+
+from fedlogit.component import parse_call
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
+from fedlogit.reading import check_keys
+from fedlogit.spec import RunSpec
+
+__all__ = ["Artefact", "Cell", "artefact_json", "expand", "run_dir", "split_dir"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run in a grid: its spec, and where it stands on the axes (values as the file has them)."""
+
+    spec: RunSpec
+    axes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A table or figure of a paper at a scale, with the runs it is made of."""
+
+    paper: Paper
+    id: str
+    scale: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def entry(self) -> Table | Figure:
+        """What the paper's file says about it."""
+        return self.paper.artefacts[self.id]
+
+    @property
+    def kind(self) -> str:
+        """``table`` or ``figure``."""
+        return "table" if isinstance(self.entry, Table) else "figure"
+
+
+def expand(
+    paper: Paper,
+    scale: str,
+    seeds: tuple[int, ...] | None = None,
+    datasets: tuple[str, ...] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> list[Artefact]:
+    """Return the artefacts of `paper` at `scale`.
+
+    Args:
+        paper: As read by `load_paper`.
+        scale: One of its scales.
+        seeds: Use these instead of the seeds of the file.
+        datasets: Keep only the cells on these datasets.
+        overrides: A last layer for every run (a user's wish, such as ``precision``).
+
+    Raises:
+        FedlogitError: one line naming the file, the artefact, the cell and the key.
+    """
+    ids = paper.scale(scale).include or tuple(paper.artefacts)
+    for name in datasets or ():
+        if name not in paper.datasets:
+            raise unknown(f"dataset of paper {paper.paper}", name, paper.datasets)
+    made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}) for id_ in ids)
+    return [artefact for artefact in made if artefact.cells]
+
+
+def _artefact(
+    paper: Paper,
+    scale: str,
+    id_: str,
+    seeds: tuple[int, ...] | None,
+    datasets: tuple[str, ...] | None,
+    overrides: Mapping[str, Any],
+) -> Artefact:
+    """Expand one artefact; those that say ``from`` have the cells of their source."""
+    source = paper.artefacts[id_].source or id_
+    of_scale, entry = paper.scale(scale), paper.artefacts[source]
+    own = of_scale.artefacts.get(source)
+    chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
+    cells = {}
+    for grid in (own and own.grid) or entry.grid or []:
+        axes = {**of_scale.axes, **(own.axes if own else {})}
+        for cell in _cells({key: axes.get(key, values) for key, values in grid.items()}):
+            if datasets and cell.get("dataset") not in datasets:
+                continue
+            last = {**(own.set if own else {}), **overrides}
+            where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
+            for seed in chosen:
+                spec = _resolve(paper, scale, cell, last, seed, where)
+                cells[spec.digest(), _describe(cell)] = Cell(spec, cell)
+    return Artefact(paper, id_, scale, tuple(cells.values()))
+
+
+def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
+    """Yield every combination of the axes' values."""
+    for values in itertools.product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
+def _describe(cell: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in cell.items())
+
+
+def _resolve(
+    paper: Paper,
+    scale: str,
+    cell: Mapping[str, Any],
+    last: Mapping[str, Any],
+    seed: int,
+    where: str,
+) -> RunSpec:
+    """Merge the layers of one cell and complete the result."""
+    try:
+        data = _layered(paper, paper.scale(scale), cell, last) | {"scale": scale, "seed": seed}
+        return _completed(json.dumps(data, sort_keys=True))
+    except FedlogitError as error:
+        raise FedlogitError(f"{where}: {error}") from None
+
+
+@cache
+def _completed(text: str) -> RunSpec:
+    """Validate a spec and fill in every default, so that equal runs have equal hashes."""
+    from fedlogit.methods import complete  # imports PyTorch, which reading a paper does not need
+
+    return complete(RunSpec.read(json.loads(text), "run"))
+
+
+def _layered(
+    paper: Paper, scale: Scale, cell: Mapping[str, Any], last: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a spec as plain data, by the order in the module's docstring."""
+    dataset = cell.get("dataset")
+    if dataset not in paper.datasets:
+        raise unknown("dataset", dataset, paper.datasets)
+    call, of_method = _named("method", cell.get("method"), paper.methods, scale.methods)
+    layers = [
+        paper.defaults,
+        scale.overrides,
+        paper.datasets[dataset],
+        scale.datasets.get(dataset, {}),
+    ]
+    layers += [*of_method, dict(last), *(_nested(*item) for item in cell.items())]
+    data: dict[str, Any] = {}
+    for layer in layers:
+        data = _merge(data, layer)
+    partition, _ = _named("partition", data.get("partition"), paper.partitions, scale.partitions)
+    return {**data, "dataset": dataset, "method": call, "partition": partition}
+
+
+def _named(
+    kind: str,
+    entry: Any,
+    of_paper: Mapping[str, Any],
+    of_scale: Mapping[str, Any],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Resolve a short name with further parameters.
+
+    Returns:
+        The call (``{"name", "params"}``), and the overrides that come with it: paper's, scale's.
+    """
+    if not isinstance(entry, str):
+        raise FedlogitError(f"{kind} = {entry!r}: should be a name or a call like 'name(x=1)'")
+    further = parse_call(entry)
+    alias = further["name"]
+    if alias not in of_paper:
+        raise unknown(kind, alias, of_paper)
+    name, params = alias, dict[str, Any]()
+    layers: list[dict[str, Any]] = []
+    for definition in (of_paper[alias], of_scale.get(alias, {})):
+        layer = {kind: definition} if isinstance(definition, str) else dict(definition)
+        if kind in layer:
+            call = parse_call(layer.pop(kind))
+            name, params = call["name"], {**params, **call["params"]}
+        layers.append(layer)
+    return {"name": name, "params": {**params, **further["params"]}}, layers
+
+
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    """Turn a dotted key into nested mappings, checking that it exists in a spec."""
+    tree = value
+    for part in reversed(key.split(".")):
+        tree = {part: tree}
+    check_keys(RunSpec, tree, f"axis {key}")
+    return tree
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `over` on top; mappings merge, everything else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+@cache
+def _slugs(partition: str, method: str) -> tuple[str, str]:
+    """Return short folder names of a partition and a method, given as JSON calls."""
+    from fedlogit import methods
+    from fedlogit import partition as partitions
+    from fedlogit.component import Call
+
+    return (
+        partitions.get(Call.model_validate_json(partition)).slug(),
+        methods.get(Call.model_validate_json(method)).slug(),
+    )
+
+
+def run_dir(spec: RunSpec) -> PurePosixPath:
+    """Return where a resolved run lives: ``<dataset>/<partition>/<method>/seed<k>-<hash8>``."""
+    partition, method = _slugs(spec.partition.model_dump_json(), spec.method.model_dump_json())
+    return PurePosixPath(spec.dataset, partition, method, f"seed{spec.seed}-{spec.digest()[:8]}")
+
+
+def split_dir(spec: RunSpec) -> PurePosixPath:
+    """Return where its data's division lives: ``<dataset>/<partition>/n<N>-seed<k>-<hash8>``."""
+    partition, _ = _slugs(spec.partition.model_dump_json(), spec.method.model_dump_json())
+    key = json.dumps(spec.split_key(), sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    name = f"n{spec.clients}-seed{spec.seed}-{digest[:8]}"
+    return PurePosixPath(spec.dataset, partition, name)
+
+
+def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, Any]:
+    """Return what drawing the artefact needs, as plain data; `runs` is the folder of the runs."""
+    entry, paper = artefact.entry, artefact.paper
+    shown = {"rows": None, "columns": None, "plot": None} | entry.model_dump(mode="json")
+    return {
+        "paper": paper.paper,
+        "paper_title": paper.title,
+        "id": artefact.id,
+        "kind": artefact.kind,
+        "scale": artefact.scale,
+        "labels": paper.labels,
+        **{
+            key: shown[key]
+            for key in ("title", "caption", "rows", "columns", "metric", "plot", "options")
+        },
+        "claims": {
+            key: claim.model_dump(mode="json", by_alias=True)
+            for key, claim in paper.claims.items()
+            if claim.source == artefact.id
+        },
+        "runs": [
+            {
+                "dir": f"{runs}/{run_dir(cell.spec)}",
+                "digest": cell.spec.digest(),
+                "axes": {k: _shown(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed},
+            }
+            for cell in artefact.cells
+        ],
+    }
+
+
+def _shown(value: Any) -> Any:
+    """Make an axis value one that a table can be sorted and labelled by."""
+    return (
+        "all" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
+    )

@@ -1,0 +1,235 @@
+"""What a paper's YAML file may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fedlogit.component import Part
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.reading import check_keys, load_yaml, read_part
+from fedlogit.spec import RunSpec
+
+__all__ = [
+    "Claim",
+    "Figure",
+    "Grid",
+    "Paper",
+    "Scale",
+    "ScaledArtefact",
+    "Table",
+    "list_papers",
+    "load_paper",
+]
+
+Seeds = tuple[Annotated[int, Field(ge=0)], ...]
+Overrides = dict[str, Any]
+Grid = dict[str, list[Any]]
+Grids = Annotated[list[Grid], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
+
+
+class _Source(Part):
+    """Where an artefact's runs come from: a grid of its own, or that of another artefact.
+
+    Attributes:
+        title: A short title.
+        caption: What one sees; shown below it and in the report.
+        grid: Axis -> values. Axes are ``dataset``, ``partition``, ``method`` and any dotted key of
+            a run's spec (``public.size``). Several grids are joined.
+        source: ``from`` in YAML: take the runs of this table or figure.
+        seeds: Where they differ from the paper's.
+        metric: A metric of a finished run, or ``accuracy@10`` for the value after a round.
+    """
+
+    title: str
+    caption: str = ""
+    grid: Grids | None = None
+    source: str | None = Field(default=None, alias="from")
+    seeds: Seeds | None = None
+    metric: str = "accuracy"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.grid is None) == (self.source is None):
+            raise ValueError("give either grid or from")
+        return self
+
+
+class Table(_Source):
+    """A table: axes down the rows and across the columns, mean ± std over seeds in the cells."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+class Figure(_Source):
+    """A figure: the name of a plot from `fedlogit.results` and its options."""
+
+    plot: str
+
+
+class Claim(Part):
+    """A statement of the paper that `compare` tests on finished runs.
+
+    Attributes:
+        text: The paper's words, or close to them.
+        section: Where the paper says it.
+        source: ``from`` in YAML: the table whose runs decide.
+        test: The name of a test from `fedlogit.results` and its options.
+    """
+
+    text: str
+    section: str = ""
+    source: str = Field(alias="from")
+    test: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class ScaledArtefact(Part):
+    """What a scale changes about one table or figure.
+
+    Attributes:
+        axes: Replace the values of these axes, in every grid that has them.
+        grid: Replace the whole grid.
+        seeds: Replace the seeds.
+        set: Overrides of the runs' specs.
+    """
+
+    axes: Grid = Field(default_factory=dict)
+    grid: Grids | None = None
+    seeds: Seeds | None = None
+    set: Overrides = Field(default_factory=dict)
+
+
+class Scale(Part):
+    """A named set of overrides, such as ``smoke``, ``quick`` or ``paper``.
+
+    Attributes:
+        summary: One line for people.
+        overrides: For every run.
+        datasets: For the runs on a dataset.
+        partitions: Further parameters, e.g. ``k_classes: k_classes(private_size=500)``.
+        methods: For the runs of a method: overrides, or further parameters as a call.
+        axes: Replace the values of these axes in every grid that has them.
+        include: Only these tables and figures; None makes all.
+        artefacts: Changes to single tables and figures.
+        seeds: Replace the paper's seeds.
+    """
+
+    summary: str = ""
+    overrides: Overrides = Field(default_factory=dict)
+    datasets: dict[str, Overrides] = Field(default_factory=dict)
+    partitions: dict[str, str] = Field(default_factory=dict)
+    methods: dict[str, str | Overrides] = Field(default_factory=dict)
+    axes: Grid = Field(default_factory=dict)
+    include: tuple[str, ...] | None = None
+    artefacts: dict[str, ScaledArtefact] = Field(default_factory=dict)
+    seeds: Seeds | None = None
+
+
+class Paper(Part):
+    """A paper: its defaults, its methods, and what each table and figure is made of.
+
+    Attributes:
+        paper: The name the file has.
+        defaults: Spec of every run, unless something more specific says otherwise.
+        datasets: The data sets it may use, with overrides.
+        partitions: Short names for partitions with this paper's parameters.
+        methods: Short names for methods: a call, or ``{method: call, …overrides}``.
+        labels: How to print datasets, partitions, methods and axes.
+    """
+
+    paper: str
+    title: str
+    arxiv: str | None = None
+    seeds: Seeds
+    defaults: Overrides
+    datasets: dict[str, Overrides]
+    partitions: dict[str, str] = Field(default_factory=dict)
+    methods: dict[str, str | Overrides]
+    labels: dict[str, str] = Field(default_factory=dict)
+    tables: dict[str, Table]
+    figures: dict[str, Figure] = Field(default_factory=dict)
+    claims: dict[str, Claim] = Field(default_factory=dict)
+    scales: dict[str, Scale]
+
+    @property
+    def artefacts(self) -> dict[str, Table | Figure]:
+        """Tables and figures by id."""
+        return {**self.tables, **self.figures}
+
+    def scale(self, name: str) -> Scale:
+        """Return a scale, or raise with the nearest one."""
+        if name not in self.scales:
+            raise unknown(f"scale of paper {self.paper}", name, self.scales)
+        return self.scales[name]
+
+
+def list_papers(folder: Path) -> list[str]:
+    """Return the names of the papers in `folder`."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def load_paper(name: str, folder: Path) -> Paper:
+    """Read and check ``<folder>/<name>.yaml``.
+
+    Raises:
+        FedlogitError: unknown paper, unknown key, wrong type, or a name that points nowhere; one
+            line that names the file and the key.
+    """
+    if name not in list_papers(folder):
+        raise unknown("paper", name, list_papers(folder))
+    path = folder / f"{name}.yaml"
+    paper = read_part(Paper, load_yaml(path), path.name)
+    try:
+        _check_names(paper)
+        _check_overrides(paper)
+    except FedlogitError as error:
+        raise FedlogitError(f"{path.name}: {error}") from None
+    return paper
+
+
+def _check_names(paper: Paper) -> None:
+    """Check every reference from one section of the file to another."""
+    shared = sorted(set(paper.tables) & set(paper.figures))
+    if shared:
+        raise FedlogitError(f"{shared[0]!r} is both a table and a figure")
+    sources = {**paper.artefacts, **paper.claims}
+    for key, entry in sources.items():
+        if entry.source is not None:
+            _known(f"{key}: from", entry.source, paper.artefacts)
+            if getattr(paper.artefacts[entry.source], "source", None):
+                raise FedlogitError(f"{key}: from = {entry.source!r} says 'from' itself")
+    for name, scale in paper.scales.items():
+        for section, known in (
+            ("datasets", paper.datasets),
+            ("partitions", paper.partitions),
+            ("methods", paper.methods),
+            ("artefacts", paper.artefacts),
+        ):
+            for key in getattr(scale, section):
+                _known(f"scales.{name}.{section}", key, known)
+        for key in scale.include or ():
+            _known(f"scales.{name}.include", key, paper.artefacts)
+
+
+def _known(where: str, name: str, names: dict[str, Any]) -> None:
+    if name not in names:
+        raise FedlogitError(f"{where}: {unknown('name', name, names)}")
+
+
+def _check_overrides(paper: Paper) -> None:
+    """Check the keys of every set of overrides where it is written, not where it is used."""
+    layers: dict[str, Any] = {"defaults": paper.defaults}
+    layers |= {f"datasets.{k}": v for k, v in paper.datasets.items()}
+    layers |= {f"methods.{k}": v for k, v in paper.methods.items()}
+    for name, scale in paper.scales.items():
+        layers[f"scales.{name}.overrides"] = scale.overrides
+        layers |= {f"scales.{name}.datasets.{k}": v for k, v in scale.datasets.items()}
+        layers |= {f"scales.{name}.methods.{k}": v for k, v in scale.methods.items()}
+        layers |= {f"scales.{name}.artefacts.{k}.set": v.set for k, v in scale.artefacts.items()}
+    for where, tree in layers.items():
+        check_keys(RunSpec, tree, where)

@@ -1,0 +1,158 @@
+"""The questions a workflow asks: what to make, which runs that needs, which run lives at a path.
+
+The answers that scripts need are files below ``results/plan``. They are written when somebody asks,
+and only if their content changes, so that their time stamps say when a plan changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fedlogit.config import Settings
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.files import write_atomic
+from fedlogit.papers.expansion import Artefact, artefact_json, expand, run_dir, split_dir
+from fedlogit.papers.model import Paper, load_paper
+from fedlogit.spec import RunSpec
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """Everything that the chosen papers need.
+
+    The configured scale is expanded at once, so that a mistake in it shows before anything runs;
+    other scales when a path asks for them.
+    """
+
+    def __init__(self, settings: Settings, folder: Path, results: Path = Path("results")) -> None:
+        """Read the papers in `folder`; `results` is where runs are found and written.
+
+        Raises:
+            FedlogitError: for any mistake in the settings or in a paper's file.
+        """
+        self.settings = settings
+        self.results = results
+        self.papers = {name: load_paper(name, folder) for name in settings.papers}
+        self._runs: dict[str, RunSpec] = {}
+        self._splits: dict[str, RunSpec] = {}
+        self._made: dict[tuple[str, str], list[Artefact]] = {}
+        self.artefacts: list[Artefact] = [
+            a for name in self.papers for a in self.of(name, settings.scale)
+        ]
+
+    def of(self, paper: str, scale: str) -> list[Artefact]:
+        """Return the tables and figures of a paper at a scale, without runs to be left out."""
+        if (paper, scale) not in self._made:
+            whole = expand(
+                self._paper(paper),
+                scale,
+                self.settings.seeds,
+                self.settings.datasets,
+                self.settings.overrides(),
+            )
+            for artefact in whole:
+                for cell in artefact.cells:
+                    self._runs[str(run_dir(cell.spec))] = cell.spec
+                    self._splits.setdefault(str(split_dir(cell.spec)), cell.spec)
+            self._made[paper, scale] = [kept for a in whole if (kept := self._kept(a)).cells]
+        return self._made[paper, scale]
+
+    def artefact(self, paper: str, scale: str, id_: str) -> Artefact:
+        """Return one table or figure.
+
+        Raises:
+            FedlogitError: if there is none of that name, with the nearest one.
+        """
+        found = {artefact.id: artefact for artefact in self.of(paper, scale)}
+        if id_ not in found:
+            raise unknown(f"table or figure of {paper} at scale {scale}", id_, found)
+        return found[id_]
+
+    def runs(self, artefact: Artefact) -> list[str]:
+        """Return the runs of an artefact, as paths below the folder of runs, each once.
+
+        Raises:
+            FedlogitError: if training is frozen and one is missing.
+        """
+        paths = list(dict.fromkeys(str(run_dir(cell.spec)) for cell in artefact.cells))
+        missing = [path for path in paths if not self.finished(path)]
+        if self.settings.frozen and missing:
+            raise FedlogitError(
+                f"frozen = true, but {len(missing)} of the {len(paths)} runs of"
+                f" {artefact.paper.paper}/{artefact.id} at scale {artefact.scale} are missing:"
+                f" {', '.join(missing)}"
+            )
+        return paths
+
+    def artefact_file(self, artefact: Artefact) -> str:
+        """Write what drawing an artefact needs, unless the file has it; return its path."""
+        path = self.results / "plan" / artefact.paper.paper / artefact.scale / f"{artefact.id}.json"
+        return _write_changed(path, artefact_json(artefact, str(self.results / "runs")))
+
+    def spec_file(self, run: str) -> str:
+        """Write a run's spec, unless the file says so already; return its path."""
+        path = self.results / "plan" / "runs" / f"{run}.json"
+        return _write_changed(path, self.run(run).model_dump(mode="json"))
+
+    def split_file(self, split: str) -> str:
+        """Write what a division of the data depends on, unless it is there; return its path."""
+        path = self.results / "plan" / "partitions" / f"{split}.json"
+        return _write_changed(path, self.split(split).split_key())
+
+    def finished(self, run: str) -> bool:
+        """Return whether a run has a result."""
+        return (self.results / "runs" / run / "result.json").exists()
+
+    def run(self, path: str) -> RunSpec:
+        """Return the spec of the run at `path`.
+
+        Raises:
+            FedlogitError: if no paper at any scale has it.
+        """
+        return self._find(path, "run", self._runs)
+
+    def split(self, path: str) -> RunSpec:
+        """Return the spec of some run whose data are divided as at `path`."""
+        return self._find(path, "division of the data", self._splits)
+
+    def splits(self) -> list[str]:
+        """Return the divisions of the data at the configured scale, as paths below their folder."""
+        specs = (cell.spec for artefact in self.artefacts for cell in artefact.cells)
+        return list(dict.fromkeys(str(split_dir(spec)) for spec in specs))
+
+    def _find(self, path: str, kind: str, known: dict[str, RunSpec]) -> RunSpec:
+        for _ in self._scales():
+            if path in known:
+                return known[path]
+        raise FedlogitError(f"{path} is no {kind} of {', '.join(self.papers)} at any scale")
+
+    def _scales(self) -> Iterator[None]:
+        """Expand one more scale at every step, the configured one first."""
+        yield
+        for paper in self.papers.values():
+            for scale in paper.scales:
+                self.of(paper.paper, scale)
+                yield
+
+    def _paper(self, name: str) -> Paper:
+        if name not in self.papers:
+            raise unknown("paper in config.yaml's 'papers'", name, self.papers)
+        return self.papers[name]
+
+    def _kept(self, artefact: Artefact) -> Artefact:
+        if not self.settings.partial:
+            return artefact
+        cells = tuple(c for c in artefact.cells if self.finished(str(run_dir(c.spec))))
+        return Artefact(artefact.paper, artefact.id, artefact.scale, cells)
+
+
+def _write_changed(path: Path, data: Any) -> str:
+    text = json.dumps(data, indent=1, sort_keys=True) + "\n"
+    if not path.exists() or path.read_text() != text:
+        with write_atomic(path) as temporary:
+            temporary.write_text(text)
+    return str(path)

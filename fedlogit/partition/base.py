@@ -1,0 +1,129 @@
+"""The partition interface: how the training split is divided among clients.
+
+A partition is a module of this package with one `Partition` subclass. It implements `divide`;
+what every partition owes its callers (valid input, sorted `int64` indices, no empty client) is
+checked once, in `Partition.split`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from fedlogit.component import Call, Component, find, instantiate
+from fedlogit.errors import FedlogitError
+
+__all__ = ["Partition", "get"]
+
+
+class Partition(Component):
+    """A rule that gives each client some of the training samples.
+
+    Attributes:
+        disjoint: No sample belongs to two clients.
+        repeats: A client may hold the same sample more than once.
+        random: The division depends on the seed.
+    """
+
+    disjoint: ClassVar[bool] = True
+    repeats: ClassVar[bool] = False
+    random: ClassVar[bool] = True
+
+    def divide(
+        self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
+    ) -> list[np.ndarray]:
+        """Return one array of indices into `labels` per client; the arguments are those of `split`.
+
+        Subclasses implement this; callers use `split`.
+        """
+        raise NotImplementedError(f"partition {self.name} does not implement divide()")
+
+    def split(
+        self,
+        labels: np.ndarray,
+        clients: int,
+        classes: int,
+        seed: int,
+        groups: np.ndarray | None = None,
+    ) -> list[np.ndarray]:
+        """Divide the samples with these labels among the clients.
+
+        Args:
+            labels: Class of each sample, (n,) integers in [0, classes).
+            clients: Number of clients N.
+            classes: Number of classes K.
+            seed: Seed of the division; the same seed gives the same division.
+            groups: Centre or user id of each sample, (n,), where the dataset has such.
+
+        Returns:
+            N ascending `int64` arrays of indices into `labels`, none of them empty.
+
+        Raises:
+            FedlogitError: if the parameters do not fit the data or leave a client empty.
+        """
+        labels = _checked_labels(labels, classes)
+        if clients < 1:
+            raise FedlogitError(f"clients = {clients}: at least one client is needed")
+        if clients > len(labels):
+            raise FedlogitError(f"clients = {clients} is more than the {len(labels)} samples")
+        parts = self.divide(labels, clients, classes, seed, groups)
+        for client, part in enumerate(parts):
+            if len(part) == 0:
+                raise self._empty(client, clients)
+        return [np.sort(np.asarray(part, dtype=np.int64)) for part in parts]
+
+    def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
+        """Return what a reader of the results should know about this division, as sentences.
+
+        Args:
+            labels: Class of each sample, (n,).
+            parts: What `split` returned for them.
+        """
+        held = np.unique(labels[np.concatenate(parts)])
+        lost = np.setdiff1d(labels, held)
+        if len(lost) == 0:
+            return ()
+        return (f"{self}: no client holds class {', '.join(map(str, lost))} ({len(lost)} lost)",)
+
+    def _empty(self, client: int, clients: int) -> FedlogitError:
+        change = " or change ".join([f"use fewer than {clients} clients", *self.params()])
+        return FedlogitError(f"partition {self} leaves client {client} without samples; {change}")
+
+    def at_most(self, key: str, limit: int, what: str) -> None:
+        """Refuse a parameter that is larger than the data or the federation allow.
+
+        Raises:
+            FedlogitError: if ``getattr(self, key) > limit``; `what` says what the limit is.
+        """
+        value = getattr(self, key)
+        if value > limit:
+            raise FedlogitError(f"partition {self.name}: {key} = {value}: at most {limit}, {what}")
+
+    def __str__(self) -> str:
+        return str(Call(name=self.name, params=self.params()))
+
+
+def get(call: Call | str) -> Partition:
+    """Return the partition that a call such as ``dir_client(0.05)`` means.
+
+    Raises:
+        FedlogitError: for an unknown name (with the nearest one) or a parameter that is not valid.
+    """
+    call = Call.model_validate(call) if isinstance(call, str) else call
+    cls = find("partition", "fedlogit.partition", Partition, call.name)
+    return instantiate("partition", cls, call)
+
+
+def _checked_labels(labels: np.ndarray, classes: int) -> np.ndarray:
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise FedlogitError(
+            f"labels are {labels.dtype} of shape {labels.shape}: a 1-D integer array is needed"
+        )
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise FedlogitError(
+            f"labels run from {labels.min()} to {labels.max()}: with classes = {classes} they must"
+            f" lie in 0 to {classes - 1}"
+        )
+    return labels

@@ -1,0 +1,47 @@
+"""One free rider among IID clients (CELM §6.2, Figure 3b)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from fedlogit.errors import FedlogitError
+from fedlogit.partition.base import Partition
+from fedlogit.partition.roles import class_order, rider, shared
+
+__all__ = ["Fr"]
+
+
+class Fr(Partition):
+    """The last client holds few samples of common classes; clients 0..N-2 share the rest IID.
+
+    CELM §6.1 says that a free rider "mainly carries labels that are globally well-represented" and
+    publishes no sizes. Here it has real labels, trains honestly, and holds `share` of n / N
+    samples. The author's older generator of free riders is `fr_repeat`.
+
+    Attributes:
+        common: Classes of the free rider.
+        share: Its samples, as a share of an average client's.
+    """
+
+    common: Annotated[int, Field(gt=0)] = 2
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.1
+
+    def divide(
+        self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
+    ) -> list[np.ndarray]:
+        """Divide the samples; see `Partition.split`."""
+        self.at_most("common", classes, "the number of classes")
+        if clients < 2:
+            raise FedlogitError(f"clients = {clients}: fr needs at least 2")
+        size = round(self.share * len(labels) / clients)
+        few = rider(labels, class_order(classes, seed)[: self.common], size, seed)
+        rest = np.setdiff1d(np.arange(len(labels)), few)
+        return [*shared(rest, clients - 1, seed), few]
+
+    def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
+        """Add who the free rider is."""
+        said = super().notes(labels, parts)
+        return (*said, f"{self}: client {len(parts) - 1} is the free rider")

@@ -1,0 +1,51 @@
+"""A free rider beside a maverick (CELM §6.2, Figure 3c)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from fedlogit.errors import FedlogitError
+from fedlogit.partition.base import Partition
+from fedlogit.partition.roles import class_order, rider, shared, within
+
+__all__ = ["Frm"]
+
+
+class Frm(Partition):
+    """Client 0 is as in `maverick`, the last one as in `fr`; the others share the rest IID.
+
+    The free rider's classes are not among the rare ones. As for those two, CELM publishes no sizes.
+
+    Attributes:
+        rare: Number of rare classes, held by client 0 alone.
+        common: Classes of the free rider.
+        share: Samples of the free rider, as a share of an average client's.
+    """
+
+    rare: Annotated[int, Field(gt=0)] = 2
+    common: Annotated[int, Field(gt=0)] = 2
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.1
+
+    def divide(
+        self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
+    ) -> list[np.ndarray]:
+        """Divide the samples; see `Partition.split`."""
+        self.at_most("rare", classes - 1, "one less than the number of classes")
+        self.at_most("common", classes - self.rare, "the number of classes that are not rare")
+        if clients < 3:
+            raise FedlogitError(f"clients = {clients}: frm needs at least 3")
+        order = class_order(classes, seed)
+        alone = within(labels, order[-self.rare :])
+        size = round(self.share * len(labels) / clients)
+        few = rider(labels, order[: self.common], size, seed)
+        rest = np.setdiff1d(within(labels, order[: -self.rare]), few)
+        return [alone, *shared(rest, clients - 2, seed), few]
+
+    def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
+        """Add which classes are rare and who the free rider is."""
+        rare = ", ".join(map(str, np.unique(labels[parts[0]])))
+        said = f"client 0 alone holds classes {rare}; client {len(parts) - 1} is the free rider"
+        return (*super().notes(labels, parts), f"{self}: {said}")

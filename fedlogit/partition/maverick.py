@@ -1,0 +1,44 @@
+"""One client that alone holds the rare classes (CELM §6.1, Figure 3a)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from fedlogit.errors import FedlogitError
+from fedlogit.partition.base import Partition
+from fedlogit.partition.roles import class_order, shared, within
+
+__all__ = ["Maverick"]
+
+
+class Maverick(Partition):
+    """Client 0 holds all samples of the rare classes and no others; the rest is IID.
+
+    CELM shows the pattern but publishes no sizes or classes, so these are this project's choice:
+    the rare classes are drawn per seed, and the other classes are divided IID among clients
+    1..N-1. A client that owns a class exclusively is the original notion (Huang et al.).
+
+    Attributes:
+        rare: Number of rare classes.
+    """
+
+    rare: Annotated[int, Field(gt=0)] = 2
+
+    def divide(
+        self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
+    ) -> list[np.ndarray]:
+        """Divide the samples; see `Partition.split`."""
+        self.at_most("rare", classes - 1, "one less than the number of classes")
+        if clients < 2:
+            raise FedlogitError(f"clients = {clients}: maverick needs at least 2")
+        order = class_order(classes, seed)
+        alone, rest = within(labels, order[-self.rare :]), within(labels, order[: -self.rare])
+        return [alone, *shared(rest, clients - 1, seed)]
+
+    def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
+        """Add which classes are rare."""
+        rare = ", ".join(map(str, np.unique(labels[parts[0]])))
+        return (*super().notes(labels, parts), f"{self}: client 0 alone holds classes {rare}")

@@ -1,0 +1,67 @@
+"""The public set: the images that clients exchange logits on (Who to Trust §3.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedlogit.errors import FedlogitError
+from fedlogit.partition.tools import by_class
+from fedlogit.spec import Public
+
+__all__ = ["public_set"]
+
+
+def public_set(
+    labels: np.ndarray, classes: int, public: Public, generator: np.random.Generator
+) -> np.ndarray:
+    """Draw the public set out of a pool of samples.
+
+    Args:
+        labels: Class of each sample of the pool, (n,).
+        classes: Number of classes K.
+        public: Its size, and the classes that it may hold.
+        generator: Source of the draw.
+
+    Returns:
+        Ascending positions in `labels`. A stratified set has ``size // K`` samples of each class,
+        one more of the first classes for the remainder; what a class lacks comes from the others.
+
+    Raises:
+        FedlogitError: if the pool or its classes are too small, or a class does not exist.
+    """
+    wanted = np.arange(classes) if public.classes is None else np.unique(public.classes)
+    if len(wanted) == 0 or wanted[0] < 0 or wanted[-1] >= classes:
+        raise FedlogitError(
+            f"public.classes = {list(public.classes or ())}: give classes from 0 to {classes - 1}"
+        )
+    candidates = np.flatnonzero(np.isin(labels, wanted))
+    if public.size >= len(labels):
+        raise FedlogitError(
+            f"public.size = {public.size}: give less than the {len(labels)} samples"
+        )
+    if public.size > len(candidates):
+        raise FedlogitError(
+            f"public.size = {public.size}: public.classes have only {len(candidates)} samples"
+        )
+    if not public.stratified:
+        return np.sort(generator.choice(candidates, public.size, replace=False))
+    pools = by_class(labels[candidates], classes)
+    quota = _equal(public.size, np.array([len(pool) for pool in pools]))
+    drawn = [generator.choice(pool, n, replace=False) for pool, n in zip(pools, quota, strict=True)]
+    return np.sort(candidates[np.concatenate(drawn)])
+
+
+def _equal(size: int, stock: np.ndarray) -> np.ndarray:
+    """Return how many to take of each class: equally many, as far as `stock` (K,) goes.
+
+    The remainder goes to the first classes; what a class lacks is asked of the others.
+    """
+    quota = np.zeros_like(stock)
+    while size:
+        room = np.flatnonzero(quota < stock)
+        each, more = divmod(size, len(room))
+        asked = each + (np.arange(len(room)) < more)
+        given = np.minimum(asked, (stock - quota)[room])
+        quota[room] += given
+        size -= int(given.sum())
+    return quota

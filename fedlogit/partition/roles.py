@@ -1,0 +1,40 @@
+"""Maverick and free-rider roles, which `maverick`, `fr` and `frm` put together (CELM §6.1-6.2).
+
+CELM publishes Figure 3 and a description, but no numbers; sizes here are this project's choice.
+Classes are put in a random order per seed. The last ones are the rare classes, the first ones the
+common classes of a free rider, so that of one seed all three partitions agree on both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedlogit.rng import rng
+
+__all__ = ["class_order", "rider", "shared", "within"]
+
+
+def class_order(classes: int, seed: int) -> np.ndarray:
+    """Return the classes (K,) in the order of this seed: common ones first, rare ones last."""
+    return rng(seed, "partition", 0).permutation(classes)
+
+
+def within(labels: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the ascending indices of all samples of the chosen classes."""
+    return np.flatnonzero(np.isin(labels, chosen))
+
+
+def rider(labels: np.ndarray, common: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Draw a free rider's samples: `size` in all, equally many of each common class."""
+    generator = rng(seed, "partition", 1)
+    each, more = divmod(size, len(common))
+    drawn = []
+    for i, label in enumerate(common):
+        pool = np.flatnonzero(labels == label)
+        drawn.append(generator.choice(pool, min(each + (i < more), len(pool)), replace=False))
+    return np.concatenate(drawn)
+
+
+def shared(pool: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
+    """Divide the pool IID among this many clients."""
+    return np.array_split(rng(seed, "partition", 2).permutation(pool), clients)

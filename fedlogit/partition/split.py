@@ -1,0 +1,143 @@
+"""A division of the training split: subsample, public set, private sets, notes and digest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import Field
+
+from fedlogit.component import Call, Part
+from fedlogit.errors import DataError
+from fedlogit.files import array_digest, load_npz, save_npz
+from fedlogit.partition.base import get
+from fedlogit.partition.public import public_set
+from fedlogit.partition.stratified import stratified
+from fedlogit.rng import rng
+from fedlogit.spec import Count, Public
+
+__all__ = ["Split", "SplitSpec", "make_split"]
+
+
+class SplitSpec(Part):
+    """What a split depends on: the keys of `RunSpec.split_key`, with the same meaning."""
+
+    dataset: str
+    train_size: Count | None = None
+    partition: Call
+    clients: Count
+    public: Public | None = None
+    seed: Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A division of the training split; all indices point into it.
+
+    Attributes:
+        clients: Ascending `int64` indices of each client's private set.
+        public: Ascending `int64` indices of the public set; empty if there is none.
+        counts: Samples of each class at each client, (N, K) `int64`.
+        digest: SHA-256 over the indices.
+        notes: What a reader of the results should know, e.g. classes that no client holds.
+    """
+
+    clients: tuple[np.ndarray, ...]
+    public: np.ndarray
+    counts: np.ndarray
+    digest: str
+    notes: tuple[str, ...]
+
+    def save(self, path: Path) -> None:
+        """Write the split to an ``.npz`` with arrays ``client_000``, …, ``public``, ``counts``."""
+        arrays = {f"client_{i:03d}": part for i, part in enumerate(self.clients)}
+        save_npz(
+            path,
+            arrays
+            | {
+                "public": self.public,
+                "counts": self.counts,
+                "digest": np.array(self.digest),
+                "notes": np.array(self.notes, dtype=np.str_),
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            DataError: if the file is not a split, or its indices do not match its digest.
+        """
+        arrays = load_npz(path)
+        keys = sorted((key for key in arrays if key.startswith("client_")), key=_number)
+        missing = {"public", "counts", "digest", "notes"} - arrays.keys()
+        if missing or not keys:
+            raise DataError(
+                f"{path} is not a split: it has no {', '.join(sorted(missing)) or 'clients'}"
+            )
+        clients = tuple(arrays[key] for key in keys)
+        digest = array_digest(*clients, arrays["public"])
+        if digest != str(arrays["digest"]):
+            raise DataError(
+                f"{path} is damaged: its indices do not match its digest; make it again"
+            )
+        notes = tuple(str(note) for note in arrays["notes"])
+        return cls(clients, arrays["public"], arrays["counts"], digest, notes)
+
+
+def make_split(
+    labels: np.ndarray,
+    classes: int,
+    partition: Call | str,
+    clients: int,
+    seed: int,
+    public: Public | None = None,
+    train_size: int | None = None,
+    groups: np.ndarray | None = None,
+) -> Split:
+    """Divide a training split among clients, after setting a public set aside.
+
+    The order is: stratified subsample, public set out of it, partition of the rest. Without the
+    first two, the partition sees the labels exactly as they are.
+
+    Args:
+        labels: Class of each sample, (n,).
+        classes: Number of classes K.
+        partition: A call such as ``dir_client(0.05)``.
+        clients: Number of clients N.
+        seed: Seed of all three steps.
+        public: What the public set is; None for none.
+        train_size: Samples to keep; None keeps all.
+        groups: Centre or user of each sample, (n,), where the dataset has such.
+
+    Raises:
+        FedlogitError: if a number does not fit the data; the message names the key.
+    """
+    labels = np.asarray(labels)
+    rule = get(partition)
+    pool = np.arange(len(labels))
+    if train_size is not None:
+        pool = stratified(labels, train_size, rng(seed, "subsample"), "train_size")
+    chosen = np.empty(0, np.int64)
+    if public is not None:
+        chosen = pool[public_set(labels[pool], classes, public, rng(seed, "public"))]
+        pool = pool if public.overlap else np.setdiff1d(pool, chosen)
+    rest = labels[pool]
+    parts = rule.split(rest, clients, classes, seed, None if groups is None else groups[pool])
+    counts = np.stack([np.bincount(rest[part], minlength=classes) for part in parts])
+    members = tuple(pool[part] for part in parts)
+    return Split(
+        clients=members,
+        public=chosen,
+        counts=counts.astype(np.int64),
+        digest=array_digest(*members, chosen),
+        notes=rule.notes(rest, parts),
+    )
+
+
+def _number(key: str) -> tuple[int, str]:
+    """Order ``client_999`` before ``client_1000``."""
+    return len(key), key

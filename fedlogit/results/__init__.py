@@ -1,0 +1,1 @@
+"""Reads finished runs; makes tables, figures and verdicts, and never trains anything."""

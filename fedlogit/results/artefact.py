@@ -1,0 +1,107 @@
+"""A table or figure as data: which finished runs it shows, along which axes, under which names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fedlogit.component import explain
+from fedlogit.files import read_json
+
+__all__ = ["REFERENCE", "Artefact", "Claim", "RunRef", "read_artefact"]
+
+REFERENCE = "fully_informed"
+"""The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""
+
+
+class RunRef(BaseModel):
+    """A run that an artefact needs: where it lies, the hash it must have, its place on the axes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    dir: Path
+    digest: str
+    axes: dict[str, Any]
+
+
+class Claim(BaseModel):
+    """A statement of the paper; see `fedlogit.results.claims`.
+
+    Attributes:
+        text: The paper's words, or close to them.
+        section: Where the paper says it.
+        test: The kind of statement.
+        options: What the test compares.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    section: str = ""
+    test: str
+    options: dict[str, Any] = {}
+
+
+class Artefact(BaseModel):
+    """What a table or figure is made of.
+
+    Attributes:
+        paper: The paper it belongs to, as named by the papers' files.
+        paper_title: The paper's title.
+        title: Its heading.
+        id: Its name within the paper, such as ``table1``.
+        kind: Table or figure.
+        scale: The named set of overrides that its runs were made with.
+        caption: What it shows, in a sentence or two.
+        rows: Axes down a table.
+        columns: Axes across a table.
+        metric: What is shown; see `fedlogit.results.runs.Run.value`.
+        plot: The module of `fedlogit.results.figures` that draws a figure.
+        options: What a table (``percent``, ``decimals``) or a plot lets one choose.
+        labels: How values on the axes, and axes themselves, are printed.
+        claims: Statements of the paper that these runs decide.
+        runs: The runs, in the order in which rows and columns shall appear.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    paper: str
+    paper_title: str = ""
+    id: str
+    title: str
+    kind: Literal["table", "figure"]
+    scale: str
+    caption: str = ""
+    rows: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    metric: str = "accuracy"
+    plot: str | None = None
+    options: dict[str, Any] = {}
+    labels: dict[str, str] = {}
+    claims: dict[str, Claim] = {}
+    runs: tuple[RunRef, ...] = Field(min_length=1)
+
+    @property
+    def name(self) -> str:
+        """Return how messages call it: ``who_to_trust/table1``."""
+        return f"{self.paper}/{self.id}"
+
+    def label(self, value: object) -> str:
+        """Return how a value on an axis is printed."""
+        return self.labels.get(str(value), str(value))
+
+
+def read_artefact(path: Path) -> Artefact:
+    """Read an artefact file.
+
+    Raises:
+        DataError: if the file is missing or not JSON.
+        FedlogitError: naming the first key that is missing or wrong.
+    """
+    data = read_json(path)
+    try:
+        return Artefact.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, str(path), list(Artefact.model_fields)) from None

@@ -1,0 +1,127 @@
+"""How a division looks: a bubble per client and class, totals in the margins (CELM Figure 2)."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.style import INK, PALETTE, save_figure, use_house_style
+
+__all__ = ["bubble_plot"]
+
+_LEFT, _RIGHT, _BOTTOM, _GAP = 0.75, 0.7, 0.55, 0.08  # inches
+_MARGIN = 0.8  # height of the class totals and width of the client totals, inches
+_LINE = 0.22  # a line of the title, inches
+_FILL = 0.92  # diameter of the largest bubble, as a share of a cell
+_DOT = 2.0  # area of the smallest bubble, square points: one sample must still be seen
+
+
+def bubble_plot(counts: np.ndarray, path_png: Path, title: str) -> list[Path]:
+    """Draw how many samples of each class each client holds, as ``.png`` and ``.pdf``.
+
+    The area of a bubble is proportional to the count (down to a dot that can still be seen); the
+    largest fills its cell. Nothing is drawn where a client has none. Colour carries no meaning.
+
+    Args:
+        counts: Samples of each class at each client, (N, K).
+        path_png: Where to; the PDF lies beside it.
+        title: Above the figure; wrapped to its width.
+
+    Returns:
+        The two paths written.
+
+    Raises:
+        FedlogitError: if `counts` is not a matrix with a positive entry.
+    """
+    counts = np.asarray(counts)
+    if counts.ndim != 2 or not counts.size or counts.max() <= 0 or counts.min() < 0:
+        raise FedlogitError(
+            f"counts of shape {counts.shape}: a clients × classes matrix with samples is needed"
+        )
+    use_house_style()
+    cell = _cell(*counts.shape)
+    figure, (main, top, right, corner) = _layout(counts.shape, cell, title)
+    largest = (72 * _FILL * min(cell)) ** 2  # marker areas are in square points
+    _bubbles(main, counts, largest)
+    _class_totals(top, counts.sum(axis=0))
+    _client_totals(right, counts.sum(axis=1))
+    _key(corner, int(counts.max()), largest)
+    return save_figure(figure, path_png)
+
+
+def _cell(clients: int, classes: int) -> tuple[float, float]:
+    """Return the width and height of a cell in inches: many classes make narrow ones."""
+    width = float(np.clip(10 / classes, 0.13, 0.42))
+    return width, float(np.clip(6 / clients, 0.14, max(width, 0.25)))
+
+
+def _layout(
+    shape: tuple[int, ...], cell: tuple[float, float], title: str
+) -> tuple[Figure, list[Axes]]:
+    """Place four axes by the inch, so that a cell has the same size in all of them."""
+    clients, classes = shape
+    wide, tall = cell[0] * classes, cell[1] * clients
+    width = _LEFT + wide + _GAP + _MARGIN + _RIGHT
+    lines = textwrap.wrap(title, int(width * 10.5))
+    height = _BOTTOM + tall + _GAP + _MARGIN + 0.25 + _LINE * len(lines)
+    figure = Figure(figsize=(width, height))
+    figure.text(
+        0.12 / width, 1 - 0.1 / height, "\n".join(lines), fontsize=11.5, weight="bold", va="top"
+    )
+
+    def axes(x: float, y: float, w: float, h: float) -> Axes:
+        return figure.add_axes((x / width, y / height, w / width, h / height))
+
+    right, above = _LEFT + wide + _GAP, _BOTTOM + tall + _GAP
+    return figure, [
+        axes(_LEFT, _BOTTOM, wide, tall),
+        axes(_LEFT, above, wide, _MARGIN),
+        axes(right, _BOTTOM, _MARGIN, tall),
+        axes(right, above, _MARGIN + _RIGHT, _MARGIN),
+    ]
+
+
+def _bubbles(axes: Axes, counts: np.ndarray, largest: float) -> None:
+    clients, classes = counts.shape
+    client, label = np.nonzero(counts)
+    area = np.maximum(counts[client, label] / counts.max() * largest, _DOT)
+    axes.scatter(label, client, s=area, color=PALETTE["blue"], linewidths=0)
+    axes.set(xlim=(-0.5, classes - 0.5), ylim=(clients - 0.5, -0.5))
+    axes.set(xlabel="class", ylabel="client")
+    axes.set_xticks(np.arange(0, classes, 1 if classes <= 25 else 5))
+    axes.set_yticks(np.arange(0, clients, 1 if clients <= 25 else 5))
+    axes.tick_params(length=0)
+    axes.grid(visible=True, axis="both")
+    axes.spines[["top", "right"]].set_visible(True)
+
+
+def _class_totals(axes: Axes, totals: np.ndarray) -> None:
+    axes.bar(np.arange(len(totals)), totals, width=0.7, color=PALETTE["sky"])
+    axes.set(xlim=(-0.5, len(totals) - 0.5), xticks=[])
+    axes.set_yticks([0, totals.max()])
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.tick_params(labelsize=8)
+
+
+def _client_totals(axes: Axes, totals: np.ndarray) -> None:
+    rows = np.arange(len(totals))
+    bars = axes.barh(rows, totals, height=0.7, color=PALETTE["sky"])
+    axes.set(ylim=(len(totals) - 0.5, -0.5), xticks=[], yticks=[])
+    axes.spines["bottom"].set_visible(False)
+    axes.grid(visible=False)
+    if len(totals) <= 30:
+        axes.bar_label(bars, labels=[f"{n:,}" for n in totals], padding=3, fontsize=8, color=INK)
+
+
+def _key(axes: Axes, most: int, largest: float) -> None:
+    """Say what the largest bubble means, and one of a quarter of its area if there can be one."""
+    axes.set_axis_off()
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    for y, share in ((0.72, 1.0), (0.25, 0.25)) if most >= 4 else ((0.72, 1.0),):
+        axes.scatter(0.16, y, s=largest * share, color=PALETTE["blue"], linewidths=0)
+        axes.text(0.36, y, f"{round(most * share):,} samples", va="center", fontsize=8, color=INK)

@@ -1,0 +1,135 @@
+"""Finished runs as tidy frames: one row per run, or one row per run and round."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+import pandas as pd
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.results.runs import Run, read_run
+
+__all__ = ["collect", "curves", "describe", "seeds", "summarise"]
+
+_METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
+
+
+def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
+    """Return one row per run: its axes, final metrics and provenance.
+
+    A run that diverged is a row whose metrics are NaN and whose `diverged` is true.
+
+    Args:
+        artefact: Which runs.
+        metrics: Metrics wanted besides the usual ones and the artefact's own.
+
+    Raises:
+        DataError: if a run is missing, incomplete, or not the one that was asked for.
+    """
+    wanted = dict.fromkeys([*_METRICS, artefact.metric, *metrics])
+    rows = []
+    for ref, run in _runs(artefact):
+        values = {metric: run.value(metric) for metric in wanted}
+        rows.append(_axes(ref, run) | values | _provenance(ref, run))
+    return pd.DataFrame(rows)
+
+
+def curves(artefact: Artefact) -> pd.DataFrame:
+    """Return one row per run and round: the run's axes and the columns of its ``rounds.csv``.
+
+    Raises:
+        DataError: as `collect`.
+    """
+    return pd.concat(
+        [
+            run.rounds.assign(**_axes(ref, run), **_provenance(ref, run))
+            for ref, run in _runs(artefact)
+        ],
+        ignore_index=True,
+    )
+
+
+def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataFrame:
+    """Return mean and spread over seeds for each cell of the axes, in order of appearance.
+
+    Args:
+        frame: Runs, as from `collect`.
+        axes: What makes a cell; every other axis must be constant within it, the seed excepted.
+        metric: The column to summarise.
+
+    Returns:
+        A row per cell: the axes, `mean`, `std` (ddof=1; NaN for n=1), `n` (runs that have the
+        metric) and `diverged` (runs that have not, because training failed).
+
+    Raises:
+        FedlogitError: if two runs of a cell have the same seed, so that something else differs.
+    """
+    keys = list(axes)
+    missing = [key for key in keys if key not in frame]
+    if missing:
+        raise FedlogitError(f"no run has an axis {missing[0]!r} (there are: {', '.join(frame)})")
+    twice = frame[frame.duplicated([*keys, "seed"])]
+    if len(twice):
+        cell = ", ".join(f"{key}={twice.iloc[0][key]}" for key in [*keys, "seed"])
+        raise FedlogitError(f"two runs share the cell {cell}: another axis varies within it")
+    groups = frame.groupby(keys, sort=False, dropna=False)
+    return groups.agg(
+        mean=(metric, "mean"), std=(metric, "std"), n=(metric, "count"), diverged=("diverged", "sum")
+    ).reset_index()
+
+
+def seeds(frame: pd.DataFrame, axes: Iterable[str] = ("dataset", "partition", "method")) -> str:
+    """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1-3 seeds``."""
+    keys = [axis for axis in axes if axis in frame]
+    counts = frame.groupby(keys, dropna=False)["seed"].nunique() if keys else frame["seed"].nunique()
+    low, high = pd.Series(counts).min(), pd.Series(counts).max()
+    return (f"{low}" if low == high else f"{low}-{high}") + (" seed" if high == 1 else " seeds")
+
+
+def describe(frame: pd.DataFrame) -> str:
+    """Return one line on where runs come from: scale, seeds, devices, stand-in data."""
+    parts = [f"scale: {_list(frame['scale'])}", seeds(frame), f"device: {_list(frame['device'])}"]
+    failed = int(frame.groupby("digest")["diverged"].first().sum())
+    if failed:
+        parts.append(f"{failed} diverged")
+    noted = frame[frame["dataset_note"] != ""].drop_duplicates(["dataset", "dataset_note"])
+    parts += [f"{row.dataset}: {row.dataset_note}" for row in noted.itertuples()]
+    return "; ".join(parts)
+
+
+def _list(values: pd.Series) -> str:
+    return ", ".join(sorted(set(values)))
+
+
+def _runs(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
+    for ref in artefact.runs:
+        yield ref, read_run(ref.dir, ref.digest)
+
+
+def _axes(ref: RunRef, run: Run) -> dict[str, object]:
+    """Return the axes as scalars: lists become JSON, and None, which takes all, becomes "all"."""
+    # A run off the partition axis, such as the reference's, still has a partition.
+    default = {"dataset": run.spec.dataset, "partition": run.spec.partition.name}
+    return default | {key: _scalar(v) for key, v in ref.axes.items()} | {"seed": run.spec.seed}
+
+
+def _scalar(value: object) -> object:
+    if value is None:
+        return "all"
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _provenance(ref: RunRef, run: Run) -> dict[str, object]:
+    source = run.result.provenance
+    return {
+        "diverged": run.diverged,
+        "scale": run.spec.scale,
+        "device": source.device,
+        "precision": source.precision,
+        "code_version": source.code_version,
+        "dataset_note": source.dataset_note,
+        "digest": ref.digest,
+        "dir": str(ref.dir),
+    }

@@ -1,0 +1,146 @@
+"""The paper's numbers beside ours, with a verdict on each; the rule is in `verdict`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, describe, summarise
+from fedlogit.results.text import is_share, markdown, number, spread
+from fedlogit.results.verdict import VERDICT_RULE, standard_error, verdict
+
+__all__ = ["compare", "comparison_markdown", "comparison_table", "read_reference"]
+
+_KEYS = ["dataset", "partition", "method"]
+_COLUMNS = ["table", *_KEYS, "metric", "mean", "std"]
+
+
+def read_reference(path: Path) -> pd.DataFrame:
+    """Read published numbers: ``table,dataset,partition,method,metric,mean,std`` and maybe ``n``.
+
+    An empty partition means that the number does not depend on it. Shares are fractions. `std` is
+    what the paper prints after ±, `n` the number of runs behind it where the paper says so.
+
+    Raises:
+        DataError: if the file is missing, lacks a column, or has a mean that is no number or a
+            share above 1.
+    """
+    try:
+        text = {key: str for key in ("table", *_KEYS, "metric")}
+        frame = pd.read_csv(path, dtype=text, comment="#", keep_default_na=True)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise DataError(f"{path} is not a valid table: {error}") from None
+    lacking = [column for column in _COLUMNS if column not in frame]
+    if lacking:
+        raise DataError(f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})")
+    frame = frame if "n" in frame else frame.assign(n=math.nan)
+    for column in ("mean", "std", "n"):
+        frame[column] = pd.to_numeric(frame[column], errors="coerce")
+    shares = frame["metric"].map(is_share)
+    wrong = frame[frame["mean"].isna() | (shares & (frame["mean"] > 1))]
+    if len(wrong):
+        row = wrong.iloc[0]
+        line = int(wrong.index[0]) + 2
+        raise DataError(f"{path}, row {line}: {row['metric']} = {row['mean']} must be a fraction")
+    return frame.astype({"partition": object}).fillna({"partition": ""})
+
+
+def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per published number: the paper's, ours, the difference, and a verdict.
+
+    Args:
+        artefacts: The paper's tables, all at one scale; joined with `reference` by their id.
+        reference: Published numbers, as from `read_reference`.
+
+    Raises:
+        DataError: if a run is missing or damaged.
+    """
+    rows: list[dict[str, Any]] = []
+    for table, published in reference.groupby("table", sort=False):
+        artefact = next((a for a in artefacts if a.id == table), None)
+        frame = collect(artefact, published["metric"].unique()) if artefact else None
+        rows += [_row(paper, frame) for paper in published.to_dict("records")]
+    return pd.DataFrame(rows)
+
+
+def _row(paper: Mapping[Any, Any], frame: pd.DataFrame | None) -> dict[str, Any]:
+    """Join one published number with the runs that are its counterpart."""
+    row = {key: paper[key] for key in ("table", *_KEYS, "metric")}
+    row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
+    runs = None if frame is None else _matching(frame, paper)
+    if frame is None or runs is None or runs.empty:
+        empty = dict.fromkeys(("ours", "std", "difference"), math.nan)
+        return row | empty | {"n": 0, "diverged": 0, "verdict": "not run", "scale": "", "device": ""}
+    cell = summarise(runs, [], paper["metric"]).iloc[0]
+    row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
+    row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
+    verdict_ = _judge(row, runs)
+    where = {key: "; ".join(sorted(set(runs[key]))) for key in ("scale", "device")}
+    return row | {"verdict": verdict_} | where
+
+
+def _matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:
+    """Return the runs of a published number; an empty partition matches any."""
+    for key in _KEYS:
+        if paper[key]:
+            frame = frame[frame[key].astype(str) == paper[key]]
+    return frame
+
+
+def _judge(row: Mapping[str, Any], runs: pd.DataFrame) -> str:
+    """Return the verdict, or why there can be none."""
+    if set(runs["scale"]) != {"paper"}:
+        return "reduced scale"
+    if (runs["dataset_note"] != "").any():
+        return "stand-in data"
+    if row["diverged"]:
+        return "diverged"
+    if not row["n"]:
+        return "not run"
+    theirs = standard_error(row["paper_std"], 1 if math.isnan(row["paper_n"]) else row["paper_n"])
+    error = math.hypot(standard_error(row["std"], row["n"]), theirs)
+    return verdict(row["difference"], error, 1 if is_share(row["metric"]) else abs(row["paper"]))
+
+
+def comparison_table(
+    rows: pd.DataFrame, labels: Mapping[str, str], *, percent: bool = False
+) -> pd.DataFrame:
+    """Return a comparison as strings to print; columns that never vary are left out."""
+    shown = {"Table": rows["table"], "Metric": rows["metric"]}
+    table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
+    for key in _KEYS:
+        table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
+    records = rows.to_dict("records")
+    table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"], percent=percent) for r in records]
+    table["Ours"] = [spread(r["ours"], r["std"], r["metric"], percent=percent) for r in records]
+    table["n"] = rows["n"].astype(str)
+    table["Difference"] = [_signed(r["difference"], r["metric"], percent) for r in records]
+    table["Verdict"] = [_verdict_text(r) for r in records]
+    return table
+
+
+def _signed(value: float, metric: str, percent: bool) -> str:
+    sign = "+" if value > 0 else ""
+    return sign + number(value, metric, percent=percent)
+
+
+def _verdict_text(row: Mapping[Any, Any]) -> str:
+    judged = "reproduced" in row["verdict"]
+    return f"{row['verdict']} (n=1)" if judged and row["n"] == 1 else str(row["verdict"])
+
+
+def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
+    """Return a comparison as a section of Markdown, with its rule and where the runs come from."""
+    table = comparison_table(rows, artefacts[0].labels)
+    text = markdown(table, right=("Paper", "Ours", "n", "Difference"))
+    used = [a for a in artefacts if a.id in set(rows["table"])]
+    source = describe(pd.concat([collect(a) for a in used])) if used else "nothing was run"
+    return f"### Paper beside ours\n\n{text}\n\nOurs: {source}.\n\n{VERDICT_RULE}"

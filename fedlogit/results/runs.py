@@ -1,0 +1,203 @@
+"""One finished run, read from its directory and believed only if its hash is the expected one.
+
+A run directory describes itself: ``spec.json`` says what was asked for, ``rounds.csv`` has a row
+for each round, ``result.json`` the final metrics and where they come from.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ValidationError
+
+from fedlogit.component import explain
+from fedlogit.errors import DataError, unknown
+from fedlogit.files import load_npz, read_json
+from fedlogit.spec import RunSpec
+
+__all__ = ["Result", "Run", "read_run"]
+
+_FINAL = ("accuracy", "accuracy_std", "balanced_accuracy")
+_WHOLE = (*_FINAL, "bytes_up", "bytes_down", "seconds")
+
+
+class _Final(BaseModel):
+    """Metrics after the last round."""
+
+    accuracy: float | None = None
+    accuracy_std: float | None = None
+    balanced_accuracy: float | None = None
+
+
+class _Bytes(BaseModel):
+    """All bytes of the run by kind of message, summed over clients and rounds."""
+
+    up: dict[str, int] = {}
+    down: dict[str, int] = {}
+
+
+class _Provenance(BaseModel):
+    """Where a result comes from; what tables and figures say of it."""
+
+    spec_digest: str
+    code_version: str
+    device: str
+    precision: str
+    dataset_note: str = ""
+    wall_seconds: float
+
+
+class Result(BaseModel):
+    """The part of ``result.json`` that tables and figures use."""
+
+    status: str
+    message: str | None = None
+    final: _Final | None = None
+    bytes: _Bytes
+    provenance: _Provenance
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended.
+
+    Attributes:
+        folder: Its directory.
+        spec: What was asked for.
+        result: What came out.
+        rounds: A row for each round, in order.
+    """
+
+    folder: Path
+    spec: RunSpec
+    result: Result
+    rounds: pd.DataFrame
+
+    @property
+    def diverged(self) -> bool:
+        """Return whether training ended in values that are not finite."""
+        return self.result.status == "diverged"
+
+    def value(self, metric: str) -> float:
+        """Return a metric of the run; NaN throughout for a run that diverged.
+
+        Args:
+            metric: ``accuracy``, ``accuracy_std`` or ``balanced_accuracy`` after the last round;
+                ``bytes_up`` or ``bytes_down`` per client per round; ``seconds`` of wall time; any
+                other column of ``rounds.csv`` at the last round that has it; or a column and a
+                round, as ``accuracy@10``, which is NaN if the run is shorter than that.
+
+        Raises:
+            FedlogitError: if there is no such metric, with the nearest one suggested.
+            DataError: if the round exists but the column was not measured in it.
+        """
+        column, _, when = metric.partition("@")
+        if self.diverged:
+            return math.nan
+        if column not in self.rounds and metric not in _WHOLE:
+            raise unknown("metric", metric, [*_WHOLE, *self.rounds.columns])
+        if when:
+            return self._at(column, when)
+        if metric in _FINAL:
+            value = getattr(self.result.final, metric)
+            return math.nan if value is None else value
+        if metric == "seconds":
+            return self.result.provenance.wall_seconds
+        if metric in ("bytes_up", "bytes_down"):
+            sent = getattr(self.result.bytes, metric.removeprefix("bytes_"))
+            return sum(sent.values()) / (self.spec.clients * len(self.rounds))
+        measured = self.rounds[column].dropna()
+        return float(measured.iloc[-1]) if len(measured) else math.nan
+
+    def _at(self, column: str, when: str) -> float:
+        """Return a column of ``rounds.csv`` at one round, or NaN if the run is shorter."""
+        if not when.isdigit() or int(when) < 1:
+            raise DataError(f"metric {column}@{when}: the round must be a number from 1")
+        if int(when) > len(self.rounds):
+            return math.nan
+        value = float(self.rounds[column].iloc[int(when) - 1])
+        if math.isnan(value):
+            raise DataError(f"{self.folder}: {column} was not measured in round {when}")
+        return value
+
+    def export(self, name: str) -> dict[str, np.ndarray]:
+        """Return the arrays of ``exports/<name>.npz``.
+
+        Raises:
+            DataError: if the run did not export them, or the file is damaged.
+        """
+        return load_npz(self.folder / "exports" / f"{name}.npz")
+
+
+def read_run(folder: Path, digest: str) -> Run:
+    """Read a run and check that it is the one that was asked for and that it is complete.
+
+    Args:
+        folder: The run's directory.
+        digest: SHA-256 of the canonical JSON of the spec it must have.
+
+    Raises:
+        DataError: if a file is missing, truncated or malformed, if the spec or the result belongs
+            to another hash, or if the run has neither finished nor diverged.
+    """
+    if not folder.is_dir():
+        raise DataError(f"run {folder} does not exist")
+    spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
+    _same(folder / "spec.json", digest, spec.digest())
+    result = _read_result(folder / "result.json")
+    _same(folder / "result.json", digest, result.provenance.spec_digest)
+    rounds = _read_rounds(folder / "rounds.csv")
+    run = Run(folder, spec, result, rounds)
+    if not run.diverged:
+        _complete(run)
+    return run
+
+
+def _same(path: Path, expected: str, found: str) -> None:
+    """Refuse a file that belongs to another spec."""
+    if expected != found:
+        raise DataError(f"{path}: expected spec {expected[:12]}…, found {found[:12]}…; run it again")
+
+
+def _read_result(path: Path) -> Result:
+    """Read ``result.json`` of a run that has ended."""
+    try:
+        result = Result.model_validate(read_json(path))
+    except ValidationError as error:
+        raise DataError(str(explain(error, str(path)))) from None
+    if result.status not in ("finished", "diverged"):
+        raise DataError(f"{path}: status is {result.status!r}, must be 'finished' or 'diverged'")
+    return result
+
+
+def _read_rounds(path: Path) -> pd.DataFrame:
+    """Read ``rounds.csv``, whose rounds must count up from 1."""
+    try:
+        text = path.read_text()
+        rounds = pd.read_csv(io.StringIO(text))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise DataError(f"{path} is not a valid table: {error}") from None
+    if not text.endswith("\n"):
+        raise DataError(f"{path} is truncated: its last line has no end")
+    if rounds.empty:  # diverged in round 1
+        return rounds
+    if "round" not in rounds or list(rounds["round"]) != list(range(1, len(rounds) + 1)):
+        raise DataError(f"{path}: column 'round' must count 1, 2, 3, …")
+    return rounds
+
+
+def _complete(run: Run) -> None:
+    """Refuse a run that says it finished but lacks rounds or its final accuracy."""
+    if len(run.rounds) != run.spec.rounds:
+        path = run.folder / "rounds.csv"
+        raise DataError(f"{path} is truncated: {len(run.rounds)} of {run.spec.rounds} rounds")
+    accuracy = run.result.final.accuracy if run.result.final else None
+    if accuracy is None or not math.isfinite(accuracy):
+        raise DataError(f"{run.folder / 'result.json'}: finished without a final accuracy")

@@ -1,0 +1,139 @@
+"""Tables: mean ± standard deviation over seeds, as CSV (all digits), Markdown and LaTeX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, describe, summarise
+from fedlogit.results.text import is_share, markdown, metric_label, spread, write_csv, write_text
+
+__all__ = ["tidy", "write_table"]
+
+_OPTIONS = ("percent", "decimals")
+
+
+def write_table(artefact: Artefact, out: Path) -> list[Path]:
+    """Write ``out.csv``, ``out.md`` and ``out.tex``.
+
+    Args:
+        artefact: A table; its options are ``percent`` (print shares in per cent; by default as
+            fractions) and ``decimals``.
+        out: The three paths without their suffix.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        DataError: if a run is missing or damaged.
+        FedlogitError: if the artefact is no table.
+    """
+    if not artefact.rows or not artefact.columns:
+        raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
+    frame = collect(artefact)
+    cells = tidy(artefact, frame)
+    grid, caption = _grid(artefact, cells), _caption(artefact, frame, cells)
+    return [
+        write_csv(out.with_name(f"{out.name}.csv"), cells),
+        write_text(out.with_name(f"{out.name}.md"), _markdown(artefact, grid, caption)),
+        write_text(out.with_name(f"{out.name}.tex"), _latex(artefact, grid, caption)),
+    ]
+
+
+def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per cell of a table: its axes, metric, mean, std, n, diverged, provenance."""
+    axes = [*(artefact.rows or ()), *(artefact.columns or ())]
+    cells = summarise(frame, axes, artefact.metric)
+    cells.insert(len(axes), "metric", artefact.metric)
+    where = frame.groupby(axes, sort=False, dropna=False).agg(
+        {key: _joined for key in ("scale", "device", "precision", "dataset_note", "code_version")}
+    )
+    return cells.merge(where.reset_index(), on=axes, how="left", validate="one_to_one")
+
+
+def _joined(values: pd.Series) -> str:
+    return "; ".join(sorted(set(values)))
+
+
+def _grid(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the table as printed, its rows and columns in order of appearance."""
+    rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
+    texts = cells.assign(text=[_cell(artefact, row) for row in cells.to_dict("records")])
+    for axis in [*rows, *columns]:
+        seen = texts[axis].drop_duplicates()
+        labels = seen.map(artefact.label)
+        if labels.duplicated().any():
+            raise FedlogitError(f"{artefact.name}: two values of axis {axis!r} share a label")
+        texts[axis] = pd.Categorical(texts[axis].map(artefact.label), categories=list(labels))
+    grid = texts.pivot_table(
+        index=rows, columns=columns, values="text", aggfunc="first", observed=True
+    )
+    grid.index.names = [artefact.label(name) for name in grid.index.names]
+    grid.columns = pd.Index([_joined_label(name) for name in grid.columns])
+    return grid.fillna("")
+
+
+def _joined_label(name: Any) -> str:
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
+    chosen = {key: artefact.options[key] for key in _OPTIONS if key in artefact.options}
+    text = spread(row["mean"], row["std"], artefact.metric, **chosen)
+    return f"{text} †{row['diverged']}" if row["diverged"] else text
+
+
+def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> str:
+    """Return the caption: what is shown, how it was summarised, and where it comes from."""
+    unit = " in %" if artefact.options.get("percent") and is_share(artefact.metric) else ""
+    what = metric_label(artefact.metric)
+    shown = f"{what[0].upper()}{what[1:]}{unit}"
+    shown += ", mean ± standard deviation over seeds" if cells["n"].max() > 1 else ", one seed"
+    parts = [artefact.caption.strip().rstrip("."), shown, describe(frame)]
+    if cells["diverged"].any():
+        parts.append("†k: training diverged for k seeds, which are not in the mean")
+    return ". ".join(part for part in parts if part) + "."
+
+
+def _markdown(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
+    flat = grid.reset_index().astype(str)
+    for name in grid.index.names[:-1]:
+        flat[name] = flat[name].mask(flat[name] == flat[name].shift(), "")
+    table = markdown(flat, right=grid.columns)
+    return f"**{artefact.title}**\n\n{table}\n\n{caption}"
+
+
+def _latex(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
+    r"""Return the table with booktabs rules; it needs ``\usepackage{booktabs,multirow}``."""
+    plain = grid.rename_axis(index=[_tex(name) for name in grid.index.names])
+    styler = plain.style.format(_tex).format_index(_tex, axis=0).format_index(_tex, axis=1)
+    return styler.to_latex(
+        hrules=True,
+        caption=_tex(f"{artefact.title}. {caption}"),
+        label=f"tab:{artefact.paper}-{artefact.id}",
+        position="tbp",
+        position_float="centering",
+        column_format="l" * plain.index.nlevels + "r" * len(plain.columns),
+        clines="skip-last;data" if plain.index.nlevels > 1 else None,
+    )
+
+
+_TEX = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "†": r"$^\dagger$",
+    "–": "--",
+    "≥": r"$\ge$",
+    "≤": r"$\le$",
+    "×": r"$\times$",
+}
+
+
+def _tex(text: object) -> str:
+    return "".join(_TEX.get(c, c) for c in str(text))

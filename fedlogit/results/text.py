@@ -1,0 +1,76 @@
+"""Numbers and tables as people read them, and files they are written to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from fedlogit.files import write_atomic
+
+__all__ = ["is_share", "markdown", "metric_label", "number", "spread", "write_csv", "write_text"]
+
+_NAMES = {
+    "accuracy": "test accuracy",
+    "accuracy_std": "standard deviation of test accuracy over clients",
+    "balanced_accuracy": "balanced test accuracy",
+    "bytes_up": "bytes sent per client per round",
+    "bytes_down": "bytes received per client per round",
+    "seconds": "seconds of training",
+    "weight_max": "mean over public samples of the largest weight",
+}
+
+
+def metric_label(metric: str) -> str:
+    """Return what a metric is called in words: ``accuracy@10`` is test accuracy after round 10."""
+    name, _, when = metric.partition("@")
+    words = _NAMES.get(name, name.replace("_", " "))
+    return f"{words} after round {when}" if when else words
+
+
+def is_share(metric: str) -> bool:
+    """Return whether a metric lies between 0 and 1, so that per cent makes sense."""
+    return "accuracy" in metric or metric.startswith("weight")
+
+
+def number(value: float, metric: str, *, percent: bool = False, decimals: int | None = None) -> str:
+    """Return a value of a metric: shares with 4 decimals (2 in per cent), bytes grouped."""
+    if math.isnan(value):
+        return "–"
+    if is_share(metric):
+        places = (2 if percent else 4) if decimals is None else decimals
+        return f"{100 * value if percent else value:.{places}f}"
+    places = (1 if metric == "seconds" else 0) if decimals is None else decimals
+    return f"{value:,.{places}f}"
+
+
+def spread(
+    mean: float, std: float, metric: str, *, percent: bool = False, decimals: int | None = None
+) -> str:
+    """Return ``mean ± std``; without a standard deviation (n=1), the mean alone."""
+    text = number(mean, metric, percent=percent, decimals=decimals)
+    if math.isnan(mean) or math.isnan(std):
+        return text
+    return f"{text} ± {number(std, metric, percent=percent, decimals=decimals)}"
+
+
+def markdown(frame: pd.DataFrame, style: str = "pipe", right: Iterable[str] = ()) -> str:
+    """Return a frame of strings as a table; `style` is one of tabulate's formats."""
+    align = ["right" if column in set(right) else "left" for column in frame.columns]
+    return frame.to_markdown(index=False, tablefmt=style, disable_numparse=True, colalign=align)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write text that ends in one newline, atomically; return the path."""
+    with write_atomic(path) as temporary:
+        temporary.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    return path
+
+
+def write_csv(path: Path, frame: pd.DataFrame) -> Path:
+    """Write a frame at full precision, atomically; return the path."""
+    with write_atomic(path) as temporary:
+        frame.to_csv(temporary, index=False, lineterminator="\n")
+    return path

@@ -1,0 +1,167 @@
+"""What a run is: a frozen, typed tree that holds everything that can change a number.
+
+The canonical JSON of a resolved spec is hashed; a run lives in a folder named by that hash.
+Device, number of workers and paths are not here, because they must not change a number beyond
+the tolerance that the tests state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fedlogit.component import Call, Part
+
+__all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule"]
+
+Count = Annotated[int, Field(gt=0)]
+
+
+class Local(Part):
+    """How much a client works in a stage of a round: whole epochs, or a number of minibatches.
+
+    Attributes:
+        epochs: Passes over the client's data; give this or `steps`.
+        first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1).
+        steps: Minibatches per stage (TallyTrain's K).
+    """
+
+    epochs: Count | None = None
+    first_epochs: Count | None = None
+    steps: Count | None = None
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("give either epochs or steps")
+        if self.first_epochs is not None and self.epochs is None:
+            raise ValueError("first_epochs needs epochs")
+        return self
+
+    def epochs_in(self, round_: int) -> int | None:
+        """Return the epochs of a stage in round `round_` (from 1), or None if steps count."""
+        return self.first_epochs if round_ == 1 and self.first_epochs else self.epochs
+
+
+class Optimizer(Part):
+    """The clients' optimizer.
+
+    Attributes:
+        lifetime: ``run`` keeps its state across stages and rounds (Who to Trust, TallyTrain);
+            ``round`` makes a new one for each round (the CELM family).
+    """
+
+    name: Literal["sgd", "adam", "adamw"]
+    lr: Annotated[float, Field(gt=0)]
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    eps: Annotated[float, Field(gt=0)] = 1e-8
+    lifetime: Literal["run", "round"] = "run"
+
+
+class Schedule(Part):
+    """Step decay on the round counter: the rate is ``lr * gamma ** ((round - 1) // every)``.
+
+    Attributes:
+        every: Rounds between decays; None never decays.
+        once: Decay a single time, after `every` rounds (the other reading of CELM §5).
+    """
+
+    every: Count | None = None
+    gamma: Annotated[float, Field(gt=0, le=1)] = 0.1
+    once: bool = False
+
+    def factor(self, round_: int) -> float:
+        """Return the multiplier of the learning rate in round `round_` (from 1)."""
+        if self.every is None:
+            return 1.0
+        decays = (round_ - 1) // self.every
+        return self.gamma ** (min(decays, 1) if self.once else decays)
+
+
+class Public(Part):
+    """The public set that clients exchange logits on; it is taken from the training split.
+
+    Attributes:
+        size: Number of images.
+        stratified: Equal numbers of each class (as far as they exist), else uniformly at random.
+        classes: Only these classes, to study coverage; None takes all.
+        overlap: Leave the public images in the pool that private sets are drawn from.
+    """
+
+    size: Count
+    stratified: bool = True
+    classes: tuple[int, ...] | None = None
+    overlap: bool = False
+
+
+class Evaluation(Part):
+    """When test accuracy is measured: every `every` rounds, in `rounds`, and in the last one."""
+
+    every: Count = 1
+    rounds: tuple[int, ...] = ()
+
+
+class RunSpec(Part):
+    """One training run of one method with one seed.
+
+    Attributes:
+        scale: The named set of overrides it was made with (``smoke``, ``quick``, ``paper``).
+        dataset: A name from `fedlogit.data`.
+        train_size: Use a stratified subsample of the training split of this size; None uses all.
+        test_size: The same for the test split.
+        augment: ``crop_flip`` is RandomCrop(size, 4) and a horizontal flip on private batches.
+        partition: How the training split is divided; a call such as ``dir_client(0.05)``.
+        clients: Number of clients N.
+        public: The public set, if the method uses one.
+        models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
+        same_init: All clients (of one architecture) start from the same weights.
+        method: A call such as ``uwa(variance_floor=0.001)``.
+        rounds: Number of communication rounds.
+        batch: Minibatch size; the last batch of an epoch may be smaller.
+        precision: ``f32``, or ``bf16`` for autocast matrix products with f32 weights.
+        seed: Everything random in the run derives from it.
+        export: What to keep besides metrics: ``logits`` (public, last round), ``test_logits``,
+            ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples).
+    """
+
+    format: Literal[1] = 1
+    scale: str = "paper"
+    dataset: str
+    train_size: Count | None = None
+    test_size: Count | None = None
+    augment: Literal["none", "crop_flip"] = "none"
+    partition: Call
+    clients: Count
+    public: Public | None = None
+    models: tuple[Call, ...] = Field(min_length=1)
+    same_init: bool = False
+    method: Call
+    rounds: Count
+    local: Local
+    batch: Count = 128
+    optimizer: Optimizer
+    schedule: Schedule = Schedule()
+    precision: Literal["f32", "bf16"] = "f32"
+    seed: Annotated[int, Field(ge=0)]
+    evaluation: Evaluation = Evaluation()
+    export: tuple[Literal["logits", "test_logits", "weights", "aggregation"], ...] = ()
+
+    def canonical(self) -> str:
+        """Return the spec as JSON with sorted keys and no spaces: what is hashed."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the canonical JSON, as hex."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    def split_key(self) -> dict[str, Any]:
+        """Return what the division of the data depends on, as plain data (see `fedlogit.data`)."""
+        keys = ("dataset", "train_size", "partition", "clients", "public", "seed")
+        data = self.model_dump(mode="json")
+        return {key: data[key] for key in keys}

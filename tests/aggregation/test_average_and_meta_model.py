@@ -1,0 +1,55 @@
+"""The mean of logits, and aggregators that must learn whom to believe."""
+
+import pytest
+import torch
+
+from fedlogit.aggregation.average import average_logits
+from fedlogit.aggregation.meta_model import features, fit_and_predict
+
+
+def test_average_by_hand():
+    logits = torch.tensor([[[1.0, 3.0]], [[5.0, -1.0]]])
+    assert average_logits(logits).tolist() == [[3.0, 1.0]]
+
+
+def test_features_put_clients_side_by_side():
+    logits = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]])
+    assert features(logits).tolist() == [[1, 2, 3, 4, 5, 6]]
+
+
+def liar_and_truth(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Client 0 shouts a random class, client 1 whispers the right one."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, 3, (n,), generator=generator)
+    noise = torch.randint(0, 3, (n,), generator=generator)
+    one_hot = torch.nn.functional.one_hot
+    return torch.stack([10.0 * one_hot(noise, 3), 1.0 * one_hot(labels, 3)]), labels
+
+
+@pytest.mark.parametrize("kind", ["mlp", "forest", "boosting"])
+def test_an_aggregator_learns_whom_to_believe(kind):
+    known, labels = liar_and_truth(600, seed=0)
+    wanted, truth = liar_and_truth(200, seed=1)
+    assert (average_logits(wanted).argmax(1) == truth).float().mean() < 0.5
+    p = fit_and_predict(kind, known, labels, wanted, classes=3, seed=0)
+    assert p.shape == (200, 3)
+    assert torch.allclose(p.sum(1), torch.ones(200), atol=1e-5)
+    assert (p.argmax(1) == truth).float().mean() > 0.95
+
+
+@pytest.mark.parametrize("kind", ["mlp", "forest", "boosting"])
+def test_same_seed_same_bits_and_the_global_generator_is_left_alone(kind):
+    known, labels = liar_and_truth(200, seed=0)
+    wanted, _ = liar_and_truth(50, seed=1)
+    before = torch.random.get_rng_state()
+    a = fit_and_predict(kind, known, labels, wanted, classes=3, seed=5)
+    b = fit_and_predict(kind, known, labels, wanted, classes=3, seed=5)
+    assert torch.equal(a, b)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_class_nobody_labelled_gets_probability_zero_from_trees():
+    known, labels = liar_and_truth(200, seed=0)
+    seen = labels != 2
+    p = fit_and_predict("forest", known[:, seen], labels[seen], known, classes=3, seed=0)
+    assert (p[:, 2] == 0).all()

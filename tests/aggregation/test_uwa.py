@@ -1,0 +1,92 @@
+"""UWA against numbers worked out by hand (Who to Trust eq. 5-7)."""
+
+import math
+
+import pytest
+import torch
+
+from fedlogit.aggregation.uwa import (
+    Mixture,
+    fit_classes,
+    fit_em,
+    log_density,
+    trust,
+    weighted_logits,
+)
+
+
+def test_components_are_class_means_and_population_variances():
+    logits = torch.tensor([[0.0, 2.0], [4.0, 2.0], [1.0, 1.0], [1.0, 5.0]])
+    labels = torch.tensor([3, 3, 7, 7])
+    # class 3: mean (2, 2), variance (((0-2)² + (4-2)²)/2, 0) = (4, 0 -> floor)
+    # class 7: mean (1, 3), variance (0 -> floor, ((1-3)² + (5-3)²)/2) = (floor, 4)
+    mixture = fit_classes(logits, labels, floor=0.01)
+    assert mixture.means.tolist() == [[2, 2], [1, 3]]
+    assert mixture.variances.tolist() == [[4, 0.01], [0.01, 4]]
+
+
+def test_a_class_with_one_sample_has_no_component_and_the_rest_share_its_weight():
+    logits = torch.tensor([[0.0], [2.0], [100.0]])
+    mixture = fit_classes(logits, torch.tensor([0, 0, 1]), floor=1e-3)
+    assert mixture.means.tolist() == [[1.0]]
+    # One component N(1, 1) with weight 1/1: at its mean, log density = -½ log 2π.
+    assert log_density(mixture, torch.tensor([[1.0]])).item() == pytest.approx(
+        -0.5 * math.log(2 * math.pi)
+    )
+
+
+def test_log_density_of_two_components_in_two_dimensions():
+    mixture = Mixture(
+        torch.tensor([[0.0, 0.0], [3.0, 0.0]]).double(), torch.tensor([[1.0, 4.0], [1.0, 1.0]]).double()
+    )
+    # At (0, 2): first  (2π)^-1 · 1/(1·2) · exp(-½·(0 + 4/4)) = exp(-½)/(4π)
+    #            second (2π)^-1 · 1       · exp(-½·(9 + 4))   = exp(-6.5)/(2π)
+    expected = math.log(0.5 * (math.exp(-0.5) / (4 * math.pi) + math.exp(-6.5) / (2 * math.pi)))
+    assert log_density(mixture, torch.tensor([[0.0, 2.0]])).item() == pytest.approx(expected)
+
+
+def test_trust_is_the_softmax_over_clients():
+    # Log-densities log 1 and log 3 at one point: weights 1/4 and 3/4.
+    weights = trust(torch.tensor([[0.0], [math.log(3)]]).double())
+    assert weights[:, 0].tolist() == pytest.approx([0.25, 0.75])
+    logits = torch.tensor([[[4.0, 0.0]], [[0.0, 8.0]]])
+    assert weighted_logits(logits, weights).tolist() == [pytest.approx([1.0, 6.0])]
+
+
+def test_one_dominating_density_takes_all_and_equal_densities_average():
+    far = trust(torch.tensor([[0.0], [-800.0]]).double())
+    assert far[:, 0].tolist() == [1.0, 0.0]
+    equal = trust(torch.full((4, 3), -1234.5).double())
+    assert torch.equal(equal, torch.full((4, 3), 0.25).double())
+
+
+def test_nobody_knowing_a_point_falls_back_to_the_average():
+    weights = trust(torch.full((5, 2), -math.inf).double())
+    assert torch.equal(weights, torch.full((5, 2), 0.2).double())
+    one = trust(torch.tensor([[-math.inf], [-3.0]]).double())
+    assert one[:, 0].tolist() == [0.0, 1.0]
+
+
+def test_weights_sum_to_one_in_float64():
+    densities = torch.randn(20, 500, generator=torch.Generator().manual_seed(0)).double() * 300
+    assert torch.allclose(trust(densities).sum(0), torch.ones(500).double(), atol=1e-12, rtol=0)
+
+
+def test_an_empty_mixture_has_density_zero():
+    empty = fit_classes(torch.tensor([[1.0, 2.0]]), torch.tensor([0]), floor=1e-3)
+    assert torch.isneginf(log_density(empty, torch.zeros(3, 2))).all()
+
+
+def test_em_finds_two_far_clusters_with_uniform_weights():
+    generator = torch.Generator().manual_seed(1)
+    a = torch.randn(60, 3, generator=generator) + 20
+    b = torch.randn(20, 3, generator=generator) - 20
+    mixture = fit_em(torch.cat([a, b]), components=2, floor=1e-3, seed=0)
+    means = mixture.means[mixture.means[:, 0].argsort()]
+    assert torch.allclose(means[0], b.double().mean(0), atol=1e-6)
+    assert torch.allclose(means[1], a.double().mean(0), atol=1e-6)
+    # Weights 1/2 each although the clusters hold 3:1, so equal spreads give equal densities.
+    at_means = log_density(mixture, means)
+    spread = mixture.variances.log().sum(1)
+    expected = -math.log(2) - 0.5 * (3 * math.log(2 * math.pi) + spread)
+    assert torch.allclose(at_means.sort().values, expected.sort().values, atol=1e-6)

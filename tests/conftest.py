@@ -1,0 +1,86 @@
+"""Shared pieces: a small run on real data (scikit-learn's digits) that takes a second."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedlogit import methods
+from fedlogit.data import Dataset, load
+from fedlogit.federation import Federation
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.run import Options, run
+from fedlogit.federation.setup import federate
+from fedlogit.partition import make_split
+from fedlogit.spec import RunSpec
+
+SMALL = {
+    "scale": "smoke",
+    "dataset": "digits",
+    "partition": "k_classes(3, private_size=90)",
+    "clients": 4,
+    "public": {"size": 60},
+    "models": ["mlp(hidden=[16])"],
+    "method": "average",
+    "rounds": 3,
+    "local": {"epochs": 1, "first_epochs": 2},
+    "batch": 32,
+    "optimizer": {"name": "adam", "lr": 0.003},
+    "seed": 0,
+}
+
+
+def small_spec(**changes) -> RunSpec:
+    """Return a resolved spec of a second's work on digits."""
+    return methods.complete(RunSpec.read(SMALL | changes, "test spec"))
+
+
+def split_of(spec: RunSpec, dataset: Dataset):
+    return make_split(
+        dataset.y_train,
+        dataset.classes,
+        spec.partition,
+        spec.clients,
+        spec.seed,
+        public=spec.public,
+        train_size=spec.train_size,
+        groups=dataset.group_train,
+    )
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory) -> Dataset:
+    return load("digits", tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture
+def federation(digits):
+    """Return a function from spec changes to a fresh federation."""
+
+    def build(workers: int = 1, **changes) -> Federation:
+        spec = small_spec(**changes)
+        holdout = methods.get(spec.method).holdout
+        split = split_of(spec, digits)
+        return federate(spec, digits, split, holdout, torch.device("cpu"), Executor(workers))
+
+    return build
+
+
+@pytest.fixture
+def train(digits, tmp_path):
+    """Return a function that runs a small spec and returns its folder."""
+
+    def go(folder: Path | None = None, *, workers: int = 1, every: float = 60, **changes) -> Path:
+        spec = small_spec(**changes)
+        folder = folder or tmp_path / spec.digest()[:8]
+        options = Options(torch.device("cpu"), workers, every, progress=False)
+        run(spec, methods.get(spec.method), digits, split_of(spec, digits), folder, options)
+        return folder
+
+    return go

@@ -1,0 +1,120 @@
+"""The verbs: merging, broadcasting, logits, hold-outs."""
+
+import numpy as np
+import pytest
+import torch
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.client import State
+from fedlogit.federation.evaluation import confusion, score
+
+
+def test_merge_by_hand(federation):
+    fed = federation(clients=3)
+    n = fed.clients[0].vector.numel()
+    for value, client in zip((1.0, 2.0, 6.0), fed.clients, strict=True):
+        empty = torch.empty(0)
+        client.load(State(torch.full((n,), value), empty, empty.long()))
+    assert torch.allclose(fed.merge().vector, torch.full((n,), 3.0))  # (1 + 2 + 6) / 3
+    weighted = fed.merge([0.5, 0.25, 0.25]).vector  # 0.5 + 0.5 + 1.5
+    assert torch.allclose(weighted, torch.full((n,), 2.5))
+
+
+def test_merge_averages_batch_norm_statistics_and_takes_counters_from_client_0(federation):
+    fed = federation(clients=2, models=["resnet_light(1)"], public=None, method="local")
+    for value, client in zip((1.0, 3.0), fed.clients, strict=True):
+        for name, buffer in client.model.named_buffers():
+            buffer.fill_(7 * value if name.endswith("num_batches_tracked") else value)
+    state = fed.merge()
+    assert (state.buffers == 2.0).all()
+    assert (state.counters == 7).all()
+    fed.broadcast(state)
+    means = [b for n, b in fed.clients[1].model.named_buffers() if n.endswith("running_mean")]
+    assert all((m == 2.0).all() for m in means)
+
+
+def test_merge_refuses_different_architectures_and_bad_weights(federation):
+    mixed = federation(models=["mlp(hidden=[16])", "mlp(hidden=[8])"])
+    with pytest.raises(FedlogitError, match="different architectures"):
+        mixed.merge()
+    with pytest.raises(FedlogitError, match="sum to 1"):
+        federation().merge([0.5, 0.5, 0.5, 0.5])
+
+
+def test_backbone_broadcast_leaves_each_head_alone(federation):
+    fed = federation(clients=2)
+    heads = [c.vector[c.head_mask()].clone() for c in fed.clients]
+    state = fed.merge()
+    fed.broadcast(state, backbone_only=True)
+    for client, head in zip(fed.clients, heads, strict=True):
+        mask = client.head_mask()
+        assert torch.equal(client.vector[mask], head)
+        assert torch.equal(client.vector[~mask], state.vector[~mask])
+    assert mask.sum() == 16 * 10 + 10
+
+
+def test_parameters_are_views_of_the_vector(federation):
+    client = federation().clients[0]
+    with torch.no_grad():
+        client.vector.fill_(0.25)
+    assert all((p == 0.25).all() for p in client.model.parameters())
+
+
+def test_clients_start_differently_unless_told_otherwise(federation):
+    apart, same = federation(), federation(same_init=True)
+    assert not torch.equal(apart.clients[0].vector, apart.clients[1].vector)
+    assert torch.equal(same.clients[0].vector, same.clients[1].vector)
+
+
+def test_models_are_dealt_in_turn(federation):
+    fed = federation(models=["mlp(hidden=[16])", "mlp(hidden=[8])"])
+    sizes = [c.vector.numel() for c in fed.clients]
+    assert sizes == [64 * 16 + 16 + 170, 64 * 8 + 8 + 90] * 2
+    assert fed.logits(fed.public).shape == (4, 60, 10)
+
+
+def test_holdout_is_stratified_and_not_trained_on(federation):
+    fed = federation(method="uwa(validation=0.2)")
+    for client in fed.clients:
+        assert len(client.validation) == 18  # 20 % of 90
+        assert client.samples == 72
+        assert not np.intersect1d(client.private, client.validation).size
+        assert fed.labels(client.validation).bincount().tolist().count(6) == 3  # 3 classes x 6
+
+
+def test_private_public_and_validation_are_disjoint(federation):
+    fed = federation(method="uwa")
+    public = set(fed.public.tolist())
+    for client in fed.clients:
+        assert not public & set(client.private.tolist())
+        assert not public & set(client.validation.tolist())
+
+
+def test_auxiliary_samples_come_from_private_sets(federation):
+    fed = federation(method="meta_model(per_class=5)")
+    chosen = fed.from_private(5)
+    union = {i for c in fed.clients for i in c.private.tolist()}
+    assert set(chosen.tolist()) <= union
+    assert fed.labels(chosen).bincount(minlength=10).max() == 5
+    assert torch.equal(chosen, fed.from_private(5))
+
+
+def test_logits_do_not_depend_on_workers(federation):
+    one, two = federation(workers=1), federation(workers=2)
+    for fed in (one, two):
+        fed.round = 1
+        fed.train_private()
+    assert torch.equal(one.logits(one.public), two.logits(two.public))
+
+
+def test_scores_by_hand():
+    # Client 0: class 0 right 2 of 3, class 1 right 1 of 1, class 2 absent.
+    predicted, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 0, 1])
+    table = confusion(predicted, labels, 3)
+    assert table.tolist() == [[2, 1, 0], [0, 1, 0], [0, 0, 0]]
+    scores = score(table[None])
+    assert scores.per_client.tolist() == [0.75]
+    assert scores.balanced.tolist() == [pytest.approx((2 / 3 + 1) / 2)]
+    assert scores.per_class[:2].tolist() == [pytest.approx(2 / 3), 1.0]
+    assert np.isnan(scores.per_class[2])
+    assert scores.row()["accuracy_std"] == 0.0

@@ -1,0 +1,46 @@
+"""Bytes by hand, and the closed forms of the papers as checks of the ledger."""
+
+import torch
+
+from fedlogit.federation.ledger import Ledger, message_bytes
+
+
+def test_logits_up_and_down_by_hand():
+    ledger = Ledger()
+    ledger.start(1)
+    ledger.up("logits", torch.zeros(20, 5000, 10))
+    ledger.down("logits", torch.zeros(5000, 10), clients=20)
+    # 4 bytes x 5,000 points x 10 classes = 200,000 bytes a client, each way; 20 clients.
+    assert ledger.of_round(1) == {
+        "bytes_up": 4_000_000,
+        "bytes_down": 4_000_000,
+        "bytes_up.logits": 4_000_000,
+        "bytes_down.logits": 4_000_000,
+    }
+
+
+def test_totals_add_rounds_and_keep_kinds_apart():
+    ledger = Ledger()
+    for r in (1, 2):
+        ledger.start(r)
+        ledger.up("logits", torch.zeros(2, 3, 4))  # 2 clients x 12 numbers x 4 bytes = 96
+        ledger.up("densities", torch.zeros(2, 3))  # 2 x 3 x 4 = 24
+    assert ledger.totals() == {"up": {"logits": 192, "densities": 48}, "down": {}}
+    assert ledger.of_round(2)["bytes_up"] == 120
+    assert ledger.of_round(3) == {"bytes_up": 0, "bytes_down": 0}
+
+
+def test_packed_votes_round_up_to_whole_bytes_a_message():
+    votes = torch.zeros(5, dtype=torch.int64)
+    assert message_bytes(votes, bits=4) == 3  # 20 bits
+    assert message_bytes(votes, bits=8) == 5
+    assert message_bytes(votes) == 40
+
+
+def test_full_mesh_counts_every_pair_once_each_way():
+    ledger = Ledger()
+    ledger.start(1)
+    # TallyTrain Table 1: (N-1) x 16 probes x 1 byte a round leaves a peer; N = 10.
+    ledger.exchange("votes", torch.zeros(10, 16, dtype=torch.uint8))
+    assert ledger.of_round(1)["bytes_up"] == 10 * 9 * 16
+    assert ledger.of_round(1)["bytes_down"] == 10 * 9 * 16

@@ -1,0 +1,232 @@
+"""Runs: the folder describes itself; same spec, same bits; stopped, damaged, resumed."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from conftest import SMALL, small_spec
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.files import load_npz, read_json, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    """Return rounds.csv without the one column that may differ."""
+    with (folder / "rounds.csv").open() as file:
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    with safe_open(folder / "exports" / "weights.safetensors", framework="pt") as file:
+        return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+
+
+def same_bits(a: Path, b: Path) -> bool:
+    left, right = weights(a), weights(b)
+    equal = left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
+    return equal and rows(a) == rows(b)
+
+
+def test_a_run_describes_itself(train):
+    folder = train(method="uwa", export=["aggregation", "logits", "test_logits", "weights"])
+    spec = small_spec(method="uwa", export=["aggregation", "logits", "test_logits", "weights"])
+    assert read_json(folder / "spec.json") == spec.model_dump(mode="json")
+    result = read_json(folder / "result.json")
+    assert result["status"] == "finished"
+    assert result["provenance"]["spec_digest"] == spec.digest()
+    assert result["final"]["accuracy"] == pytest.approx(
+        sum(result["final"]["per_client"]) / 4, abs=1e-12
+    )
+    table = rows(folder)
+    assert [row["round"] for row in table] == ["1", "2", "3"]
+    # 4 clients x 60 points x 10 classes x 4 bytes, and UWA's 4 x 60 densities x 4 bytes.
+    assert table[0]["bytes_up.logits"] == "9600"
+    assert table[0]["bytes_up.densities"] == "960"
+    assert table[0]["bytes_up"] == "10560"
+    assert result["bytes"]["up"] == {"logits": 28800, "densities": 2880}
+    kept = load_npz(folder / "exports" / "aggregation.npz")
+    assert kept["weights"].shape == (4, 60)
+    assert kept["owned"].sum(1).tolist() == [3, 3, 3, 3]
+    assert load_npz(folder / "exports" / "logits.npz")["logits"].shape == (4, 60, 10)
+    assert load_npz(folder / "exports" / "test_logits.npz")["logits"].shape == (4, 360, 10)
+    assert not list(folder.glob("checkpoint*"))
+
+
+def test_same_spec_same_bits_whatever_the_workers(train, tmp_path):
+    a = train(tmp_path / "a", export=["weights"])
+    b = train(tmp_path / "b", export=["weights"])
+    c = train(tmp_path / "c", workers=3, export=["weights"])
+    assert same_bits(a, b)
+    assert same_bits(a, c)
+
+
+def test_another_seed_gives_other_bits(train, tmp_path):
+    a = train(tmp_path / "a", export=["weights"])
+    b = train(tmp_path / "b", export=["weights"], seed=1)
+    assert not same_bits(a, b)
+
+
+def test_the_global_generator_is_left_alone(train):
+    before = torch.random.get_rng_state()
+    train(method="meta_model(per_class=5)")
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_evaluation_rounds(train):
+    table = rows(train(rounds=5, evaluation={"every": 4, "rounds": [1]}))
+    assert [bool(row["accuracy"]) for row in table] == [True, False, False, True, True]
+
+
+def test_diverging_stops_with_a_result_that_says_so(train):
+    folder = train(optimizer={"name": "sgd", "lr": 1e30})
+    result = read_json(folder / "result.json")
+    assert result["status"] == "diverged"
+    assert "round 1: loss of client" in result["message"]
+    assert result["final"] == {}
+
+
+def test_a_checkpoint_restores_everything(federation, tmp_path):
+    fed = federation(models=["resnet_light(1)"])
+    fed.memory["server"] = torch.arange(3.0)
+    fed.round = 1
+    fed.ledger.start(1)
+    fed.ledger.up("logits", torch.zeros(2, 5))
+    fed.train_private()
+    save_checkpoint(tmp_path, fed, [{"round": 1, "accuracy": 0.1 + 0.2}])
+    other = federation(models=["resnet_light(1)"])
+    assert load_checkpoint(tmp_path, other) == [{"round": 1, "accuracy": 0.1 + 0.2}]
+    assert other.round == 1
+    assert other.ledger.totals() == fed.ledger.totals()
+    assert torch.equal(other.memory["server"], torch.arange(3.0))
+    for f in (fed, other):  # the next round needs parameters, buffers and moments to agree
+        f.round = 2
+        f.train_private()
+    for mine, theirs in zip(fed.clients, other.clients, strict=True):
+        assert torch.equal(mine.vector, theirs.vector)
+        assert torch.equal(mine.state().buffers, theirs.state().buffers)
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(federation, tmp_path):
+    fed = federation()
+    fed.round = 1
+    save_checkpoint(tmp_path, fed, [{"round": 1}])
+    fed.round = 2
+    save_checkpoint(tmp_path, fed, [{"round": 1}, {"round": 2}])
+    newest = tmp_path / "checkpoint.safetensors"
+    data = bytearray(newest.read_bytes())
+    data[-100] ^= 1
+    newest.write_bytes(data)
+    with pytest.warns(UserWarning, match="damaged"):
+        assert load_checkpoint(tmp_path, federation()) == [{"round": 1}]
+    newest.write_bytes(data[:50])
+    with pytest.warns(UserWarning, match="not a readable checkpoint"):
+        assert load_checkpoint(tmp_path, federation()) == [{"round": 1}]
+
+
+def test_a_checkpoint_of_another_spec_is_refused(federation, tmp_path):
+    fed = federation()
+    fed.round = 1
+    save_checkpoint(tmp_path, fed, [])
+    with pytest.raises(DataError, match="belongs to another spec"):
+        load_checkpoint(tmp_path, federation(seed=9))
+
+
+def test_a_folder_of_another_run_is_refused(train, tmp_path):
+    folder = train(tmp_path / "x")
+    with pytest.raises(FedlogitError, match="holds the run"):
+        train(folder, seed=1)
+    with pytest.raises(FedlogitError, match="one of them is from another run"):
+        train(tmp_path / "seed0-00000000")
+
+
+def command(spec: Path, out: Path, data: Path) -> list[str]:
+    script = str(ROOT / "scripts" / "train.py")
+    return [sys.executable, script, "--spec", str(spec), "--out", str(out), "--data", str(data),
+            "--device", "cpu", "--workers", "2", "--checkpoint-seconds", "0", "--quiet"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, kill):
+    changes = {"rounds": 40, "export": ["weights"], "method": "uwa"}
+    write_json(tmp_path / "spec.json", SMALL | changes)
+    whole = train(tmp_path / "whole", **changes)
+    out = tmp_path / "out"
+    process = subprocess.Popen(command(tmp_path / "spec.json", out, tmp_path),
+                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (out / "checkpoint.previous.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.kill(process.pid, kill)
+    code = process.wait(timeout=60)
+    expected = {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}
+    assert code == expected[kill]
+    assert not (out / "result.json").exists()
+    again = subprocess.run(command(tmp_path / "spec.json", out, tmp_path), check=False)
+    assert again.returncode == 0
+    assert same_bits(whole, out)
+
+
+def test_a_finished_run_is_left_alone(train, tmp_path):
+    folder = train(tmp_path / "x")
+    write_json(tmp_path / "spec.json", SMALL)
+    before = (folder / "result.json").stat().st_mtime_ns
+    done = subprocess.run(command(tmp_path / "spec.json", folder, tmp_path), check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0
+    assert "is finished" in done.stdout
+    assert (folder / "result.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "avarage"}, "unknown method 'avarage'; did you mean 'average'?"),
+        ({"dataset": "digit"}, "unknown dataset 'digit'; did you mean 'digits'?"),
+        ({"partition": "k_class(2)"}, "unknown partition 'k_class'; did you mean 'k_classes'?"),
+        ({"models": ["lenett"]}, "unknown model 'lenett'; did you mean 'lenet'?"),
+        ({"seed": 0.5}, "seed = 0.5"),
+        ({"rounds": "three"}, "rounds = 'three'"),
+        ({"round": 3}, "unknown key 'round'; did you mean 'rounds'?"),
+        ({"method": "uwa(variance_floor=0)"}, "variance_floor = 0"),
+        ({"method": "uwa(floor=1)"}, "unknown key 'floor'"),
+        ({"public": None}, "method average needs a public set"),
+        ({"export": ["aggregation"]}, "no aggregation weights"),
+    ],
+)
+def test_bad_specs_get_one_line(tmp_path, change, message):
+    write_json(tmp_path / "spec.json", SMALL | change)
+    out = tmp_path / "out"
+    done = subprocess.run(command(tmp_path / "spec.json", out, tmp_path), check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not out.exists()
+
+
+def test_a_device_that_is_not_there(tmp_path):
+    write_json(tmp_path / "spec.json", SMALL)
+    arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path)
+    arguments[arguments.index("cpu")] = "cuda:7"
+    done = subprocess.run(arguments, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "device = 'cuda:7' is not there (this machine has: cpu" in done.stderr
+
+
+def test_json_that_is_not_json(tmp_path):
+    (tmp_path / "spec.json").write_text(json.dumps(SMALL)[:-5])
+    done = subprocess.run(command(tmp_path / "spec.json", tmp_path / "out", tmp_path), check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 2
+    assert "is not valid JSON" in done.stderr

@@ -1,0 +1,45 @@
+"""Minibatches, schedules, optimizers and losses by hand."""
+
+import pytest
+import torch
+
+from fedlogit.federation.work import minibatches
+from fedlogit.spec import Local, Schedule
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(3)
+
+
+def test_epochs_go_through_everything_once_each():
+    batches = minibatches(10, 4, generator(), epochs=2, steps=None)
+    assert [len(b) for b in batches] == [4, 4, 2, 4, 4, 2]
+    assert torch.cat(batches[:3]).sort().values.tolist() == list(range(10))
+    assert torch.cat(batches[3:]).sort().values.tolist() == list(range(10))
+    assert not torch.equal(torch.cat(batches[:3]), torch.cat(batches[3:]))
+
+
+def test_steps_cut_as_many_passes_as_needed():
+    batches = minibatches(5, 2, generator(), epochs=None, steps=4)
+    assert [len(b) for b in batches] == [2, 2, 1, 2]
+
+
+def test_minibatches_need_a_unit():
+    with pytest.raises(ValueError, match="epochs or steps"):
+        minibatches(5, 2, generator(), epochs=None, steps=None)
+
+
+def test_step_schedule_by_hand():
+    # "Decays by 0.1 after 50 rounds": rounds 1-50 at 1, 51-100 at 0.1, 101-150 at 0.01.
+    schedule = Schedule(every=50)
+    assert [schedule.factor(r) for r in (1, 50)] == [1.0, 1.0]
+    assert [schedule.factor(r) for r in (51, 100)] == pytest.approx([0.1, 0.1])
+    assert schedule.factor(101) == pytest.approx(0.01)
+    assert Schedule(every=50, once=True).factor(151) == pytest.approx(0.1)
+    assert Schedule().factor(10_000) == 1.0
+
+
+def test_first_round_may_have_its_own_epochs():
+    local = Local(epochs=1, first_epochs=10)
+    assert [local.epochs_in(r) for r in (1, 2, 50)] == [10, 1, 1]
+    assert Local(steps=5).epochs_in(1) is None

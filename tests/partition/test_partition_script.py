@@ -1,0 +1,58 @@
+"""scripts/partition.py from options and from a file, on scikit-learn's digits."""
+
+import csv
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedlogit.errors import FedlogitError
+from fedlogit.partition import Split
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "partition.py"
+
+
+@pytest.fixture(scope="module")
+def main():
+    spec = importlib.util.spec_from_file_location("partition_script", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main
+
+
+def test_options_and_file_give_the_same_five_files(main, tmp_path):
+    spec = {
+        "dataset": "digits",
+        "train_size": 1000,
+        "partition": "k_classes(2, private_size=100)",
+        "clients": 5,
+        "public": {"size": 50},
+        "seed": 3,
+    }
+    (tmp_path / "split.json").write_text(json.dumps(spec))
+    data = ["--data", str(tmp_path / "prepared")]
+    assert main([*data, "--spec", str(tmp_path / "split.json"), "--out", str(tmp_path / "a")]) == 0
+    what = ["--dataset", "digits", "--partition", spec["partition"]]
+    numbers = ["--train-size", "1000", "--clients", "5", "--seed", "3", "--public-size", "50"]
+    assert main([*data, *what, *numbers, "--out", str(tmp_path / "b")]) == 0
+    names = ["bubbles.pdf", "bubbles.png", "counts.csv", "distances.json", "indices.npz"]
+    for folder in ("a", "b"):
+        assert sorted(file.name for file in (tmp_path / folder).iterdir()) == names
+    split = Split.load(tmp_path / "a" / "indices.npz")
+    assert split.digest == Split.load(tmp_path / "b" / "indices.npz").digest
+    written = json.loads((tmp_path / "a" / "distances.json").read_text())
+    assert written["digest"] == split.digest
+    assert written["client_totals"] == split.counts.sum(axis=1).tolist()
+    assert set(written["distances_from_uniform"]) == {"jsd", "emd", "emd_direct", "hellinger"}
+    assert written["public"] == 50
+    with (tmp_path / "a" / "counts.csv").open() as file:
+        header, *rows = csv.reader(file)
+    assert header == ["client", *map(str, range(10))]
+    assert np.array_equal(np.array(rows, int)[:, 1:], split.counts)
+
+
+def test_a_missing_option_is_named(main, tmp_path):
+    with pytest.raises(FedlogitError, match="options: key 'clients' is missing"):
+        main(["--dataset", "digits", "--partition", "iid", "--seed", "0", "--out", "x"])

@@ -1,0 +1,125 @@
+"""Subsample, public set, partition of the rest, and the file that keeps them."""
+
+import numpy as np
+import pytest
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import load_npz, save_npz
+from fedlogit.partition import Split, SplitSpec, get, make_split
+from fedlogit.spec import Public
+
+LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), [400, 300, 200, 100]))
+
+
+def per_class(indices):
+    return np.bincount(LABELS[indices], minlength=4).tolist()
+
+
+def test_without_subsample_and_public_set_the_partition_sees_the_labels_as_they_are():
+    split = make_split(LABELS, 4, "dir_client(0.5)", 3, 0)
+    parts = get("dir_client(0.5)").split(LABELS, 3, 4, 0)
+    assert all(map(np.array_equal, split.clients, parts))
+    assert split.public.size == 0
+    assert split.public.dtype == np.int64
+
+
+def test_public_set_is_disjoint_and_has_equally_many_of_each_class():
+    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=42))
+    # 42 // 4 = 10 of each, the remaining 2 from the first classes.
+    assert per_class(split.public) == [11, 11, 10, 10]
+    everything = np.concatenate([split.public, *split.clients])
+    assert np.array_equal(np.sort(everything), np.arange(1000))
+
+
+def test_what_a_class_lacks_comes_from_the_others():
+    # 600 / 4 = 150, class 3 has only 100; its 50 are shared by classes 0, 1, 2 as 17, 17, 16.
+    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=600))
+    assert per_class(split.public) == [167, 167, 166, 100]
+
+
+def test_public_classes_restrict_it():
+    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=9, classes=(3, 1)))
+    assert per_class(split.public) == [0, 5, 0, 4]
+
+
+def test_an_overlapping_public_set_stays_in_the_pool():
+    plain = make_split(LABELS, 4, "iid", 3, 0)
+    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=42, overlap=True))
+    assert all(map(np.array_equal, split.clients, plain.clients))
+    disjoint = make_split(LABELS, 4, "iid", 3, 0, Public(size=42))
+    assert np.array_equal(split.public, disjoint.public)
+    assert split.digest not in (plain.digest, disjoint.digest)
+
+
+def test_an_unstratified_public_set_follows_the_pool():
+    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=500, stratified=False))
+    # Half of everything: 200, 150, 100, 50 on average, deviations below 8.
+    assert np.abs(np.array(per_class(split.public)) - [200, 150, 100, 50]).max() < 40
+
+
+def test_a_subsample_keeps_class_proportions_and_holds_all_else():
+    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=20), train_size=100)
+    everything = np.concatenate([split.public, *split.clients])
+    assert len(np.unique(everything)) == 100
+    assert per_class(everything) == [40, 30, 20, 10]
+    assert split.counts.sum() == 80
+
+
+def test_groups_follow_the_subsample():
+    groups = LABELS + 10
+    split = make_split(LABELS, 4, "natural", 4, 0, Public(size=8), 100, groups)
+    # 100 in proportion 4:3:2:1, less 2 public images of each class.
+    assert split.counts.tolist() == np.diag([38, 28, 18, 8]).tolist()
+
+
+def test_public_set_and_subsample_depend_on_the_seed():
+    first, again, other = (
+        make_split(LABELS, 4, "iid", 3, seed, Public(size=20), 100) for seed in (0, 0, 1)
+    )
+    assert first.digest == again.digest != other.digest
+    assert not np.array_equal(first.public, other.public)
+
+
+def test_a_split_survives_its_file(tmp_path):
+    split = make_split(LABELS, 4, "maverick(1)", 3, 0, Public(size=20))
+    split.save(tmp_path / "indices.npz")
+    read = Split.load(tmp_path / "indices.npz")
+    assert all(map(np.array_equal, read.clients, split.clients))
+    assert np.array_equal(read.public, split.public)
+    assert np.array_equal(read.counts, split.counts)
+    assert (read.digest, read.notes) == (split.digest, split.notes)
+    assert read.notes
+
+
+def test_more_than_ten_clients_keep_their_order(tmp_path):
+    split = make_split(LABELS, 4, "iid", 12, 0)
+    split.save(tmp_path / "indices.npz")
+    read = Split.load(tmp_path / "indices.npz")
+    assert all(map(np.array_equal, read.clients, split.clients))
+    assert read.notes == ()
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "indices.npz"
+    make_split(LABELS, 4, "iid", 3, 0).save(path)
+    arrays = load_npz(path)
+    save_npz(path, arrays | {"client_001": arrays["client_001"] + 1})
+    with pytest.raises(DataError, match="do not match its digest"):
+        Split.load(path)
+    save_npz(path, {"x_train": np.zeros(3)})
+    with pytest.raises(DataError, match="is not a split: it has no counts"):
+        Split.load(path)
+
+
+def test_a_split_spec_reads_what_a_run_spec_gives():
+    data = {
+        "dataset": "digits",
+        "train_size": None,
+        "partition": {"name": "dir_client", "params": {"alpha": 0.5}},
+        "clients": 3,
+        "public": {"size": 20, "stratified": True, "classes": [0, 1], "overlap": False},
+        "seed": 0,
+    }
+    assert SplitSpec.read(data, "test").model_dump(mode="json") == data
+    with pytest.raises(FedlogitError, match="unknown key 'client'; did you mean 'clients'"):
+        SplitSpec.read(data | {"client": 3}, "test")

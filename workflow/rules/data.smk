@@ -1,0 +1,41 @@
+"""Datasets: fetched from the first source that answers, then prepared as arrays."""
+
+if SETTINGS.mirror:
+    os.environ["FEDLOGIT_MIRROR"] = SETTINGS.mirror
+
+
+rule download:
+    output:
+        f"{DATA}/raw/{{dataset}}/source.json",
+    log:
+        "logs/download/{dataset}.log",
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        script=here("scripts/download.py"),
+        folder=subpath(output[0], parent=True),
+    shell:
+        "python {params.script} {wildcards.dataset} --out {params.folder} 2> {log}"
+
+
+rule prepare:
+    input:
+        rules.download.output,
+    output:
+        card=f"{DATA}/prepared/{{dataset}}.json",
+        arrays=f"{DATA}/prepared/{{dataset}}.npz",
+    log:
+        "logs/prepare/{dataset}.log",
+    benchmark:
+        "benchmarks/jobs/prepare/{dataset}.tsv"
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        script=here("scripts/prepare.py"),
+        raw=subpath(input[0], parent=True),
+        folder=subpath(output.card, parent=True),
+    shell:
+        "python {params.script} {wildcards.dataset} --raw {params.raw} --out {params.folder}"
+        " 2> {log}"
