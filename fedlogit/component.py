@@ -166,8 +166,9 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
 
 
 def instantiate(kind: str, cls: type[C], call: Call) -> C:
-    """Build `cls` from a call, naming its positional arguments by the order of its fields."""
-    fields = list(cls.model_fields)
+    """Build `cls` from a call; positional arguments name its required fields, then the others."""
+    known = cls.model_fields
+    fields = sorted(known, key=lambda field: not known[field].is_required())
     params: dict[str, Any] = {}
     for key, value in call.params.items():
         if key.isdigit():

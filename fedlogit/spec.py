@@ -1,6 +1,6 @@
 """What a run is: a frozen, typed tree that holds everything that can change a number.
 
-The canonical JSON of a resolved spec is hashed; a run lives in a folder named by that hash.
+A resolved spec is hashed in a canonical form; a run lives in a folder named by that hash.
 Device, number of workers and paths are not here, because they must not change a number beyond
 the tolerance that the tests state.
 """
@@ -153,8 +153,14 @@ class RunSpec(Part):
     export: tuple[Literal["logits", "test_logits", "weights", "aggregation"], ...] = ()
 
     def canonical(self) -> str:
-        """Return the spec as JSON with sorted keys and no spaces: what is hashed."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """Return what is hashed: JSON with sorted keys, no spaces, and no field at its default.
+
+        Leaving defaults out means that a new field does not make old runs stale. The defaults of
+        the fields of this class must therefore never change; a change of meaning is a new
+        `format`. Parameters of components are always written out, so theirs may.
+        """
+        data = self.model_dump(mode="json", exclude_defaults=True) | {"format": self.format}
+        return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical JSON, as hex."""

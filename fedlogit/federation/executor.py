@@ -29,9 +29,12 @@ class Executor:
 
     Args:
         workers: Threads; 1 runs the tasks in the calling thread, in order.
+
+    Making one sets PyTorch to a single thread inside an operation, here and in the workers.
     """
 
     def __init__(self, workers: int = 1) -> None:
+        torch.set_num_threads(1)
         self.workers = workers
         self.cancel = threading.Event()
         self._pool = (

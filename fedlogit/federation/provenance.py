@@ -22,11 +22,20 @@ from fedlogit.spec import RunSpec
 __all__ = ["Provenance", "code_version"]
 
 
+# What a run's numbers come from; not tables, figures and plans.
+_SOURCES = ("aggregation", "data", "federation", "methods", "models", "partition", "*.py")
+
+
 def code_version() -> str:
-    """Return the package's version and a digest of its sources: the same in any checkout."""
+    """Return the package's version and a digest of the sources that a run executes."""
     root = Path(fedlogit.__file__).parent
+    files = {
+        path
+        for part in _SOURCES
+        for path in (root.glob(part) if "*" in part else (root / part).rglob("*.py"))
+    }
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(files):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return f"{fedlogit.__version__}+{digest.hexdigest()[:12]}"

@@ -97,7 +97,6 @@ def run(
     """
     check_folder(spec, folder)
     write_json(folder / "spec.json", spec.model_dump(mode="json"))
-    torch.set_num_threads(1)
     matmul = f32_matmul() if options.device.type == "cpu" else "default"
     provenance = Provenance(spec, dataset, split, options.device, matmul)
     executor = Executor(options.workers if options.device.type == "cpu" else 1)

@@ -104,17 +104,21 @@ def _artefact(
     of_scale, entry = paper.scale(scale), paper.artefacts[source]
     own = of_scale.artefacts.get(source)
     chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
-    cells = {}
-    for grid in (own and own.grid) or entry.grid or []:
-        axes = {**of_scale.axes, **(own.axes if own else {})}
-        for cell in _cells({key: axes.get(key, values) for key, values in grid.items()}):
-            if datasets and cell.get("dataset") not in datasets:
-                continue
-            last = {**(own.set if own else {}), **overrides}
-            where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
-            for seed in chosen:
-                spec = _resolve(paper, scale, cell, last, seed, where)
-                cells[spec.digest(), _describe(cell)] = Cell(spec, cell)
+    grids = [
+        {key: {**of_scale.axes, **(own.axes if own else {})}.get(key, grid[key]) for key in grid}
+        for grid in (own and own.grid) or entry.grid or []
+    ]
+    names = dict.fromkeys(key for grid in grids for key in grid)
+    last = {**(own.set if own else {}), **overrides}
+    cells: dict[tuple[str, str], Cell] = {}
+    for cell in (cell for grid in grids for cell in _cells(grid)):
+        if datasets and cell.get("dataset") not in datasets:
+            continue
+        where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
+        for seed in chosen:
+            spec, data = _resolve(paper, scale, cell, last, seed, where)
+            axes = {name: cell[name] if name in cell else _get(data, name) for name in names}
+            cells[spec.digest(), _describe(axes)] = Cell(spec, axes)
     return Artefact(paper, id_, scale, tuple(cells.values()))
 
 
@@ -135,11 +139,12 @@ def _resolve(
     last: Mapping[str, Any],
     seed: int,
     where: str,
-) -> RunSpec:
-    """Merge the layers of one cell and complete the result."""
+) -> tuple[RunSpec, dict[str, Any]]:
+    """Return the completed spec of one cell, and its merged layers as the file has them."""
     try:
-        data = _layered(paper, paper.scale(scale), cell, last) | {"scale": scale, "seed": seed}
-        return _completed(json.dumps(data, sort_keys=True))
+        merged = _layered(paper, paper.scale(scale), cell, last)
+        data = merged | {"scale": scale, "seed": seed} | _calls(paper, paper.scale(scale), merged)
+        return _completed(json.dumps(data, sort_keys=True)), merged
     except FedlogitError as error:
         raise FedlogitError(f"{where}: {error}") from None
 
@@ -155,23 +160,30 @@ def _completed(text: str) -> RunSpec:
 def _layered(
     paper: Paper, scale: Scale, cell: Mapping[str, Any], last: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a spec as plain data, by the order in the module's docstring."""
+    """Merge the layers in the order of the module's docstring; names are still short."""
     dataset = cell.get("dataset")
     if dataset not in paper.datasets:
         raise unknown("dataset", dataset, paper.datasets)
-    call, of_method = _named("method", cell.get("method"), paper.methods, scale.methods)
-    layers = [
+    _, of_method = _named("method", cell.get("method"), paper.methods, scale.methods)
+    data: dict[str, Any] = {}
+    for layer in (
         paper.defaults,
         scale.overrides,
         paper.datasets[dataset],
         scale.datasets.get(dataset, {}),
-    ]
-    layers += [*of_method, dict(last), *(_nested(*item) for item in cell.items())]
-    data: dict[str, Any] = {}
-    for layer in layers:
+        *of_method,
+        last,
+        *(_nested(*item) for item in cell.items()),
+    ):
         data = _merge(data, layer)
+    return data
+
+
+def _calls(paper: Paper, scale: Scale, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Resolve the short names of a method and a partition."""
+    method, _ = _named("method", data.get("method"), paper.methods, scale.methods)
     partition, _ = _named("partition", data.get("partition"), paper.partitions, scale.partitions)
-    return {**data, "dataset": dataset, "method": call, "partition": partition}
+    return {"method": method, "partition": partition}
 
 
 def _named(
@@ -200,6 +212,13 @@ def _named(
             name, params = call["name"], {**params, **call["params"]}
         layers.append(layer)
     return {"name": name, "params": {**params, **further["params"]}}, layers
+
+
+def _get(data: Any, key: str) -> Any:
+    """Return the value of a dotted key, or None."""
+    for part in key.split("."):
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:

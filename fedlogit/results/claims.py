@@ -1,107 +1,59 @@
-"""What a paper says in words, tested on finished runs; the rule is in `verdict`.
-
-A claim has one of three tests. ``greater``: left is above right by more than a margin (which may
-be negative: "not more than 0.01 below"). ``best``: left is above each of its rivals.
-``shrinking``: the gap between left and right (or left itself, without a right) is smaller at the
-last value along an axis than at the first. Runs are compared with runs of the same seed.
-"""
+"""What a paper says in words, tested on finished runs; the rule is in `verdict`."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fedlogit.component import Part
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.results.artefact import REFERENCE, Artefact, Claim
+from fedlogit.results.artefact import Artefact, Claim
+from fedlogit.results.claim_tests import TESTS, Comparison, Evidence, axis_values
 from fedlogit.results.collect import collect, describe
-from fedlogit.results.text import markdown, number
-from fedlogit.results.verdict import CLAIM_RULE, decide
+from fedlogit.results.text import markdown, sentence
+from fedlogit.results.verdict import CLAIM_RULE
 
-__all__ = ["TESTS", "Comparison", "claims_markdown", "judge_claims"]
+__all__ = ["claims_markdown", "evidence_markdown", "judge_claims"]
 
-ANY = "*"
-
-
-class Comparison(Part):
-    """The options of a claim.
-
-    Attributes:
-        metric: What is compared; `left` and `right` may each name another one.
-        where: Conditions on the axes, as axis: value or axis: [values].
-        left: Conditions on the left side; they win over `where`, and ``"*"`` lifts one.
-        right: The same for the right side. For ``best``, one axis lists the rivals; without it
-            they are all other methods except the reference.
-        over: The claim must hold for each combination of these axes' values: those `where` lists,
-            or those that were run.
-        along: For ``shrinking``, the axis along which the gap should shrink.
-        margin: What the difference should exceed.
-    """
-
-    metric: str = "accuracy"
-    where: dict[str, Any] = {}
-    left: dict[str, Any]
-    right: dict[str, Any] | None = None
-    over: tuple[str, ...] = ()
-    along: str | None = None
-    margin: float = 0.0
-
-    def metrics(self) -> set[str]:
-        """Return all metrics that the comparison needs."""
-        sides = [self.left, self.right or {}]
-        return {self.metric, *(side["metric"] for side in sides if "metric" in side)}
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One comparison: what was compared, in numbers, and the difference that should be positive."""
-
-    text: str
-    differences: np.ndarray
-    margin: float
-
-    @property
-    def result(self) -> str:
-        """Return the outcome of the test."""
-        return decide(self.differences, self.margin)
-
-    @property
-    def agrees(self) -> bool:
-        """Return whether the mean points the claimed way, however noisy."""
-        return len(self.differences) > 0 and float(self.differences.mean()) > self.margin
+_COLUMNS = ["id", "section", "text", "result", "agree", "evidence", "scale"]
 
 
 def judge_claims(artefact: Artefact) -> pd.DataFrame:
-    """Return a row per claim: id, section, text, result, evidence, scale.
+    """Return a row per claim: id, section, text, result, agree, evidence, scale.
+
+    `agree` counts the cells whose mean points the claimed way, however noisy; `evidence` has the
+    numbers of each cell.
 
     Raises:
         DataError: if a run is missing or damaged.
         FedlogitError: if a claim names an unknown test, key, axis or metric, or is too wide.
     """
     if not artefact.claims:
-        return pd.DataFrame(columns=["id", "section", "text", "result", "evidence", "scale"])
+        return pd.DataFrame(columns=_COLUMNS)
     options = {
-        key: Comparison.read(claim.options, f"claim {key}") for key, claim in artefact.claims.items()
+        key: Comparison.read(claim.options, f"claim {key}")
+        for key, claim in artefact.claims.items()
     }
-    frame = collect(artefact, set().union(*(o.metrics() for o in options.values())))
+    frame = collect(artefact, sorted({metric for o in options.values() for metric in o.metrics()}))
     rows = [_judge(key, claim, options[key], frame) for key, claim in artefact.claims.items()]
-    return pd.DataFrame(rows).assign(scale=artefact.scale)
+    return pd.DataFrame(rows).assign(scale=artefact.scale)[_COLUMNS]
 
 
 def _judge(key: str, claim: Claim, options: Comparison, frame: pd.DataFrame) -> dict[str, str]:
     if claim.test not in TESTS:
         raise unknown(f"test of claim {key}", claim.test, TESTS)
     try:
-        found = [e for cell in _cells(options, frame) for e in TESTS[claim.test](options, cell, frame)]
+        found = [
+            e for cell in _cells(options, frame) for e in TESTS[claim.test](options, cell, frame)
+        ]
     except FedlogitError as error:
         raise FedlogitError(f"claim {key}: {error}") from None
     row = {"id": key, "section": claim.section, "text": claim.text}
-    return row | {"result": _together(found), "evidence": _evidence(found)}
+    run = [evidence for evidence in found if evidence.result != "not run"]
+    row |= {"result": _together(found), "agree": f"{sum(e.agrees for e in run)} of {len(run)}"}
+    return row | {"evidence": "; ".join(evidence.text for evidence in found)}
 
 
 def _together(found: list[Evidence]) -> str:
@@ -112,147 +64,28 @@ def _together(found: list[Evidence]) -> str:
     return results.pop() if len(results) == 1 else "undecided" if results else "not run"
 
 
-def _evidence(found: list[Evidence]) -> str:
-    run = [evidence for evidence in found if evidence.result != "not run"]
-    agree = f"{sum(e.agrees for e in run)} of {len(run)} as claimed: " if run else ""
-    return agree + "; ".join(evidence.text for evidence in found)
-
-
 def _cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield the combinations of the axes in `over`."""
-    values = [_values(axis, options, frame) for axis in options.over]
+    values = [axis_values(axis, options, frame) for axis in options.over]
     for combination in itertools.product(*values):
         yield dict(zip(options.over, combination, strict=True))
 
 
-def _values(axis: str, options: Comparison, frame: pd.DataFrame) -> list[Any]:
-    """Return an axis's values: those that `where` lists, or those that were run on the left."""
-    listed = options.where.get(axis)
-    if isinstance(listed, list):
-        return listed
-    kept = _select(frame, {**options.where, **options.left})
-    return list(kept[axis].drop_duplicates()) if axis in kept else [_axis(axis, frame)]
-
-
-def _axis(axis: str, frame: pd.DataFrame) -> str:
-    """Return the axis if the runs have it."""
-    if axis not in frame:
-        raise unknown("axis", axis, frame.columns)
-    return axis
-
-
-def _select(frame: pd.DataFrame, conditions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the runs that satisfy all conditions."""
-    for axis, value in conditions.items():
-        if axis == "metric" or value == ANY:
-            continue
-        wanted = {str(v) for v in (value if isinstance(value, list) else [value])}
-        frame = frame[frame[_axis(axis, frame)].astype(str).isin(wanted)]
-    return frame
-
-
-def _series(
-    options: Comparison, cell: Mapping[str, Any], side: Mapping[str, Any], frame: pd.DataFrame
-) -> pd.Series:
-    """Return one side's metric by seed.
-
-    Raises:
-        FedlogitError: if two runs of a seed match, so that the claim is too wide.
-    """
-    conditions = {**options.where, **cell, **side}
-    runs = _select(frame, conditions).set_index("seed")
-    if runs.index.has_duplicates:
-        raise FedlogitError(
-            f"several runs of one seed match {conditions}; narrow it or name an axis in 'over'"
-        )
-    return runs[side.get("metric", options.metric)]
-
-
-def _named(values: Mapping[str, Any]) -> str:
-    return ", ".join(str(value) for value in values.values() if value != ANY)
-
-
-def _against(
-    options: Comparison, cell: Mapping[str, Any], right: Mapping[str, Any], frame: pd.DataFrame
-) -> Evidence:
-    """Compare the left side with one right side, seed by seed."""
-    ours = _series(options, cell, options.left, frame)
-    theirs = _series(options, cell, right, frame)
-    ours, theirs = _paired(ours, theirs)
-    where = f"{_named(cell)}: " if cell else ""
-    names = f"{where}{_named(options.left)} vs {_named(right)}"
-    differences = (ours - theirs).to_numpy()
-    if not len(differences):
-        return Evidence(f"{names} not run", differences, options.margin)
-    means = f"{number(ours.mean(), options.metric)} vs {number(theirs.mean(), options.metric)}"
-    return Evidence(f"{names} {means} (n={len(differences)})", differences, options.margin)
-
-
-def _paired(*sides: pd.Series) -> list[pd.Series]:
-    """Return the sides at the seeds that all of them have."""
-    common = sorted(set.intersection(*(set(side.index) for side in sides)))
-    return [side.loc[common] for side in sides]
-
-
-def _greater(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
-    if options.right is None:
-        raise FedlogitError("test 'greater' needs 'right'")
-    return [_against(options, cell, options.right, frame)]
-
-
-def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
-    """Compare with each rival; all must be beaten, so no correction for their number is due."""
-    rest = dict(options.right or {})
-    lists = [axis for axis, value in rest.items() if isinstance(value, list)]
-    if options.right is not None and len(lists) != 1:
-        raise FedlogitError("test 'best': 'right' needs one axis with a list of rivals")
-    axis = lists[0] if lists else "method"
-    others = frame[_axis(axis, frame)].drop_duplicates()
-    rivals = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
-    return [_against(options, cell, {**rest, axis: rival}, frame) for rival in rivals]
-
-
-def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
-    if options.along is None:
-        raise FedlogitError("test 'shrinking' needs 'along'")
-    values = _values(options.along, options, frame)
-    if len(values) < 2:
-        return [Evidence(f"fewer than two values of {options.along} not run", np.array([]), 0.0)]
-    ends = [_gap(options, {**cell, options.along: value}, frame) for value in (values[0], values[-1])]
-    first, last = _paired(*ends)
-    where = f"{_named(cell)}: " if cell else ""
-    text = f"{where}from {values[0]} to {values[-1]}"
-    if not len(first):
-        return [Evidence(f"{text} not run", np.array([]), options.margin)]
-    means = f"{number(first.mean(), options.metric)} → {number(last.mean(), options.metric)}"
-    differences = (first - last).to_numpy()
-    return [Evidence(f"{text}: {means} (n={len(first)})", differences, options.margin)]
-
-
-def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> pd.Series:
-    """Return |left - right| by seed, or left alone."""
-    left = _series(options, cell, options.left, frame)
-    if options.right is None:
-        return left
-    left, right = _paired(left, _series(options, cell, options.right, frame))
-    return (left - right).abs()
-
-
-TESTS: dict[str, Callable[[Comparison, dict[str, Any], pd.DataFrame], list[Evidence]]] = {
-    "greater": _greater,
-    "best": _best,
-    "shrinking": _shrinking,
-}
-
-
-def claims_markdown(rows: pd.DataFrame, sources: list[pd.DataFrame]) -> str:
+def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return judged claims as a section of Markdown, with the rule and where the runs come from."""
+    told = rows["text"] + rows["section"].map(lambda section: f" ({section})" if section else "")
     table = pd.DataFrame(
-        {
-            "Claim": rows["text"] + rows["section"].map(lambda s: f" ({s})" if s else ""),
-            "Result": rows["result"],
-            "Evidence": rows["evidence"],
-        }
+        {"Claim": told, "Result": rows["result"], "Cells as claimed": rows["agree"]}
     )
-    source = f"Runs: {describe(pd.concat(sources))}.\n\n" if sources else ""
-    return f"### Claims\n\n{markdown(table)}\n\n{source}{CLAIM_RULE}"
+    runs = [collect(artefact) for artefact in artefacts if artefact.claims]
+    source = sentence(describe(pd.concat(runs)))
+    return f"### Claims\n\n{markdown(table)}\n\n{source}.\n\n{CLAIM_RULE}"
+
+
+def evidence_markdown(rows: pd.DataFrame) -> str:
+    """Return the numbers behind each claim, as lists."""
+    parts = ["### Evidence"]
+    for row in rows.to_dict("records"):
+        cells = "\n".join(f"- {cell}" for cell in row["evidence"].split("; "))
+        parts.append(f"{row['text']}: {row['result']}.\n\n{cells}")
+    return "\n\n".join(parts)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pandas as pd
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.results.runs import Run, read_run
 
@@ -42,13 +43,11 @@ def curves(artefact: Artefact) -> pd.DataFrame:
     Raises:
         DataError: as `collect`.
     """
-    return pd.concat(
-        [
-            run.rounds.assign(**_axes(ref, run), **_provenance(ref, run))
-            for ref, run in _runs(artefact)
-        ],
-        ignore_index=True,
-    )
+    parts = []
+    for ref, run in _runs(artefact):
+        known: dict[str, Any] = _axes(ref, run) | _provenance(ref, run)
+        parts.append(run.rounds.assign(**known))
+    return pd.concat(parts, ignore_index=True)
 
 
 def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataFrame:
@@ -69,21 +68,26 @@ def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataF
     keys = list(axes)
     missing = [key for key in keys if key not in frame]
     if missing:
-        raise FedlogitError(f"no run has an axis {missing[0]!r} (there are: {', '.join(frame)})")
+        raise unknown("axis", missing[0], frame.columns)
     twice = frame[frame.duplicated([*keys, "seed"])]
     if len(twice):
         cell = ", ".join(f"{key}={twice.iloc[0][key]}" for key in [*keys, "seed"])
         raise FedlogitError(f"two runs share the cell {cell}: another axis varies within it")
     groups = frame.groupby(keys, sort=False, dropna=False)
     return groups.agg(
-        mean=(metric, "mean"), std=(metric, "std"), n=(metric, "count"), diverged=("diverged", "sum")
+        mean=(metric, "mean"),
+        std=(metric, "std"),
+        n=(metric, "count"),
+        diverged=("diverged", "sum"),
     ).reset_index()
 
 
 def seeds(frame: pd.DataFrame, axes: Iterable[str] = ("dataset", "partition", "method")) -> str:
     """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1-3 seeds``."""
     keys = [axis for axis in axes if axis in frame]
-    counts = frame.groupby(keys, dropna=False)["seed"].nunique() if keys else frame["seed"].nunique()
+    counts = (
+        frame.groupby(keys, dropna=False)["seed"].nunique() if keys else frame["seed"].nunique()
+    )
     low, high = pd.Series(counts).min(), pd.Series(counts).max()
     return (f"{low}" if low == high else f"{low}-{high}") + (" seed" if high == 1 else " seeds")
 
@@ -125,6 +129,7 @@ def _provenance(ref: RunRef, run: Run) -> dict[str, object]:
     source = run.result.provenance
     return {
         "diverged": run.diverged,
+        "classes": len(run.result.final.per_class) if run.result.final else 0,
         "scale": run.spec.scale,
         "device": source.device,
         "precision": source.precision,

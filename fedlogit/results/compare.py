@@ -32,7 +32,7 @@ def read_reference(path: Path) -> pd.DataFrame:
             share above 1.
     """
     try:
-        text = {key: str for key in ("table", *_KEYS, "metric")}
+        text = dict.fromkeys(("table", *_KEYS, "metric"), str)
         frame = pd.read_csv(path, dtype=text, comment="#", keep_default_na=True)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
@@ -40,7 +40,9 @@ def read_reference(path: Path) -> pd.DataFrame:
         raise DataError(f"{path} is not a valid table: {error}") from None
     lacking = [column for column in _COLUMNS if column not in frame]
     if lacking:
-        raise DataError(f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})")
+        raise DataError(
+            f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})"
+        )
     frame = frame if "n" in frame else frame.assign(n=math.nan)
     for column in ("mean", "std", "n"):
         frame[column] = pd.to_numeric(frame[column], errors="coerce")
@@ -78,8 +80,10 @@ def _row(paper: Mapping[Any, Any], frame: pd.DataFrame | None) -> dict[str, Any]
     runs = None if frame is None else _matching(frame, paper)
     if frame is None or runs is None or runs.empty:
         empty = dict.fromkeys(("ours", "std", "difference"), math.nan)
-        return row | empty | {"n": 0, "diverged": 0, "verdict": "not run", "scale": "", "device": ""}
-    cell = summarise(runs, [], paper["metric"]).iloc[0]
+        return (
+            row | empty | {"n": 0, "diverged": 0, "verdict": "not run", "scale": "", "device": ""}
+        )
+    cell = summarise(runs, ["dataset", "method"], paper["metric"]).iloc[0]
     row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
     row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
     verdict_ = _judge(row, runs)
@@ -119,7 +123,9 @@ def comparison_table(
     for key in _KEYS:
         table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
     records = rows.to_dict("records")
-    table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"], percent=percent) for r in records]
+    table["Paper"] = [
+        spread(r["paper"], r["paper_std"], r["metric"], percent=percent) for r in records
+    ]
     table["Ours"] = [spread(r["ours"], r["std"], r["metric"], percent=percent) for r in records]
     table["n"] = rows["n"].astype(str)
     table["Difference"] = [_signed(r["difference"], r["metric"], percent) for r in records]

@@ -32,6 +32,7 @@ class _Final(BaseModel):
     accuracy: float | None = None
     accuracy_std: float | None = None
     balanced_accuracy: float | None = None
+    per_class: list[float | None] = []
 
 
 class _Bytes(BaseModel):
@@ -161,7 +162,9 @@ def read_run(folder: Path, digest: str) -> Run:
 def _same(path: Path, expected: str, found: str) -> None:
     """Refuse a file that belongs to another spec."""
     if expected != found:
-        raise DataError(f"{path}: expected spec {expected[:12]}…, found {found[:12]}…; run it again")
+        raise DataError(
+            f"{path}: expected spec {expected[:12]}…, found {found[:12]}…; run it again"
+        )
 
 
 def _read_result(path: Path) -> Result:

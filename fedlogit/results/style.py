@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -38,6 +38,7 @@ PALETTE = {
     "vermillion": "#D55E00",
     "purple": "#CC79A7",
     "sky": "#56B4E9",
+    "grey": "#8a8a8a",
     "black": "#000000",
 }
 MARKERS = "osD^vP*Xph<>"
@@ -53,17 +54,18 @@ class Look(NamedTuple):
 def _known() -> dict[str, Look]:
     """Give methods that share a figure in some paper different colours."""
     table = {
-        "blue": "average fedavg local",
-        "orange": "uwa shapfed tally_train feddf",
-        "green": "meta_model celm fedol",
+        "blue": "average fedavg fedhkt",
+        "orange": "uwa shapfed feddf",
+        "green": "meta_model celm tally_train fedol",
         "vermillion": "cffl fedmd fedet",
         "purple": "cgsv fedprox fedkt",
-        "sky": "fedhkt rcfd mine",
+        "sky": "mine rcfd",
+        "grey": "local",
         "black": "fully_informed",
     }
     return {
-        method: Look(PALETTE[colour], MARKERS[i])
-        for colour, methods in table.items()
+        method: Look(PALETTE[colour], MARKERS[first + i])
+        for first, (colour, methods) in enumerate(table.items())
         for i, method in enumerate(methods.split())
     }
 
@@ -111,7 +113,7 @@ def look(method: str) -> Look:
     """Return the colour and marker of a method, the same in every figure."""
     if method in _LOOKS:
         return _LOOKS[method]
-    colours = [colour for name, colour in PALETTE.items() if name != "black"]
+    colours = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
     code = zlib.crc32(method.encode())
     return Look(colours[code % len(colours)], MARKERS[code // len(colours) % len(MARKERS)])
 
@@ -121,7 +123,7 @@ def new_figure(
     columns: int = 1,
     *,
     panel: tuple[float, float] = (4.0, 3.0),
-    share_y: bool = False,
+    share_y: bool | Literal["row"] = False,
 ) -> tuple[Figure, np.ndarray]:
     """Return an empty figure in house style and its (rows, columns) array of axes.
 
@@ -129,7 +131,7 @@ def new_figure(
         rows: Rows of panels.
         columns: Columns of panels.
         panel: Width and height of a panel in inches.
-        share_y: Give all panels the same vertical axis.
+        share_y: Give all panels, or those of a row, the same vertical axis.
     """
     use_house_style()
     size = (max(panel[0] * columns, 5.2), panel[1] * rows + 0.6)
@@ -168,7 +170,5 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
     with write_atomic(png) as temporary:
         figure.savefig(temporary, dpi=200, metadata={"Software": None})
     with write_atomic(pdf) as temporary:
-        figure.savefig(
-            temporary, metadata=dict.fromkeys(_VOLATILE)
-        )
+        figure.savefig(temporary, metadata=dict.fromkeys(_VOLATILE))
     return [png, pdf]

@@ -10,7 +10,15 @@ import pandas as pd
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
-from fedlogit.results.text import is_share, markdown, metric_label, spread, write_csv, write_text
+from fedlogit.results.text import (
+    is_share,
+    markdown,
+    metric_label,
+    sentence,
+    spread,
+    write_csv,
+    write_text,
+)
 
 __all__ = ["tidy", "write_table"]
 
@@ -50,7 +58,7 @@ def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     cells = summarise(frame, axes, artefact.metric)
     cells.insert(len(axes), "metric", artefact.metric)
     where = frame.groupby(axes, sort=False, dropna=False).agg(
-        {key: _joined for key in ("scale", "device", "precision", "dataset_note", "code_version")}
+        dict.fromkeys(("scale", "device", "precision", "dataset_note", "code_version"), _joined)
     )
     return cells.merge(where.reset_index(), on=axes, how="left", validate="one_to_one")
 
@@ -91,9 +99,12 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
     unit = " in %" if artefact.options.get("percent") and is_share(artefact.metric) else ""
     what = metric_label(artefact.metric)
-    shown = f"{what[0].upper()}{what[1:]}{unit}"
+    shown = f"{sentence(what)}{unit}"
     shown += ", mean ± standard deviation over seeds" if cells["n"].max() > 1 else ", one seed"
-    parts = [artefact.caption.strip().rstrip("."), shown, describe(frame)]
+    across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]
+    parts = [artefact.caption.strip().rstrip("."), shown]
+    parts += [f"Columns: {', '.join(across).lower()}"] if across else []
+    parts += [sentence(describe(frame))]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
     return ". ".join(part for part in parts if part) + "."
@@ -118,7 +129,7 @@ def _latex(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
         position="tbp",
         position_float="centering",
         column_format="l" * plain.index.nlevels + "r" * len(plain.columns),
-        clines="skip-last;data" if plain.index.nlevels > 1 else None,
+        multirow_align="t",
     )
 
 

@@ -10,7 +10,16 @@ import pandas as pd
 
 from fedlogit.files import write_atomic
 
-__all__ = ["is_share", "markdown", "metric_label", "number", "spread", "write_csv", "write_text"]
+__all__ = [
+    "is_share",
+    "markdown",
+    "metric_label",
+    "number",
+    "sentence",
+    "spread",
+    "write_csv",
+    "write_text",
+]
 
 _NAMES = {
     "accuracy": "test accuracy",
@@ -28,6 +37,11 @@ def metric_label(metric: str) -> str:
     name, _, when = metric.partition("@")
     words = _NAMES.get(name, name.replace("_", " "))
     return f"{words} after round {when}" if when else words
+
+
+def sentence(text: str) -> str:
+    """Return the text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
 
 
 def is_share(metric: str) -> bool:

@@ -10,7 +10,15 @@ import math
 import numpy as np
 from scipy import stats
 
-__all__ = ["CLAIM_RULE", "PARTLY", "REPRODUCED", "VERDICT_RULE", "decide", "standard_error", "verdict"]
+__all__ = [
+    "CLAIM_RULE",
+    "PARTLY",
+    "REPRODUCED",
+    "VERDICT_RULE",
+    "decide",
+    "standard_error",
+    "verdict",
+]
 
 REPRODUCED = 0.01
 PARTLY = 0.03

@@ -86,15 +86,9 @@ def test_more_clients_than_samples():
 
 
 def test_an_empty_client_is_named_with_the_parameter():
-    # Two classes that nearly always go to one client each cannot feed eight.
-    refuse(
-        "partition dir_client(alpha=0.01) leaves client 0 without samples; use fewer than 8 clients"
-        " or change alpha",
-        "dir_client(0.01)",
-        clients=8,
-        labels=LABELS % 2,
-        classes=2,
-    )
+    # 150 uneven shares of 200 samples: some round down to nothing.
+    refuse("use fewer than 150 clients or change alpha", "dir_client(1.0)", clients=150)
+    refuse("partition dir_client(alpha=1.0) leaves client ", "dir_client(1.0)", clients=150)
     refuse(
         "leaves client 3 without samples; use fewer than 4 clients or change common",
         "fr(share=0.001)",

@@ -1,8 +1,5 @@
 """Datasets: fetched from the first source that answers, then prepared as arrays."""
 
-if SETTINGS.mirror:
-    os.environ["FEDLOGIT_MIRROR"] = SETTINGS.mirror
-
 
 rule download:
     output:
@@ -16,7 +13,7 @@ rule download:
         script=here("scripts/download.py"),
         folder=subpath(output[0], parent=True),
     shell:
-        "python {params.script} {wildcards.dataset} --out {params.folder} 2> {log}"
+        "python {params.script} {wildcards.dataset} --out {params.folder} > {log} 2>&1"
 
 
 rule prepare:
@@ -38,4 +35,4 @@ rule prepare:
         folder=subpath(output.card, parent=True),
     shell:
         "python {params.script} {wildcards.dataset} --raw {params.raw} --out {params.folder}"
-        " 2> {log}"
+        " > {log} 2>&1"

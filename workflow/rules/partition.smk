@@ -1,19 +1,6 @@
 """How a training split is divided among clients: indices, class counts, distances, a picture."""
 
 
-def prepared(dataset):
-    """Return the prepared files of a dataset; the card is small, and made last."""
-    return [f"{DATA}/prepared/{dataset}.json", f"{DATA}/prepared/{dataset}.npz"]
-
-
-def partition_input(wildcards):
-    """Ask for the data only where the division is missing, so that a pulled one stays."""
-    spec = checked(PLAN.split, wildcards.split)
-    if made(f"results/partitions/{wildcards.split}/indices.npz", "partition"):
-        return {}
-    return {"spec": PLAN.split_file(wildcards.split), "data": prepared(spec.dataset)}
-
-
 rule partition:
     input:
         unpack(partition_input),
@@ -38,4 +25,4 @@ rule partition:
         data=f"{DATA}/prepared",
     shell:
         "python {params.script} --spec {input.spec} --data {params.data}"
-        " --out {params.folder} 2> {log}"
+        " --out {params.folder} > {log} 2>&1"

@@ -1,28 +1,5 @@
 """One run: one method, one dataset, one division of it, one seed."""
 
-
-def made(path, rule):
-    """Return whether a file exists and nobody asked to make it again."""
-    forced = workflow.dag_settings.forceall or rule in workflow.dag_settings.forcerun
-    return os.path.exists(path) and not forced
-
-
-def train_input(wildcards):
-    """Ask for spec, data and division only where the run is missing.
-
-    A finished run, trained here or pulled, then depends on nothing: neither a newer file nor
-    a missing dataset makes it start again. Its folder's name is the hash of all that it depends on.
-    """
-    spec = checked(PLAN.run, wildcards.run)
-    if made(f"results/runs/{wildcards.run}/result.json", "train"):
-        return {}
-    return {
-        "spec": PLAN.spec_file(wildcards.run),
-        "data": prepared(spec.dataset),
-        "split": f"results/partitions/{split_dir(spec)}/indices.npz",
-    }
-
-
 if not SETTINGS.frozen:
 
     # Where and how it is shown are resources, not params: they do not make it another run.

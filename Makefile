@@ -1,0 +1,91 @@
+# `make` lists the targets. Everything happens in this folder; the environment is .venv.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV ?= .venv
+CORES ?= all
+BIN := $(abspath $(VENV))/bin
+# An environment belongs to one lock file: another lock is another stamp.
+LOCK := envs/requirements.lock
+STAMP := $(VENV)/.installed-$(shell sha256sum $(LOCK) | cut -c1-16)
+export PATH := $(BIN):$(PATH)
+export PYTHONPATH := $(CURDIR)
+export DVC_NO_ANALYTICS := 1
+
+comma := ,
+empty :=
+list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]
+# PAPERS="a b" SCALE=smoke SEEDS="0 1" DATASETS=mnist override config.yaml.
+CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(SCALE)) \
+	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
+SNAKEMAKE = snakemake --cores $(CORES) $(ARGS) $(if $(strip $(CONFIG)),--config $(CONFIG))
+# What the pipeline will take: the override, else what config.yaml says.
+chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d '[],'))
+CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
+CHOSEN_SCALE = $(strip $(call chosen,$(SCALE),scale))
+SUMMARY = results/summary/$(lastword $(CHOSEN_PAPERS))/$(CHOSEN_SCALE)/summary.md
+PYTHON_FILES := fedlogit scripts tests $(wildcard benchmarks)
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@echo 'Overrides: PAPERS= SCALE= SEEDS= DATASETS= CORES= ARGS="more options of snakemake"'
+
+.PHONY: reproduce
+reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
+	@$(SNAKEMAKE) --quiet rules host reason -- all
+	@[ results/report.html -nt $(SUMMARY) ] || $(SNAKEMAKE) --quiet all --report results/report.html
+	@python scripts/summary.py --scale $(CHOSEN_SCALE) $(CHOSEN_PAPERS)
+
+.PHONY: figures
+figures: $(STAMP) ## Write every table and figure, training only the runs that are missing
+	@$(SNAKEMAKE) --quiet rules host reason -- regenerate_all_figures
+
+.PHONY: test
+test: $(STAMP) ## Run the test suite
+	@python -m pytest $(TESTS)
+
+.PHONY: lint
+lint: $(STAMP) ## Check style, types and the workflow
+	@ruff check $(PYTHON_FILES)
+	@ruff format --check $(PYTHON_FILES)
+	@mypy
+	@snakefmt --check workflow
+	@python scripts/schemas.py --check
+	@python scripts/lint_workflow.py
+
+.PHONY: bench
+bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
+	@python benchmarks/speed.py
+
+.PHONY: schemas
+schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files
+	@python scripts/schemas.py
+
+.PHONY: lock
+lock: $(STAMP) ## Resolve envs/requirements.in into the lock file
+	@python -m venv --without-pip $(VENV)/lock
+	@$(PYTHON) -m pip --python $(VENV)/lock/bin/python install --quiet uv
+	@$(VENV)/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-header \
+		--no-emit-index-url --python-version 3.11 envs/requirements.in --output-file $(LOCK)
+
+.PHONY: clean
+clean: ## Remove logs, caches and plans; runs, tables and figures stay
+	@rm -rf logs benchmarks/jobs results/plan .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.
+$(STAMP): $(LOCK)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: $(PYTHON) is older than Python 3.11; give PYTHON=" >&2; exit 2; }
+	@$(PYTHON) -m pip --version > /dev/null 2>&1 \
+		|| { echo "error: $(PYTHON) has no pip; apt-get install python3-pip" >&2; exit 2; }
+	@echo "installing the locked packages into $(VENV) (several GB, once)"
+	@$(PYTHON) -m venv --without-pip $(VENV)
+	@$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet --require-hashes \
+		--disable-pip-version-check -r $(LOCK)
+	@rm -f $(VENV)/.installed-*
+	@touch $@

@@ -1,0 +1,116 @@
+"""Raw files as a source gave them; wanted members are read from archives without unpacking them.
+
+Nothing is extracted to disk, so no path inside an archive can lead anywhere: a member is found by
+the last part of its name, and only regular files count.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, TypeVar
+
+from fedlogit.errors import DataError
+
+__all__ = ["MARK", "Raw", "file_digest"]
+
+MARK = "source.json"  # written last: a raw folder without it is incomplete
+_LIMIT = 4 << 30  # bytes of one member; STL-10's unlabelled images, the largest, have 2.8e9
+_TAR, _ZIP = (".tar", ".tgz", ".tar.gz"), (".zip",)
+_BROKEN = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
+           tarfile.TarError, RuntimeError)  # fmt: skip
+T = TypeVar("T")
+
+
+class Raw:
+    """The files of one raw folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+
+    def files(self) -> list[Path]:
+        """Return the files, without `MARK`, sorted by name."""
+        found = (path for path in self.folder.iterdir() if path.is_file() and path.name != MARK)
+        return sorted(found)
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return the content of each named file or archive member; ``.gz`` is unpacked.
+
+        Raises:
+            DataError: if one is missing, damaged or far too large.
+        """
+        return self.scan(names, _content)
+
+    def scan(self, names: Sequence[str], reader: Callable[[IO[bytes]], T]) -> dict[str, T]:
+        """Return ``reader(stream)`` for each named file or archive member, in one pass.
+
+        Raises:
+            DataError: if one is missing or damaged.
+        """
+        found: dict[str, T] = {}
+        for path in self.files():
+            try:
+                for member, stream in _members(path):
+                    name = member if member in names else member.removesuffix(".gz")
+                    if name in names and name not in found:
+                        found[name] = reader(_plain(member, name, stream))
+            except DataError:
+                raise
+            except _BROKEN as error:
+                raise DataError(f"{path.name} is damaged: {error or type(error).__name__}") from None
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise DataError(f"{', '.join(missing)} not in {_listing(self.files())}")
+        return found
+
+
+def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield (last part of the name, stream) of each regular file in an archive, or of the file."""
+    if path.name.endswith(_TAR):
+        with tarfile.open(path, "r|*") as archive:
+            for info in archive:
+                stream = archive.extractfile(info) if info.isreg() else None
+                if stream is not None:
+                    yield PurePosixPath(info.name).name, stream
+    elif path.name.endswith(_ZIP):
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                with _opened(archive, entry) as stream:
+                    yield PurePosixPath(entry.filename).name, stream
+    else:
+        with path.open("rb") as file:
+            yield path.name, file
+
+
+@contextmanager
+def _opened(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
+    with archive.open(entry) as stream:
+        yield stream
+
+
+def _plain(member: str, name: str, stream: IO[bytes]) -> IO[bytes]:
+    return stream if member == name else gzip.open(stream)  # type: ignore[return-value]
+
+
+def _content(stream: IO[bytes]) -> bytes:
+    content = stream.read(_LIMIT + 1)
+    if len(content) > _LIMIT:
+        raise DataError(f"a file has more than {_LIMIT} bytes")
+    return content
+
+
+def _listing(files: list[Path]) -> str:
+    return ", ".join(path.name for path in files) or "an empty folder"
+
+
+def file_digest(path: Path, algorithm: str = "sha256") -> str:
+    """Return the SHA-256 (or other digest) of a file, as hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()

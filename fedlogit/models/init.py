@@ -1,0 +1,43 @@
+"""PyTorch's default initialisation, drawn from a generator that the caller owns.
+
+PyTorch draws initial weights from its global generator. Models here are built on the meta device,
+without memory, and then filled layer by layer from a generator.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+__all__ = ["initialise"]
+
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)
+
+
+def initialise(module: nn.Module, generator: torch.Generator) -> None:
+    """Fill all parameters and buffers of `module` in place, in the order of its submodules.
+
+    Raises:
+        TypeError: for a layer with parameters that has no rule here; without one its memory would
+            stay uninitialised.
+    """
+    for name, layer in module.named_modules():
+        own = list(layer.parameters(recurse=False))
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            _uniform(layer, generator)
+        elif isinstance(layer, _NORMS):
+            layer.reset_parameters()  # ones and zeros: nothing is drawn
+        elif isinstance(layer, nn.Embedding):
+            nn.init.normal_(layer.weight, generator=generator)
+        elif own or list(layer.buffers(recurse=False)):
+            raise TypeError(f"no initialisation for layer {name!r} of type {type(layer).__name__}")
+
+
+def _uniform(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:
+    """Weights and biases uniform in ±1/sqrt(fan_in), as `reset_parameters` has them."""
+    nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+    if layer.bias is not None:
+        bound = 1 / math.sqrt(layer.weight[0].numel())
+        nn.init.uniform_(layer.bias, -bound, bound, generator=generator)

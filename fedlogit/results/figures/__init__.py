@@ -1,0 +1,52 @@
+"""Figures by name: ``accuracy_by_round`` is `draw` in the module of that name in this package.
+
+Each `draw` takes an artefact and the published numbers, if there are any, and returns a figure. A
+new kind of figure is one file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.style import save_figure
+
+__all__ = ["draw", "figure_names", "write_figure"]
+
+
+def figure_names() -> list[str]:
+    """Return the kinds of figures there are."""
+    names = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
+    """Return the figure that an artefact describes.
+
+    Args:
+        artefact: A figure; its `plot` names the kind.
+        reference: The paper's numbers, as from `fedlogit.results.compare.read_reference`.
+
+    Raises:
+        FedlogitError: if there is no such kind, with the nearest one suggested.
+        DataError: if a run is missing or damaged.
+    """
+    if artefact.plot is None:
+        raise FedlogitError(f"{artefact.name}: key 'plot' is missing (one of {figure_names()})")
+    if artefact.plot not in figure_names():
+        raise unknown(f"plot of {artefact.name}", artefact.plot, figure_names())
+    module = importlib.import_module(f"{__name__}.{artefact.plot}")
+    return module.draw(artefact, reference)
+
+
+def write_figure(
+    artefact: Artefact, out: Path, reference: pd.DataFrame | None = None
+) -> list[Path]:
+    """Draw an artefact and write ``out.png`` and ``out.pdf``; return the two paths."""
+    return save_figure(draw(artefact, reference), out)

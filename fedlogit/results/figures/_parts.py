@@ -1,0 +1,86 @@
+"""What several kinds of figures share: headers, method names, the reference line, the legend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fedlogit.results.artefact import REFERENCE, Artefact
+from fedlogit.results.collect import describe, summarise
+from fedlogit.results.style import INK, header, look
+
+__all__ = [
+    "bars",
+    "competitors",
+    "legend",
+    "method_handle",
+    "reference_handle",
+    "reference_line",
+    "title",
+    "values",
+]
+
+
+def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
+    """Write the artefact's title, and below it scale, seeds, device and stand-ins."""
+    header(figure, artefact.title, "; ".join(filter(None, [describe(frame), extra])))
+
+
+def bars(frame: pd.DataFrame) -> str:
+    """Return what error bars are, if there are any."""
+    return "bars: standard deviation over seeds" if frame["seed"].nunique() > 1 else ""
+
+
+def values(frame: pd.DataFrame, axis: str) -> list[str]:
+    """Return the values on an axis in order of appearance."""
+    return list(frame[axis].drop_duplicates())
+
+
+def competitors(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of all methods but the reference."""
+    return frame[frame["method"] != REFERENCE]
+
+
+def method_handle(artefact: Artefact, method: str) -> Line2D:
+    """Return a legend entry for a method."""
+    colour, marker = look(method)
+    return Line2D([], [], color=colour, marker=marker, label=artefact.label(method))
+
+
+def reference_line(axes: Axes, runs: pd.DataFrame, metric: str) -> bool:
+    """Draw the reference as a dashed line with its spread; return whether there is one."""
+    runs = runs[runs["method"] == REFERENCE]
+    if runs.empty or not runs[metric].notna().any():
+        return False
+    cell = summarise(runs, ["dataset", "method"], metric).iloc[0]
+    mean, std = float(cell["mean"]), float(cell["std"])
+    axes.axhline(mean, color=INK, linestyle="--", linewidth=1.2, zorder=1)
+    if std == std:  # NaN for a single seed
+        axes.axhspan(mean - std, mean + std, color=INK, alpha=0.12, linewidth=0, zorder=0)
+    return True
+
+
+def reference_handle(artefact: Artefact) -> Line2D:
+    """Return the legend entry of the reference line."""
+    return Line2D([], [], color=INK, linestyle="--", linewidth=1.2, label=artefact.label(REFERENCE))
+
+
+def legend(figure: Figure, handles: Iterable[Artist]) -> None:
+    """Put one legend below all panels, in as many columns as the width allows."""
+    entries = list(handles)
+    widths = [0.65 + 0.073 * len(str(entry.get_label())) for entry in entries]  # inches
+    columns = len(entries)
+    while columns > 1 and _legend_width(widths, columns) > figure.get_size_inches()[0]:
+        columns -= 1
+    figure.legend(handles=entries, loc="outside lower center", ncols=columns)
+
+
+def _legend_width(widths: list[float], columns: int) -> float:
+    """Return the width of a legend that is filled column by column."""
+    rows = -(-len(widths) // columns)
+    return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows))

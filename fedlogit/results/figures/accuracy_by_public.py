@@ -1,0 +1,79 @@
+"""Accuracy against the public set: how large it is, or how many classes it covers."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, summarise
+from fedlogit.results.figures._parts import bars, competitors, legend, method_handle, title, values
+from fedlogit.results.style import look, new_figure
+from fedlogit.results.text import metric_label
+
+__all__ = ["draw"]
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per dataset and partition: a line per method, bars of one standard deviation.
+
+    The horizontal axis is the option ``x``, by default the one axis of the runs that starts with
+    ``public.``. A list of classes stands at its length, and "all" at the number of all classes.
+    """
+    frame = competitors(collect(artefact))
+    axis = str(artefact.options.get("x") or _public_axis(artefact))
+    if axis not in frame:
+        raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
+    frame = frame.assign(x=_positions(frame, axis))
+    panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
+    methods = values(frame, "method")
+    figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
+    for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
+        here = frame[(frame["dataset"] == dataset) & (frame["partition"] == partition)]
+        _panel(axes, here, methods, artefact.metric)
+        axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
+        axes.set_xlabel(artefact.label(axis))
+    grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
+    title(figure, artefact, frame, bars(frame))
+    legend(figure, [method_handle(artefact, method) for method in methods])
+    return figure
+
+
+def _public_axis(artefact: Artefact) -> str:
+    names = {axis for run in artefact.runs for axis in run.axes if axis.startswith("public")}
+    if len(names) != 1:
+        raise FedlogitError(f"{artefact.name}: set option x to the axis to draw along")
+    return names.pop()
+
+
+def _positions(frame: pd.DataFrame, axis: str) -> list[float]:
+    """Return where each run stands: a number as it is, a list at its length."""
+    classes = frame.groupby("dataset")["classes"].transform("max")  # unknown where a run diverged
+    return [
+        float(
+            every if value == "all" else len(json.loads(value)) if isinstance(value, str) else value
+        )
+        for value, every in zip(frame[axis], classes, strict=True)
+    ]
+
+
+def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> None:
+    cells = summarise(runs, ["method", "x"], metric).sort_values("x")
+    for method in methods:
+        own = cells[cells["method"] == method]
+        colour, marker = look(method)
+        axes.errorbar(
+            own["x"],
+            own["mean"],
+            yerr=own["std"].fillna(0),
+            color=colour,
+            marker=marker,
+            capsize=2.5,
+            elinewidth=1.2,
+        )
+    axes.set_xticks(sorted(cells["x"].unique()))
+    axes.xaxis.set_major_formatter("{x:,.0f}")

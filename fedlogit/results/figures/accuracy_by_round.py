@@ -1,0 +1,69 @@
+"""Accuracy of each method by communication round (Who to Trust A.1 speaks of convergence by 10)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, curves
+from fedlogit.results.figures._parts import (
+    competitors,
+    legend,
+    method_handle,
+    reference_handle,
+    reference_line,
+    title,
+    values,
+)
+from fedlogit.results.style import look, new_figure
+from fedlogit.results.text import metric_label
+
+__all__ = ["draw"]
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per dataset (down) and partition (across): the mean over seeds by round.
+
+    The band spans the seeds, from the least to the largest. The dashed line is where the reference
+    ends, whose rounds are not comparable. A run that diverged contributes the rounds it had.
+    """
+    final, frame = collect(artefact), curves(artefact)
+    if artefact.metric not in frame:
+        raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
+    shown = competitors(frame)
+    datasets, methods = values(shown, "dataset"), values(shown, "method")
+    partitions = values(shown, "partition")
+    figure, grid = new_figure(len(datasets), len(partitions), panel=(3.1, 2.5), share_y="row")
+    has_reference = False
+    for i, dataset in enumerate(datasets):
+        for axes, partition in zip(grid[i], partitions, strict=True):
+            here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
+            has_reference |= reference_line(
+                axes, final[final["dataset"] == dataset], artefact.metric
+            )
+            _panel(axes, here, methods, artefact.metric)
+            axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
+            axes.set_xlabel("Round" if i == len(datasets) - 1 else "")
+        grid[i, 0].set_ylabel(metric_label(artefact.metric).capitalize())
+    handles = [method_handle(artefact, method) for method in methods]
+    handles += [reference_handle(artefact)] if has_reference else []
+    several = shown["seed"].nunique() > 1
+    title(figure, artefact, final, "band: from the lowest to the highest seed" if several else "")
+    legend(figure, handles)
+    return figure
+
+
+def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> None:
+    measured = runs.dropna(subset=[metric])
+    for method in methods:
+        own = measured[measured["method"] == method].groupby("round")[metric]
+        band = own.agg(["mean", "min", "max"])
+        colour, marker = look(method)
+        every = max(1, len(band) // 8)
+        axes.plot(band.index, band["mean"], color=colour, marker=marker, markevery=every, ms=4.5)
+        axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.2, lw=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))

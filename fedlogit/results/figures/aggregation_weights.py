@@ -1,0 +1,156 @@
+"""Whom an aggregator trusts: its weights on public samples (Who to Trust §3.1.3, §4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import title
+from fedlogit.results.runs import read_run
+from fedlogit.results.style import GREY, INK, PALETTE, new_figure
+
+__all__ = ["draw", "mean_weights"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The weights of all seeds of one dataset, partition and method.
+
+    Attributes:
+        name: What the panel is called.
+        weights: (clients, points) for each seed; columns sum to 1.
+        labels: True classes of the points, (points,) for each seed.
+        owned: Whether a client holds a class, (clients, classes) for each seed.
+    """
+
+    name: str
+    weights: list[np.ndarray]
+    labels: list[np.ndarray]
+    owned: list[np.ndarray]
+
+    def on_owners(self) -> float:
+        """Return the mean share of weight on clients that hold a sample's class."""
+        shares = [
+            float((weights * owned[:, labels]).sum(axis=0).mean())
+            for weights, labels, owned in zip(self.weights, self.labels, self.owned, strict=True)
+        ]
+        return float(np.mean(shares))
+
+
+def mean_weights(weights: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """Return the mean weight of each client on the samples of each true class.
+
+    Args:
+        weights: (clients, points).
+        labels: (points,).
+        classes: Number of classes.
+
+    Returns:
+        (clients, classes); NaN for a class without samples.
+    """
+    member = labels[:, None] == np.arange(classes)  # (points, classes)
+    counts = member.sum(axis=0)
+    total = weights @ member
+    return np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a column per dataset, partition and method.
+
+    Above, the mean weight of each client on the public images of each true class, for the first
+    seed, with an outline where the client holds the class. Below, the largest weight on each
+    image, sorted, one line per seed, against the uniform weight 1/M.
+    """
+    panels = list(_panels(artefact))
+    tallest = max(len(panel.owned[0]) for panel in panels)
+    figure, grid = new_figure(2, len(panels), panel=(3.7, 1.35 + 0.085 * tallest))
+    highest = max(_top(panel) for panel in panels)
+    for heat, curve, panel in zip(grid[0], grid[1], panels, strict=True):
+        _heat(heat, panel, highest)
+        _curve(curve, panel)
+    grid[0, 0].set_ylabel("Client")
+    grid[1, 0].set_ylabel("Largest weight of a client")
+    colours = ScalarMappable(Normalize(0, highest), "Blues")
+    bar = figure.colorbar(colours, ax=list(grid[0]), pad=0.02, aspect=25)
+    bar.set_label("Mean weight")
+    bar.outline.set_visible(False)
+    title(figure, artefact, collect(artefact), "outline: the client holds the class (first seed)")
+    return figure
+
+
+def _panels(artefact: Artefact) -> Iterator[Panel]:
+    groups: dict[str, list[dict[str, np.ndarray]]] = {}
+    axes = ["dataset", "partition", "method"]
+    varied = {a: len({str(run.axes.get(a)) for run in artefact.runs}) > 1 for a in axes}
+    for ref in artefact.runs:
+        run = read_run(ref.dir, ref.digest)
+        if run.diverged:
+            continue
+        parts = [artefact.label(ref.axes.get(a)) for a in axes if a == "dataset" or varied[a]]
+        groups.setdefault(", ".join(parts), []).append(_export(run.export("aggregation"), ref.dir))
+    if not groups:
+        raise FedlogitError(f"{artefact.name}: every run diverged, so there are no weights")
+    for name, seeds in groups.items():
+        yield Panel(
+            name, *([seed[key] for seed in seeds] for key in ("weights", "labels", "owned"))
+        )
+
+
+def _export(arrays: dict[str, np.ndarray], folder: object) -> dict[str, np.ndarray]:
+    """Check that an export has what the figure needs."""
+    where = f"{folder}/exports/aggregation.npz"
+    for key in ("weights", "labels", "owned"):
+        if key not in arrays:
+            raise DataError(f"{where}: array {key!r} is missing")
+    weights, labels, owned = (arrays[key] for key in ("weights", "labels", "owned"))
+    if weights.shape != (len(owned), len(labels)):
+        raise DataError(f"{where}: weights {weights.shape}, must be {(len(owned), len(labels))}")
+    return {**arrays, "owned": owned.astype(bool)}
+
+
+def _top(panel: Panel) -> float:
+    means = mean_weights(panel.weights[0], panel.labels[0], panel.owned[0].shape[1])
+    return float(np.nanmax(means))
+
+
+def _heat(axes: Axes, panel: Panel, highest: float) -> None:
+    owned = panel.owned[0]
+    clients, classes = owned.shape
+    means = mean_weights(panel.weights[0], panel.labels[0], classes)
+    axes.imshow(means, cmap="Blues", vmin=0, vmax=highest, aspect="auto")
+    for client, label in np.argwhere(owned):
+        corner = (label - 0.44, client - 0.42)
+        axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, ec=PALETTE["orange"], lw=1.1))
+    axes.set_title(
+        f"{panel.name}: {panel.on_owners():.0%} of weight\non clients that hold the class"
+    )
+    axes.set_xlabel("True class")
+    axes.set_xticks(range(0, classes, max(1, classes // 10)))
+    axes.set_yticks(range(0, clients, max(1, clients // 10)))
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+
+
+def _curve(axes: Axes, panel: Panel) -> None:
+    for weights in panel.weights:
+        largest = np.sort(weights.max(axis=0))[::-1]
+        axes.plot(np.linspace(0, 1, len(largest)), largest, color=PALETTE["blue"], lw=1.5)
+    uniform = 1 / len(panel.owned[0])
+    axes.axhline(uniform, color=INK, linestyle="--", linewidth=1.1)
+    axes.annotate(
+        "uniform", (1, uniform), (0, 3), textcoords="offset points", ha="right", color=GREY
+    )
+    axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="Public images, largest weight first")
+    axes.xaxis.set_major_formatter("{x:.0%}")

@@ -1,0 +1,101 @@
+"""The end of the road: the paper beside ours, and where to look, for every paper at a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims
+from fedlogit.results.compare import compare, comparison_markdown, comparison_table
+from fedlogit.results.text import markdown, write_csv, write_text
+
+__all__ = ["overview", "summary_table", "write_summary"]
+
+
+def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: Path) -> str:
+    """Compare a paper with ours and judge its claims.
+
+    Writes ``compare.csv``, ``compare.md``, ``claims.csv``, ``claims.md``, and ``summary.md``:
+    both without the evidence behind the claims, which is in ``claims.md``.
+
+    Args:
+        artefacts: The paper's tables, all at one scale.
+        reference: Its published numbers, as from `fedlogit.results.compare.read_reference`.
+        out: The folder.
+
+    Returns:
+        The text of ``summary.md``.
+
+    Raises:
+        DataError: if a run is missing or damaged.
+        FedlogitError: if a claim is malformed.
+    """
+    first = artefacts[0]
+    rows = compare(artefacts, reference)
+    parts = [comparison_markdown(rows, artefacts)]
+    claims = pd.concat([judge_claims(artefact) for artefact in artefacts], ignore_index=True)
+    parts += [claims_markdown(claims, artefacts)] if len(claims) else []
+    write_csv(out / "compare.csv", rows)
+    write_text(out / "compare.md", parts[0])
+    write_csv(out / "claims.csv", claims)
+    evidence = (
+        [parts[1], evidence_markdown(claims)] if len(claims) else ["No claim is tested here."]
+    )
+    write_text(out / "claims.md", "\n\n".join(evidence))
+    heading = f"## {first.paper_title or first.paper}, scale `{first.scale}`"
+    text = "\n\n".join([heading, *parts])
+    write_text(out / "summary.md", text)
+    return text
+
+
+def summary_table(results: Path, paper: str, scale: str, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Return the comparison of one paper as strings, from the files that `write_summary` wrote.
+
+    Raises:
+        DataError: if there are none.
+    """
+    path = results / "summary" / paper / scale / "compare.csv"
+    text = {"dataset": str, "partition": str, "method": str, "metric": str, "table": str}
+    try:
+        rows = pd.read_csv(path, dtype=text, keep_default_na=True)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}; run scripts/compare.py first") from None
+    return comparison_table(rows.fillna(dict.fromkeys(text, "")), labels)
+
+
+def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]]) -> str:
+    """Return, as Markdown, each paper's comparison, its claims in a line, and where the files are.
+
+    Args:
+        results: The folder with ``tables``, ``figures`` and ``summary``.
+        scale: Which scale.
+        labels: For each paper, how values on its axes are printed.
+    """
+    parts = []
+    for paper, names in labels.items():
+        table = summary_table(results, paper, scale, names)
+        parts.append(f"## {paper}, scale `{scale}`")
+        parts.append(markdown(table, right=("Paper", "Ours", "n", "Difference")))
+        parts.append("\n".join([_claims(results, paper, scale), *_places(results, paper, scale)]))
+    return "\n\n".join(parts)
+
+
+def _claims(results: Path, paper: str, scale: str) -> str:
+    claims = pd.read_csv(results / "summary" / paper / scale / "claims.csv")
+    counts = claims["result"].value_counts()
+    told = ", ".join(f"{count} {result}" for result, count in counts.items())
+    return f"- Claims: {told or 'none tested at this scale'}"
+
+
+def _places(results: Path, paper: str, scale: str) -> list[str]:
+    """Return a line for each folder that holds something."""
+    lines = []
+    for kind, suffix in (("tables", "md"), ("figures", "png")):
+        folder = results / kind / paper / scale
+        names = ", ".join(sorted(path.stem for path in folder.glob(f"*.{suffix}")))
+        lines.append(f"- {kind.capitalize()}: {folder}/ ({names or 'none'})")
+    return [*lines, f"- Paper beside ours: {results / 'summary' / paper / scale / 'summary.md'}"]

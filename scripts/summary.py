@@ -1,0 +1,42 @@
+"""Print every paper beside ours and where tables, figures and the report are.
+
+Also writes results/summary.md. Needs what scripts/compare.py wrote:
+
+    python scripts/summary.py --scale quick who_to_trust
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedlogit.cli import run_main
+from fedlogit.papers import load_paper
+from fedlogit.results.summary import overview
+from fedlogit.results.text import write_text
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("papers", nargs="+", help="which papers")
+    parser.add_argument("--scale", required=True, help="at which scale")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
+    parser.add_argument(
+        "--papers-folder", type=Path, default=Path("workflow/papers"), help="for the labels"
+    )
+    parser.add_argument("--report", type=Path, default=Path("results/report.html"))
+    args = parser.parse_args(argv)
+    labels = {paper: load_paper(paper, args.papers_folder).labels for paper in args.papers}
+    text = overview(args.results, args.scale, labels)
+    text += f"\n\nReport: {args.report}{'' if args.report.exists() else ' (not made yet)'}"
+    print(text)
+    print(f"\nThis summary: {write_text(args.results / 'summary.md', text)}")
+    return 0
+
+
+if __name__ == "__main__":
+    run_main(main)

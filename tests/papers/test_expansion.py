@@ -1,0 +1,301 @@
+"""Which override wins, which runs an artefact has, and what mistakes in a paper's file say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedlogit.errors import FedlogitError
+from fedlogit.papers import artefact_json, expand, load_paper, run_dir, split_dir
+from fedlogit.reading import load_yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAPERS = REPOSITORY / "workflow" / "papers"
+
+
+def small() -> dict:
+    """A paper with every layer an override can come from."""
+    return {
+        "paper": "small",
+        "title": "A small paper",
+        "seeds": [0, 1],
+        "defaults": {
+            "clients": 4,
+            "rounds": 10,
+            "public": {"size": 100, "stratified": False},
+            "local": {"epochs": 1, "first_epochs": 5},
+            "optimizer": {"name": "adam", "lr": 0.001},
+            "models": ["mlp(hidden=[8])"],
+        },
+        "datasets": {"digits": {}, "mnist": {"rounds": 20}},
+        "partitions": {"k": "k_classes(private_size=50)", "iid": "iid"},
+        "methods": {
+            "average": "average",
+            "uwa": {"method": "uwa(validation=0.2)", "export": ["aggregation"]},
+            "reference": {"method": "fully_informed", "clients": 1, "partition": "iid"},
+        },
+        "tables": {
+            "t": {
+                "title": "T",
+                "grid": [
+                    {"dataset": ["digits"], "partition": ["k(2)"], "method": ["average", "uwa"]},
+                    {"dataset": ["digits"], "method": ["reference"]},
+                ],
+                "rows": ["method"],
+                "columns": ["partition"],
+            }
+        },
+        "figures": {"f": {"title": "F", "plot": "accuracy_by_round", "from": "t"}},
+        "scales": {"paper": {}, "tiny": {"seeds": [7]}},
+    }
+
+
+def load(folder: Path, data: dict):
+    (folder / "small.yaml").write_text(yaml.safe_dump(data))
+    return load_paper("small", folder)
+
+
+def specs(folder: Path, data: dict, scale: str = "tiny", **options) -> dict:
+    """The specs of table t by method, as plain data."""
+    artefact = next(a for a in expand(load(folder, data), scale, **options) if a.id == "t")
+    return {cell.axes["method"]: cell.spec.model_dump(mode="json") for cell in artefact.cells}
+
+
+def change(data: dict, path: str, value: object) -> dict:
+    """Set a dotted key in place."""
+    *parents, last = path.split("/")
+    for parent in parents:
+        data = data.setdefault(parent, {})
+    data[last] = value
+    return data
+
+
+def test_each_layer_wins_over_the_ones_before(tmp_path):
+    # The documented order; `rounds` is set at one more layer each time.
+    data = small()
+    layers = [
+        ("defaults/rounds", 11),
+        ("scales/tiny/overrides", {"rounds": 12}),
+        ("datasets/digits/rounds", 13),
+        ("scales/tiny/datasets", {"digits": {"rounds": 14}}),
+        ("methods/uwa/rounds", 15),
+        ("scales/tiny/methods", {"uwa": {"rounds": 16}}),
+        ("scales/tiny/artefacts", {"t": {"set": {"rounds": 17}}}),
+    ]
+    for path, value in layers:
+        change(data, path, value)
+        expected = (
+            value if isinstance(value, int) else int("".join(filter(str.isdigit, str(value))))
+        )
+        assert specs(tmp_path, data)["uwa"]["rounds"] == expected
+    assert specs(tmp_path, data, overrides={"rounds": 18})["uwa"]["rounds"] == 18
+    data["tables"]["t"]["grid"][0]["rounds"] = [19]
+    assert specs(tmp_path, data)["uwa"]["rounds"] == 19
+    assert specs(tmp_path, data, overrides={"rounds": 18})["uwa"]["rounds"] == 19
+
+
+def test_nested_keys_merge_and_null_removes(tmp_path):
+    data = small()
+    data["scales"]["tiny"]["overrides"] = {"local": {"epochs": 2}, "public": {"size": 30}}
+    spec = specs(tmp_path, data)["average"]
+    assert spec["local"] == {"epochs": 2, "first_epochs": 5, "steps": None}
+    assert (spec["public"]["size"], spec["public"]["stratified"]) == (30, False)
+    data["methods"]["reference"]["public"] = None
+    assert specs(tmp_path, data)["reference"]["public"] is None
+
+
+def test_a_method_keeps_its_clients_at_a_scale_that_changes_clients(tmp_path):
+    data = small()
+    data["scales"]["tiny"]["overrides"] = {"clients": 3}
+    found = specs(tmp_path, data)
+    assert (found["average"]["clients"], found["reference"]["clients"]) == (3, 1)
+
+
+def test_names_take_further_parameters_from_paper_scale_and_cell(tmp_path):
+    data = small()
+    data["tables"]["t"]["grid"][0]["method"] = ["uwa(variance_floor=1e-6)"]
+    data["scales"]["tiny"]["methods"] = {"uwa": "uwa(fit='em')"}
+    data["scales"]["tiny"]["partitions"] = {"k": "k_classes(private_size=20)"}
+    spec = specs(tmp_path, data)["uwa(variance_floor=1e-6)"]
+    assert spec["method"]["name"] == "uwa"
+    assert spec["method"]["params"] == {"validation": 0.2, "variance_floor": 1e-6, "fit": "em"}
+    assert spec["export"] == ["aggregation"]  # what comes with uwa comes with its variants
+    assert spec["partition"]["params"] == {"k": 2, "private_size": 20, "class_sets": "random"}
+
+
+def test_dotted_axes_reach_into_the_spec(tmp_path):
+    data = small()
+    data["tables"]["t"]["grid"] = {
+        "dataset": ["digits"], "partition": ["k(2)"], "method": ["average"],
+        "public.size": [40, 20],
+    }  # fmt: skip
+    (table, _) = expand(load(tmp_path, data), "tiny")
+    assert [cell.spec.public.size for cell in table.cells] == [40, 20]
+    assert [cell.axes["public.size"] for cell in table.cells] == [40, 20]
+
+
+def test_a_scale_replaces_axes_grids_and_seeds(tmp_path):
+    data = small()
+    tiny = data["scales"]["tiny"]
+    tiny["axes"] = {"partition": ["k(3)", "k(4)"]}
+    (table, figure) = expand(load(tmp_path, data), "tiny")
+    # 2 partitions x 2 methods + the reference, one seed; the figure has the table's runs
+    assert len(table.cells) == 5
+    assert {c.spec.digest() for c in table.cells} == {c.spec.digest() for c in figure.cells}
+    tiny["artefacts"] = {"t": {"axes": {"partition": ["k(5)"]}, "seeds": [1, 2, 3]}}
+    assert len(expand(load(tmp_path, data), "tiny")[0].cells) == 3 * 3
+    tiny["artefacts"]["t"]["grid"] = {
+        "dataset": ["digits"],
+        "partition": ["k(2)"],
+        "method": ["uwa"],
+    }
+    assert len(expand(load(tmp_path, data), "tiny")[0].cells) == 3
+    tiny["include"] = ["f"]
+    assert [a.id for a in expand(load(tmp_path, data), "tiny")] == ["f"]
+
+
+def test_seeds_go_from_user_to_artefact_to_paper(tmp_path):
+    data = small()
+    paper = load(tmp_path, data)
+    seeds = lambda scale, **o: {c.spec.seed for c in expand(paper, scale, **o)[0].cells}  # noqa: E731
+    assert seeds("paper") == {0, 1}
+    assert seeds("tiny") == {7}
+    assert seeds("tiny", seeds=(3,)) == {3}
+    data["tables"]["t"]["seeds"] = [5]
+    paper = load(tmp_path, data)
+    assert seeds("paper") == {5}
+    assert seeds("tiny") == {7}
+
+
+def test_an_axis_that_a_grid_lacks_takes_what_its_runs_have(tmp_path):
+    (table, _) = expand(load(tmp_path, small()), "tiny")
+    reference = next(c for c in table.cells if c.axes["method"] == "reference")
+    assert reference.axes["partition"] == "iid"
+
+
+def test_datasets_filter_drops_empty_artefacts(tmp_path):
+    paper = load(tmp_path, small())
+    assert expand(paper, "tiny", datasets=("mnist",)) == []
+    with pytest.raises(FedlogitError, match="did you mean 'digits'"):
+        expand(paper, "tiny", datasets=("digit",))
+
+
+def test_paths_name_what_a_run_is(tmp_path):
+    (table, _) = expand(load(tmp_path, small()), "tiny")
+    average, uwa, _ = (cell.spec for cell in table.cells)
+    assert str(run_dir(average)).startswith("digits/k_classes-k2-private_size50/average/seed7-")
+    assert run_dir(average).name == f"seed7-{average.digest()[:8]}"
+    assert split_dir(average) == split_dir(uwa)  # methods share the division of the data
+    assert split_dir(average).name.startswith("n4-seed7-")
+    other = average.model_copy(update={"rounds": 11})
+    assert run_dir(other) != run_dir(average)
+    assert split_dir(other) == split_dir(average)
+
+
+def test_artefact_json_is_plain_and_complete(tmp_path):
+    data = small()
+    data["claims"] = {"c": {"text": "so it is", "from": "t", "test": "greater"}}
+    table, figure = (artefact_json(a, "runs") for a in expand(load(tmp_path, data), "tiny"))
+    assert (table["kind"], table["rows"], table["plot"]) == ("table", ["method"], None)
+    assert (figure["kind"], figure["rows"], figure["plot"]) == ("figure", None, "accuracy_by_round")
+    assert table["claims"]["c"]["test"] == "greater"
+    assert figure["claims"] == {}
+    run = table["runs"][0]
+    assert run["axes"] == {"dataset": "digits", "partition": "k(2)", "method": "average", "seed": 7}
+    assert run["dir"].startswith("runs/digits/")
+    assert len(run["digest"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("titel", "x", "small.yaml: unknown key 'titel'; did you mean 'title'"),
+        ("tables/t/colums", [], "tables.t: unknown key 'colums'; did you mean 'columns'"),
+        ("seeds", [0.5], "small.yaml: seeds.0 = 0.5"),
+        ("seeds", ["a"], "small.yaml: seeds.0 = 'a'"),
+        ("seeds", [-1], "small.yaml: seeds.0 = -1"),
+        ("scales/tiny/seeds", ["0"], "scales.tiny.seeds.0 = '0'"),
+        ("defaults/round", 3, "small.yaml: defaults: unknown key 'round'; did you mean 'rounds'"),
+        ("defaults/local/epoch", 3, "defaults.local: unknown key 'epoch'; did you mean"),
+        ("scales/tiny/overrides", {"publc": 1}, "scales.tiny.overrides: unknown key 'publc'"),
+        ("scales/tiny/methods", {"uwaa": {}}, "tiny.methods: unknown name 'uwaa'; did you mean"),
+        ("scales/tiny/include", ["tt"], "scales.tiny.include: unknown name 'tt'; did you mean 't'"),
+        ("figures/f/from", "tee", "small.yaml: f: from: unknown name 'tee'"),
+        ("figures/f/grid", {}, ": give either grid or from"),
+        ("figures/t", {"title": "", "plot": "p", "from": "t"}, "both a table and a figure"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_found_on_reading(tmp_path, path, value, said):
+    data = small()
+    change(data, path, value)
+    with pytest.raises(FedlogitError) as caught:
+        load(tmp_path, data)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("defaults/rounds", "many", "rounds = 'many'"),
+        ("defaults/rounds", 0, "rounds = 0"),
+        ("defaults/local", {"steps": 5, "epochs": 1}, "give either epochs or steps"),
+        ("methods/average", "averag", "unknown method 'averag'; did you mean 'average'"),
+        ("methods/uwa/method", "uwa(floor=1)", "unknown key 'floor'"),
+        ("partitions/k", "k_clases(private_size=5)", "unknown partition 'k_clases'; did you mean"),
+        ("defaults/models", ["mpl"], "unknown model 'mpl'; did you mean 'mlp'"),
+    ],
+)
+def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
+    data = small()
+    change(data, path, value)
+    with pytest.raises(FedlogitError) as caught:
+        specs(tmp_path, data)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("small.yaml: t at scale tiny, dataset=digits")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "said"),
+    [
+        ("method", "uva", "unknown method 'uva'; did you mean 'uwa'"),
+        ("partition", "kk(2)", "unknown partition 'kk'; did you mean 'k'"),
+        ("dataset", "digit", "unknown dataset 'digit'; did you mean 'digits'"),
+        ("public.sise", 5, "axis public.sise.public: unknown key 'sise'; did you mean 'size'"),
+        ("method", 5, "method = 5: should be a name or a call"),
+    ],
+)
+def test_misspelt_cells_name_the_nearest(tmp_path, axis, value, said):
+    data = small()
+    data["tables"]["t"]["grid"][0][axis] = [value]
+    with pytest.raises(FedlogitError) as caught:
+        specs(tmp_path, data)
+    assert said in str(caught.value)
+
+
+def test_unknown_paper_and_scale(tmp_path):
+    paper = load(tmp_path, small())
+    with pytest.raises(FedlogitError, match="unknown paper 'smal'; did you mean 'small'"):
+        load_paper("smal", tmp_path)
+    with pytest.raises(
+        FedlogitError, match="unknown scale of paper small 'tny'; did you mean 'tiny'"
+    ):
+        expand(paper, "tny")
+
+
+def test_yaml_with_fewer_traps(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text("a: 1e-3\nb: -2E+4\nc: e5\n")
+    assert load_yaml(path) == {"a": 1e-3, "b": -2e4, "c": "e5"}
+    path.write_text("a: 1\nb: {c: 1, c: 2}\n")
+    with pytest.raises(FedlogitError, match=r"x.yaml: key 'c' is given twice .* line 2"):
+        load_yaml(path)
+    path.write_text("a: [1\n")
+    with pytest.raises(FedlogitError, match="not valid YAML"):
+        load_yaml(path)
+    path.write_text("a: !!python/object/apply:os.getcwd []\n")
+    with pytest.raises(FedlogitError, match="not valid YAML"):
+        load_yaml(path)

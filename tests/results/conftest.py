@@ -1,0 +1,124 @@
+"""Run directories as training would leave them, with made numbers."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedlogit.files import save_npz, write_json
+from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.spec import RunSpec
+
+SPEC = {
+    "scale": "paper",
+    "dataset": "mnist",
+    "partition": "k_classes(2)",
+    "clients": 4,
+    "public": {"size": 60},
+    "models": ["lenet"],
+    "method": "average",
+    "rounds": 3,
+    "local": {"epochs": 1},
+    "optimizer": {"name": "adam", "lr": 0.001},
+    "seed": 0,
+}
+
+
+def _axes(changes: dict) -> dict:
+    axes = {key: (SPEC | changes)[key] for key in ("dataset", "partition", "method", "seed")}
+    return axes | {f"public.{key}": value for key, value in changes.get("public", {}).items()}
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """Return a function that writes a run directory and returns the reference to it.
+
+    `accuracy` is the final accuracy, or one per round; None in a list is a round without
+    evaluation. Bytes are 400 up and 200 down for each round, all clients together.
+    """
+
+    def make(
+        accuracy=0.5, *, status="finished", note="", axes=None, rows=None, **changes
+    ) -> RunRef:
+        curve = accuracy if isinstance(accuracy, list) else [accuracy] * 3
+        spec = RunSpec.read(SPEC | {"rounds": len(curve)} | changes, "test spec")
+        folder = tmp_path / "runs" / f"seed{spec.seed}-{spec.digest()[:8]}"
+        write_json(folder / "spec.json", spec.model_dump(mode="json"))
+        _write_rounds(folder / "rounds.csv", curve[: len(curve) if rows is None else rows])
+        final = {"accuracy": curve[-1], "accuracy_std": 0.1, "balanced_accuracy": curve[-1]}
+        final |= {"per_class": [curve[-1]] * 10}
+        sent = {"up": {"logits": 300 * len(curve), "densities": 100 * len(curve)}}
+        result = {
+            "status": status,
+            "message": "",
+            "final": final if status == "finished" else {},
+            "bytes": sent | {"down": {"logits": 200 * len(curve)}},
+            "provenance": {
+                "spec_digest": spec.digest(),
+                "code_version": "0.1.0+abc",
+                "device": "CPU test",
+                "precision": "f32",
+                "dataset_note": note,
+                "wall_seconds": 12.5,
+            },
+        }
+        write_json(folder / "result.json", result)
+        return RunRef(
+            dir=folder, digest=spec.digest(), axes=_axes(changes) if axes is None else axes
+        )
+
+    return make
+
+
+def _write_rounds(path: Path, curve: list) -> None:
+    columns = ["round", "accuracy", "bytes_up", "bytes_down", "seconds"]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns if curve else ["seconds"])
+        writer.writeheader()
+        for i, accuracy in enumerate(curve, start=1):
+            row = [i, "" if accuracy is None else accuracy, 400, 200, 1.5]
+            writer.writerow(dict(zip(columns, row, strict=True)))
+
+
+@pytest.fixture
+def make_artefact():
+    """Return a function from runs to an artefact, by default a table by method and partition."""
+
+    def make(*runs: RunRef, **changes) -> Artefact:
+        given = {
+            "paper": "who_to_trust",
+            "id": "table1",
+            "title": "Table 1",
+            "kind": "table",
+            "scale": "paper",
+            "caption": "A caption.",
+            "rows": ["dataset", "method"],
+            "columns": ["partition"],
+            "labels": {"average": "Average", "uwa": "UWA", "k_classes(2)": "2 classes"},
+            "runs": [run.model_dump(mode="json") for run in runs],
+        }
+        return Artefact.model_validate(given | changes)
+
+    return make
+
+
+@pytest.fixture
+def export_weights():
+    """Return a function that gives a run an `aggregation.npz` with peaked random weights."""
+
+    def export(run: RunRef, clients=4, classes=10, points=300, peak=4.0, seed=0) -> RunRef:
+        rng = np.random.default_rng(seed)
+        owned = np.zeros((clients, classes), bool)
+        for client in range(clients):
+            owned[client, [(2 * client) % classes, (2 * client + 1) % classes]] = True
+        labels = rng.integers(0, classes, points)
+        scores = peak * owned[:, labels] + rng.normal(size=(clients, points))
+        weights = np.exp(scores) / np.exp(scores).sum(0)
+        arrays = {"weights": weights.astype(np.float32), "labels": labels, "owned": owned}
+        save_npz(run.dir / "exports" / "aggregation.npz", arrays)
+        return run
+
+    return export

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_json, write_json
+from fedlogit.results.artefact import read_artefact
+from fedlogit.results.collect import collect, curves, describe, seeds, summarise
+
+
+def test_a_run_becomes_a_row(make_run, make_artefact):
+    row = collect(make_artefact(make_run([0.1, 0.2, 0.3])), ["accuracy@2"]).iloc[0]
+    assert row["accuracy"] == 0.3
+    assert row["accuracy@2"] == 0.2
+    # 400 bytes a round from 4 clients: 100 each; 200 back: 50 each.
+    assert row["bytes_up"] == 100
+    assert row["bytes_down"] == 50
+    assert row["seconds"] == 12.5
+    assert (row["dataset"], row["partition"], row["method"]) == ("mnist", "k_classes(2)", "average")
+    assert (row["scale"], row["device"], row["seed"]) == ("paper", "CPU test", 0)
+    assert not row["diverged"]
+
+
+def test_curves_have_a_row_for_each_run_and_round(make_run, make_artefact):
+    artefact = make_artefact(make_run([0.1, None, 0.3]), make_run([0.5, 0.6, 0.7], seed=1))
+    frame = curves(artefact)
+    assert list(frame["round"]) == [1, 2, 3, 1, 2, 3]
+    assert list(frame["seed"]) == [0, 0, 0, 1, 1, 1]
+    np.testing.assert_equal(list(frame["accuracy"]), [0.1, math.nan, 0.3, 0.5, 0.6, 0.7])
+
+
+def test_a_tampered_spec_is_refused(make_run, make_artefact):
+    run = make_run()
+    spec = read_json(run.dir / "spec.json")
+    write_json(run.dir / "spec.json", spec | {"batch": 64})
+    with pytest.raises(DataError, match=rf"spec.json: expected spec {run.digest[:12]}…, found "):
+        collect(make_artefact(run))
+
+
+def test_a_result_of_another_run_is_refused(make_run, make_artefact):
+    run, other = make_run(), make_run(seed=1)
+    (run.dir / "result.json").write_text((other.dir / "result.json").read_text())
+    with pytest.raises(DataError, match=rf"result.json: expected .* found {other.digest[:12]}"):
+        collect(make_artefact(run))
+
+
+@pytest.mark.parametrize("name", ["spec.json", "rounds.csv", "result.json"])
+def test_a_missing_file_is_named(make_run, make_artefact, name):
+    run = make_run()
+    (run.dir / name).unlink()
+    with pytest.raises(DataError, match=name):
+        collect(make_artefact(run))
+
+
+def test_a_missing_directory_is_named(make_run, make_artefact):
+    run = make_run()
+    run.dir.rename(run.dir.with_name("elsewhere"))
+    with pytest.raises(DataError, match=rf"{run.dir.name} does not exist"):
+        collect(make_artefact(run))
+
+
+@pytest.mark.parametrize("kept", [1, 3, 0])
+def test_missing_rounds_are_noticed(make_run, make_artefact, kept):
+    run = make_run([0.1, 0.2, 0.3, 0.4], rows=kept)
+    with pytest.raises(DataError, match=rf"rounds.csv is truncated: {kept} of 4 rounds"):
+        collect(make_artefact(run))
+
+
+def test_a_line_cut_short_is_noticed(make_run, make_artefact):
+    run = make_run()
+    path = run.dir / "rounds.csv"
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(DataError, match="truncated: its last line has no end"):
+        collect(make_artefact(run))
+
+
+@pytest.mark.parametrize("name", ["spec.json", "result.json"])
+def test_json_cut_short_is_noticed(make_run, make_artefact, name):
+    run = make_run()
+    (run.dir / name).write_text((run.dir / name).read_text()[:40])
+    with pytest.raises(DataError, match=f"{name} is not valid JSON"):
+        collect(make_artefact(run))
+
+
+def test_rounds_out_of_order_are_refused(make_run, make_artefact):
+    run = make_run()
+    path = run.dir / "rounds.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], lines[2], lines[1], lines[3]]) + "\n")
+    with pytest.raises(DataError, match="must count 1, 2, 3"):
+        collect(make_artefact(run))
+
+
+def test_an_unfinished_run_is_refused(make_run, make_artefact):
+    with pytest.raises(DataError, match="status is 'running', must be 'finished' or 'diverged'"):
+        collect(make_artefact(make_run(status="running")))
+
+
+def test_a_finished_run_needs_an_accuracy(make_run, make_artefact):
+    run = make_run()
+    result = read_json(run.dir / "result.json")
+    write_json(run.dir / "result.json", result | {"final": {"accuracy": None}})
+    with pytest.raises(DataError, match="finished without a final accuracy"):
+        collect(make_artefact(run))
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_diverged_run_is_a_flagged_row_of_nan(make_run, make_artefact, rows):
+    run = make_run([0.1, 0.2, 0.3], rows=rows, status="diverged")
+    row = collect(make_artefact(run), ["accuracy@1"]).iloc[0]
+    assert row["diverged"]
+    assert row[["accuracy", "accuracy@1", "bytes_up", "seconds"]].isna().all()
+
+
+def test_an_unknown_metric_suggests_the_nearest(make_run, make_artefact):
+    with pytest.raises(FedlogitError, match="did you mean 'accuracy'"):
+        collect(make_artefact(make_run(), metric="acuracy"))
+
+
+def test_a_round_beyond_the_end_is_nan_and_one_not_measured_is_an_error(make_run, make_artefact):
+    artefact = make_artefact(make_run([0.1, None, 0.3]))
+    assert math.isnan(collect(artefact, ["accuracy@10"]).iloc[0]["accuracy@10"])
+    with pytest.raises(DataError, match="accuracy was not measured in round 2"):
+        collect(artefact, ["accuracy@2"])
+
+
+def test_axes_become_scalars(make_run, make_artefact):
+    axes = {"method": "average", "public.classes": [0, 1], "public.size": None}
+    row = collect(make_artefact(make_run(axes=axes))).iloc[0]
+    assert row["public.classes"] == json.dumps([0, 1])
+    assert row["public.size"] == "all"
+    assert row["partition"] == "k_classes"  # off the axis: what the spec says, by name
+
+
+def test_summarise_gives_mean_sample_deviation_and_counts(make_run, make_artefact):
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.80, 0.82, 0.84])]
+    failed = make_run(seed=3, status="diverged")
+    cell = summarise(collect(make_artefact(*runs, failed)), ["method"], "accuracy").iloc[0]
+    # deviations -.02, 0, .02: sqrt((.0004 + .0004) / 2) = .02
+    assert cell["mean"] == pytest.approx(0.82)
+    assert cell["std"] == pytest.approx(0.02)
+    assert (cell["n"], cell["diverged"]) == (3, 1)
+
+
+def test_summarise_refuses_a_cell_within_which_something_else_varies(make_run, make_artefact):
+    artefact = make_artefact(make_run(), make_run(partition="iid"))
+    with pytest.raises(FedlogitError, match="two runs share the cell method=average, seed=0"):
+        summarise(collect(artefact), ["method"], "accuracy")
+    with pytest.raises(FedlogitError, match="did you mean 'partition'"):
+        summarise(collect(artefact), ["partitions"], "accuracy")
+
+
+def test_description_names_scale_seeds_device_divergence_and_stand_ins(make_run, make_artefact):
+    artefact = make_artefact(
+        make_run(note="resized digits stand in"), make_run(seed=1, status="diverged")
+    )
+    text = describe(collect(artefact))
+    assert text.startswith("scale: paper; 2 seeds; device: CPU test; 1 diverged; mnist: resized")
+
+
+def test_seed_counts_may_differ_between_cells():
+    frame = pd.DataFrame({"method": ["a", "a", "b"], "seed": [0, 1, 0]})
+    assert seeds(frame) == "1-2 seeds"
+    assert seeds(frame[frame["method"] == "b"]) == "1 seed"
+
+
+def test_an_artefact_file_with_a_wrong_key_is_one_line(tmp_path, make_run, make_artefact):
+    data = json.loads(make_artefact(make_run()).model_dump_json())
+    path = tmp_path / "artefact.json"
+    write_json(path, data | {"kind": "chart"})
+    with pytest.raises(FedlogitError, match=r"artefact.json: kind = 'chart'"):
+        read_artefact(path)
+    write_json(path, data)
+    assert read_artefact(path).name == "who_to_trust/table1"

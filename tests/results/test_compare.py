@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fedlogit.errors import DataError
+from fedlogit.papers import expand, load_paper
+from fedlogit.results.compare import compare, comparison_markdown, read_reference
+
+REPOSITORY = Path(__file__).parents[2]
+HEAD = "table,dataset,partition,method,metric,mean,std"
+
+
+@pytest.fixture
+def reference(tmp_path):
+    def make(*lines: str, head: str = HEAD) -> pd.DataFrame:
+        path = tmp_path / "reference.csv"
+        path.write_text("\n".join([head, *lines]) + "\n")
+        return read_reference(path)
+
+    return make
+
+
+def test_a_number_is_joined_with_its_runs(make_run, make_artefact, reference):
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.80, 0.82, 0.84])]
+    other = make_run(0.1, method="uwa")
+    row = compare(
+        [make_artefact(*runs, other)],
+        reference("table1,mnist,k_classes(2),average,accuracy,0.8188,"),
+    ).iloc[0]
+    assert row["ours"] == pytest.approx(0.82)
+    assert row["std"] == pytest.approx(0.02)
+    assert row["difference"] == pytest.approx(0.0012)
+    assert (row["n"], row["verdict"], row["scale"]) == (3, "reproduced", "paper")
+
+
+# Seeds .80, .82, .84: standard error .02/sqrt(3) = .01155, so twice is .0231 and thrice .0346.
+# With a paper's ± of .03 and no n: hypot(.01155, .03) = .0321, twice is .0643;
+# with n=9 it is hypot(.01155, .01) = .0153, twice .0306, thrice .0458.
+@pytest.mark.parametrize(
+    ("paper", "expected"),
+    [
+        ("0.843,,", "reproduced"),
+        ("0.8435,,", "partly reproduced"),
+        ("0.8550,,", "not reproduced"),
+        ("0.88,0.03,", "reproduced"),
+        ("0.855,0.03,9", "partly reproduced"),
+    ],
+)
+def test_verdicts_use_both_standard_errors(make_run, make_artefact, reference, paper, expected):
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.80, 0.82, 0.84])]
+    line = f"table1,mnist,k_classes(2),average,accuracy,{paper}"
+    rows = compare([make_artefact(*runs)], reference(line, head=f"{HEAD},n"))
+    assert rows["verdict"].item() == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"scale": "quick"}, "reduced scale"),
+        ({"note": "a stand-in"}, "stand-in data"),
+        ({"status": "diverged"}, "diverged"),
+        ({"method": "uwa"}, "not run"),
+    ],
+)
+def test_what_cannot_be_judged_says_why(make_run, make_artefact, reference, changes, expected):
+    line = reference("table1,mnist,k_classes(2),average,accuracy,0.5,")
+    rows = compare([make_artefact(make_run(0.5, **changes))], line)
+    assert rows["verdict"].item() == expected
+
+
+def test_a_table_that_was_not_made_is_not_run(make_run, make_artefact, reference):
+    rows = compare([make_artefact(make_run())], reference("table9,mnist,,average,accuracy,0.5,"))
+    assert rows["verdict"].item() == "not run"
+    assert math.isnan(rows["ours"].item())
+
+
+def test_an_empty_partition_matches_any(make_run, make_artefact, reference):
+    run = make_run(0.98, method="fully_informed", partition="iid")
+    rows = compare(
+        [make_artefact(run)], reference("table1,mnist,,fully_informed,accuracy,0.9797,0.0018")
+    )
+    assert rows["verdict"].item() == "reproduced"
+
+
+def test_one_seed_is_told(make_run, make_artefact, reference):
+    artefact = make_artefact(make_run(0.82))
+    rows = compare([artefact], reference("table1,mnist,k_classes(2),average,accuracy,0.8188,"))
+    text = comparison_markdown(rows, [artefact])
+    cells = [cell.strip() for cell in text.splitlines()[4].strip("|").split("|")]
+    shown = [
+        "mnist",
+        "2 classes",
+        "Average",
+        "0.8188",
+        "0.8200",
+        "1",
+        "+0.0012",
+        "reproduced (n=1)",
+    ]
+    assert cells == shown
+    assert "scale: paper; 1 seed; device: CPU test" in text
+    assert "at most 0.01 or twice the combined standard error" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("table1,mnist,,average,accuracy,81.88,", "row 2: accuracy = 81.88 must be a fraction"),
+        ("table1,mnist,,average,accuracy,many,", "row 2: accuracy = nan must be a fraction"),
+    ],
+)
+def test_a_wrong_reference_names_the_row(reference, line, message):
+    with pytest.raises(DataError, match=message):
+        reference(line)
+
+
+def test_a_reference_without_a_column_names_it(reference, tmp_path):
+    with pytest.raises(DataError, match="column 'std' is missing"):
+        reference("table1,mnist,,average,accuracy,0.5", head=HEAD.removesuffix(",std"))
+    with pytest.raises(DataError, match=r"cannot read .*none.csv"):
+        read_reference(tmp_path / "none.csv")
+
+
+def test_who_to_trust_has_all_published_numbers_under_the_names_of_its_grid():
+    published = read_reference(REPOSITORY / "workflow/reference/who_to_trust.csv")
+    assert len(published) == 20  # Table 1: 2 x 3 x 3; §4.3: 2
+    # Column sums of Table 1 as printed: for k=2, .8188 + .9454 + .9597 + .3093 + .4881 + .6258.
+    sums = published.groupby("partition")["mean"].sum()
+    assert sums["k_classes(2)"] == pytest.approx(4.1471)
+    assert sums["k_classes(5)"] == pytest.approx(5.1467)
+    assert sums["k_classes(8)"] == pytest.approx(5.4003)
+    paper = load_paper("who_to_trust", REPOSITORY / "workflow/papers")
+    table1 = next(a for a in expand(paper, "paper", seeds=(0,)) if a.id == "table1")
+    keys = ["dataset", "partition", "method"]
+    grid = {tuple(cell.axes.get(key, "iid") for key in keys) for cell in table1.cells}
+    assert set(published.replace("", "iid")[keys].itertuples(index=False, name=None)) == grid

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import save_npz
+from fedlogit.results.compare import read_reference
+from fedlogit.results.figures import draw, figure_names, write_figure
+from fedlogit.results.figures.aggregation_weights import mean_weights
+
+METHODS = {"average": 0.6, "uwa": 0.8, "meta_model": 0.85}
+
+
+@pytest.fixture
+def figure(make_run, make_artefact, export_weights):
+    """Return a function from a kind to an artefact with runs it can draw."""
+
+    def grid() -> list:
+        return [
+            make_run(
+                [accuracy / 3, accuracy / 2, round(accuracy + 0.02 * seed, 4)],
+                method=method,
+                partition=partition,
+                seed=seed,
+            )
+            for partition in ("k_classes(2)", "k_classes(5)")
+            for method, accuracy in METHODS.items()
+            for seed in (0, 1)
+        ]
+
+    def runs(kind: str) -> list:
+        if kind == "aggregation_weights":
+            return [export_weights(make_run(method="uwa", seed=s), seed=s) for s in (0, 1)]
+        if kind == "accuracy_by_public":
+            return [
+                make_run(0.5, method=m, public={"size": size})
+                for m in METHODS
+                for size in (50, 100)
+            ]
+        return [*grid(), make_run(0.97, method="fully_informed", partition="iid")]
+
+    return lambda kind, **changes: make_artefact(*runs(kind), kind="figure", plot=kind, **changes)
+
+
+def texts(figure) -> str:
+    return " ".join(text.get_text() for text in figure.findobj(lambda a: hasattr(a, "get_text")))
+
+
+@pytest.mark.parametrize("kind", figure_names())
+def test_every_kind_writes_a_picture_and_a_pdf(figure, tmp_path, kind):
+    png, pdf = write_figure(figure(kind), tmp_path / "out.png")
+    image = imread(png)[..., :3]
+    assert min(image.shape[:2]) > 400
+    assert image.std() > 0.02  # not a blank page
+    assert pdf.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("kind", figure_names())
+def test_every_kind_states_scale_seeds_and_device(figure, kind):
+    shown = texts(draw(figure(kind)))
+    for part in ("Table 1", "scale: paper", "seed", "device: CPU test"):
+        assert part in shown.replace("\n", " ")
+
+
+@pytest.mark.parametrize("kind", figure_names())
+def test_drawing_twice_gives_the_same_bytes(figure, tmp_path, kind):
+    artefact = figure(kind)
+    first = [path.read_bytes() for path in write_figure(artefact, tmp_path / "a")]
+    assert first == [path.read_bytes() for path in write_figure(artefact, tmp_path / "b")]
+
+
+def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figure, tmp_path):
+    path = tmp_path / "reference.csv"
+    path.write_text(
+        "table,dataset,partition,method,metric,mean,std\n"
+        "table1,mnist,k_classes(5),uwa,accuracy,0.9552,\n"
+        "table1,mnist,,fully_informed,accuracy,0.9797,0.0018\n"
+    )
+    axes = draw(figure("accuracy_by_heterogeneity"), read_reference(path)).axes[0]
+    heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]
+    # The mean of seeds .60 and .62 is .61, at both partitions.
+    assert any(np.allclose(y, [0.61, 0.61]) for y in heights)
+    for level in (0.97, 0.9797, 0.9552):
+        assert any(np.allclose(y, level) for y in heights if len(y))
+
+
+def test_rounds_draws_the_mean_over_seeds(figure):
+    axes = draw(figure("accuracy_by_round")).axes[0]
+    heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]
+    assert any(len(y) == 3 and np.allclose(y, [0.2, 0.3, 0.61]) for y in heights)
+
+
+def test_rounds_copes_with_a_method_that_diverged(make_run, make_artefact):
+    runs = [make_run([0.1, 0.2, 0.3]), make_run(method="uwa", status="diverged", rows=0)]
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round"))
+    assert "1 diverged" in texts(figure)
+
+
+def test_mean_weights_by_class():
+    # Class 0: points 0 and 2, weights of client 0: (1, .5), mean .75; class 1: point 1; 2: none.
+    weights = np.array([[1.0, 0.2, 0.5], [0.0, 0.8, 0.5]])
+    means = mean_weights(weights, np.array([0, 1, 0]), 3)
+    np.testing.assert_allclose(means, [[0.75, 0.2, np.nan], [0.25, 0.8, np.nan]])
+
+
+def test_weights_tell_how_much_goes_to_clients_that_hold_the_class(make_run, make_artefact):
+    run = make_run(method="uwa")
+    owned = np.array([[True, False], [False, True]])
+    # Point 0 (class 0): owner's weight 1; point 1 (class 1): .5. Mean 75 %.
+    arrays = {"weights": np.array([[1.0, 0.5], [0.0, 0.5]]), "labels": np.array([0, 1])}
+    save_npz(run.dir / "exports/aggregation.npz", arrays | {"owned": owned})
+    figure = draw(make_artefact(run, kind="figure", plot="aggregation_weights"))
+    assert "75% of weight" in figure.axes[0].get_title(loc="left")
+
+
+def test_weights_need_the_export(make_run, make_artefact):
+    run = make_run(method="uwa")
+    artefact = make_artefact(run, kind="figure", plot="aggregation_weights")
+    with pytest.raises(DataError, match=r"aggregation.npz does not exist"):
+        draw(artefact)
+    save_npz(run.dir / "exports/aggregation.npz", {"weights": np.ones((2, 3))})
+    with pytest.raises(DataError, match="array 'labels' is missing"):
+        draw(artefact)
+    wrong = {"weights": np.ones((2, 3)), "labels": np.zeros(4, int), "owned": np.ones((2, 2), bool)}
+    save_npz(run.dir / "exports/aggregation.npz", wrong)
+    with pytest.raises(DataError, match=r"weights \(2, 3\), must be \(2, 4\)"):
+        draw(artefact)
+
+
+def test_public_coverage_stands_at_the_number_of_classes(make_run, make_artefact):
+    runs = [
+        make_run(0.9, axes={"dataset": "mnist", "method": "uwa", "public.classes": None}),
+        make_run(
+            0.4,
+            public={"size": 60, "classes": [0, 1, 2]},
+            axes={"dataset": "mnist", "method": "uwa", "public.classes": [0, 1, 2]},
+        ),
+    ]
+    axes = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_public")).axes[0]
+    np.testing.assert_allclose(np.asarray(axes.lines[0].get_xdata(), float), [3, 10])
+    np.testing.assert_allclose(np.asarray(axes.lines[0].get_ydata(), float), [0.4, 0.9])
+
+
+def test_public_needs_one_axis(figure):
+    with pytest.raises(FedlogitError, match="option x = 'publik' is no axis"):
+        draw(figure("accuracy_by_public", options={"x": "publik"}))
+    artefact = figure("accuracy_by_round").model_copy(update={"plot": "accuracy_by_public"})
+    with pytest.raises(FedlogitError, match="set option x"):
+        draw(artefact)
+
+
+def test_an_unknown_kind_suggests_the_nearest(figure):
+    artefact = figure("accuracy_by_round").model_copy(update={"plot": "acuracy_by_round"})
+    with pytest.raises(FedlogitError, match="did you mean 'accuracy_by_round'"):
+        draw(artefact)

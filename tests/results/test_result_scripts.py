@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedlogit.errors import FedlogitError
+from fedlogit.files import write_json
+from fedlogit.results.readme import with_block
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "workflow/reference/who_to_trust.csv"
+
+
+def call(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "scripts" / f"{script}.py", *arguments]
+    return subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        check=False,
+    )
+
+
+@pytest.fixture
+def artefact(tmp_path, make_run, make_artefact):
+    """Return a function that writes an artefact of two methods."""
+
+    def write(**changes) -> Path:
+        runs = [make_run(a, scale="quick", method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
+        claim = {
+            "text": "UWA is better.",
+            "test": "greater",
+            "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
+        }
+        made = make_artefact(*runs, scale="quick", claims={"uwa": claim}, **changes)
+        path = tmp_path / f"{made.id}.json"
+        write_json(path, made.model_dump(mode="json"))
+        return path
+
+    return write
+
+
+def test_from_runs_to_the_final_summary(artefact, tmp_path):
+    results = tmp_path / "results"
+    table = results / "tables/who_to_trust/quick/table1"
+    figure = results / "figures/who_to_trust/quick/figure1"
+    summary = results / "summary/who_to_trust/quick"
+    drawing = artefact(id="figure1", kind="figure", plot="accuracy_by_heterogeneity")
+    steps = [
+        ("table", "--artefact", artefact(), "--out", table),
+        ("figure", "--artefact", drawing, "--reference", REFERENCE, "--out", figure),
+        ("compare", "--artefacts", artefact(), "--reference", REFERENCE, "--out", summary),
+        ("summary", "who_to_trust", "--scale", "quick", "--results", results),
+    ]
+    for step in steps:
+        done = call(*step)
+        assert done.returncode == 0, done.stderr
+    assert {path.suffix for path in table.parent.iterdir()} == {".csv", ".md", ".tex"}
+    assert {path.suffix for path in figure.parent.iterdir()} == {".png", ".pdf"}
+    made = ["claims.csv", "claims.md", "compare.csv", "compare.md", "summary.md"]
+    assert sorted(path.name for path in summary.iterdir()) == made
+    text = (results / "summary.md").read_text()
+    assert "|0.8188|0.6000|1|-0.2188|reducedscale|" in text.replace(" ", "")
+    assert "- Claims: 1 undecided" in text
+    assert "quick/ (table1)" in text
+    assert "quick/ (figure1)" in text
+    assert text in done.stdout
+
+
+def test_a_users_mistake_is_one_line(artefact, tmp_path):
+    done = call("table", "--artefact", tmp_path / "none.json", "--out", tmp_path / "t")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot read")
+    assert len(done.stderr.splitlines()) == 1
+    done = call("summary", "who_to_trust", "--scale", "paper", "--results", tmp_path)
+    assert done.returncode == 2
+    assert "run scripts/compare.py first" in done.stderr
+
+
+def test_papers_and_scales_are_not_mixed(artefact, tmp_path):
+    paths = [artefact(), artefact(id="other", paper="celm")]
+    done = call("compare", "--artefacts", *paths, "--reference", REFERENCE, "--out", tmp_path)
+    assert done.returncode == 2
+    assert "one paper at one scale" in done.stderr
+
+
+def test_readme_is_rewritten_and_checked(tmp_path):
+    readme, part, picture = (tmp_path / name for name in ("README.md", "a.md", "plots/b.png"))
+    readme.write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
+    part.write_text("| new |\n")
+    picture.parent.mkdir()
+    picture.write_bytes(b"")
+    arguments = ("readme_results", part, picture, "--readme", readme)
+    assert call(*arguments, "--check").returncode == 1
+    assert "old" in readme.read_text()
+    assert call(*arguments).returncode == 0
+    assert readme.read_text() == (
+        "before\n<!-- results:begin -->\n"
+        "| new |\n\n![b](plots/b.png)\n"
+        "<!-- results:end -->\nafter\n"
+    )
+    assert call(*arguments, "--check").returncode == 0
+    part.write_text("| newer |\n")
+    assert call(*arguments, "--check").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no markers", "<!-- results:end --><!-- results:begin -->", "<!-- results:begin -->" * 2],
+)
+def test_a_readme_without_a_place_for_results_is_refused(text):
+    with pytest.raises(FedlogitError, match="must have <!-- results:begin -->"):
+        with_block(text, "block")

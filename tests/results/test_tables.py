@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.tables import write_table
+
+
+@pytest.fixture
+def three_by_two(make_run, make_artefact):
+    """Average with three seeds and UWA with one; UWA has no run with 5 classes."""
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.80, 0.82, 0.84])]
+    runs += [make_run(a, seed=i, partition="k_classes(5)") for i, a in enumerate([0.9, 1.0])]
+    return [*runs, make_run(2 / 3, method="uwa")]
+
+
+def test_markdown_has_mean_and_deviation(three_by_two, make_artefact, tmp_path):
+    _, md, _ = write_table(make_artefact(*three_by_two), tmp_path / "t.v1")
+    assert md.name == "t.v1.md"
+    lines = md.read_text().splitlines()
+    assert lines[0] == "**Table 1**"
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:6]]
+    assert cells[0] == ["dataset", "method", "2 classes", "k_classes(5)"]
+    # .9 and 1.0: mean .95, deviation sqrt(2 * .05²) = .0707
+    assert cells[2] == ["mnist", "Average", "0.8200 ± 0.0200", "0.9500 ± 0.0707"]
+    assert cells[3] == ["", "UWA", "0.6667", ""]
+
+
+def test_caption_states_scale_seeds_device_and_unit(three_by_two, make_artefact, tmp_path):
+    artefact = make_artefact(*three_by_two, options={"percent": True, "decimals": 1})
+    text = write_table(artefact, tmp_path / "t")[1].read_text()
+    assert "82.0 ± 2.0" in text
+    caption = text.splitlines()[-1]
+    assert caption == (
+        "A caption. Test accuracy in %, mean ± standard deviation over seeds. "
+        "Scale: paper; 1-3 seeds; device: CPU test."
+    )
+
+
+def test_csv_has_all_digits_and_provenance(three_by_two, make_artefact, tmp_path):
+    csv = write_table(make_artefact(*three_by_two), tmp_path / "t")[0]
+    frame = pd.read_csv(csv).set_index(["method", "partition"])
+    row = frame.loc[("uwa", "k_classes(2)")]
+    assert row["mean"] == 2 / 3
+    assert pd.isna(row["std"])
+    assert (row["n"], row["scale"], row["device"]) == (1, "paper", "CPU test")
+    assert frame.loc[("average", "k_classes(2)"), "n"] == 3
+
+
+def test_latex_uses_booktabs_and_escapes(three_by_two, make_artefact, tmp_path):
+    artefact = make_artefact(*three_by_two, title="A & B_1", options={"percent": True})
+    text = write_table(artefact, tmp_path / "t")[2].read_text()
+    assert text.count(r"\toprule") == text.count(r"\midrule") == text.count(r"\bottomrule") == 1
+    assert r"\caption{A \& B\_1. A caption. Test accuracy in \%" in text
+    assert r"82.00 $\pm$ 2.00" in text
+    assert r"k\_classes(5)" in text
+
+
+def test_diverged_seeds_are_marked_and_not_averaged(make_run, make_artefact, tmp_path):
+    runs = [make_run(0.8), make_run(0.9, seed=1), make_run(seed=2, status="diverged")]
+    lost = make_run(method="uwa", status="diverged")
+    text = write_table(make_artefact(*runs, lost), tmp_path / "t")[1].read_text()
+    assert "0.8500 ± 0.0707 †1" in text
+    assert "– †1" in text
+    assert "†k: training diverged for k seeds" in text
+
+
+def test_bytes_are_counts_and_seconds_have_a_decimal(make_run, make_artefact, tmp_path):
+    run = make_run()
+    text = write_table(make_artefact(run, metric="bytes_up"), tmp_path / "t")[1].read_text()
+    assert " 100 " in text
+    assert "Bytes sent per client per round, one seed" in text
+    text = write_table(make_artefact(run, metric="seconds"), tmp_path / "t")[1].read_text()
+    assert " 12.5 " in text
+
+
+def test_rows_keep_the_order_of_the_artefact(make_run, make_artefact, tmp_path):
+    runs = [make_run(method=method) for method in ("uwa", "average", "meta_model")]
+    text = write_table(make_artefact(*runs), tmp_path / "t")[1].read_text()
+    assert text.index("UWA") < text.index("Average") < text.index("meta_model")
+
+
+def test_two_values_with_one_label_are_refused(make_run, make_artefact, tmp_path):
+    artefact = make_artefact(
+        make_run(), make_run(method="uwa"), labels={"average": "X", "uwa": "X"}
+    )
+    with pytest.raises(FedlogitError, match="two values of axis 'method' share a label"):
+        write_table(artefact, tmp_path / "t")
+
+
+def test_a_figure_is_no_table(make_run, make_artefact, tmp_path):
+    artefact = make_artefact(make_run(), rows=None, columns=None)
+    with pytest.raises(FedlogitError, match="a table needs axes"):
+        write_table(artefact, tmp_path / "t")

@@ -1,0 +1,210 @@
+"""The whole DAG through the real Snakemake, on embedded data at scale smoke."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedlogit.papers import expand, load_paper, run_dir
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SMOKE = ("scale=smoke", "workers=1", "device=cpu")
+
+
+def snakemake(folder: Path, *args: str, config: tuple[str, ...] = SMOKE):
+    """Run Snakemake from the repository's root, with results in `folder`."""
+    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--cores", "2"]
+    command += ["--config", *config, "--", *args] if args else ["--config", *config]
+    return _run(command)
+
+
+def dry(folder: Path, *args: str, config: tuple[str, ...] = SMOKE, options: tuple[str, ...] = ()):
+    """Plan only; return the jobs per rule."""
+    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--cores", "2", "-n"]
+    done = _run([*command, *options, "--config", *config, "--", *args])
+    assert done.returncode == 0, done.stdout
+    stats = re.search(r"^job +count\n-[- ]+\n(.*?)\ntotal", done.stdout, re.MULTILINE | re.DOTALL)
+    if stats is None:
+        assert "Nothing to be done" in done.stdout
+        return {}
+    return {rule: int(n) for rule, n in (line.split() for line in stats[1].splitlines())}
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory) -> Path:
+    """A folder where everything was made at scale smoke."""
+    folder = tmp_path_factory.mktemp("smoke")
+    done = snakemake(folder)
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+@pytest.fixture
+def copy(made, tmp_path) -> Path:
+    """The same folder, to break; times of files are kept."""
+    folder = tmp_path / "copy"
+    shutil.copytree(made, folder)
+    return folder
+
+
+def plan() -> list:
+    return expand(load_paper("who_to_trust", REPOSITORY / "workflow" / "papers"), "smoke")
+
+
+def test_everything_is_made(made):
+    for artefact in plan():
+        suffixes = ("csv", "md", "tex") if artefact.kind == "table" else ("png", "pdf")
+        for suffix in suffixes:
+            path = made / f"results/{artefact.kind}s/who_to_trust/smoke/{artefact.id}.{suffix}"
+            assert path.stat().st_size > 100
+    assert (
+        "Paper beside ours" in (made / "results/summary/who_to_trust/smoke/summary.md").read_text()
+    )
+
+
+def test_runs_lie_where_their_hash_says(made):
+    specs = {run_dir(c.spec): c.spec for artefact in plan() for c in artefact.cells}
+    found = {p.parent.relative_to(made / "results/runs") for p in made.rglob("result.json")}
+    assert {str(path) for path in found} == {str(path) for path in specs}
+    for path, spec in specs.items():
+        result = json.loads((made / "results/runs" / path / "result.json").read_text())
+        assert result["status"] == "finished"
+        assert result["provenance"]["spec_digest"] == spec.digest()
+
+
+def test_second_call_does_nothing(made):
+    assert dry(made, "all") == {}
+
+
+def test_finished_runs_survive_newer_files_and_missing_data(copy):
+    # What a clone with pulled results looks like: no memory of how files were made, any times.
+    shutil.rmtree(copy / ".snakemake")
+    shutil.rmtree(copy / "data")
+    shutil.rmtree(copy / "results/partitions")
+    shutil.rmtree(copy / "results/plan")
+    jobs = dry(copy, "all")
+    assert set(jobs) <= {"all", "table", "figure", "compare"}
+    assert dry(copy, "all", config=("scale=smoke", "frozen=true")) == jobs
+
+
+def test_one_missing_run_is_one_training(copy):
+    (artefact, *_) = plan()
+    run = run_dir(artefact.cells[0].spec)
+    shutil.rmtree(copy / "results/runs" / run)
+    shutil.rmtree(copy / "data")
+    jobs = dry(copy, "all")
+    assert (jobs["train"], jobs["download"], jobs["prepare"]) == (1, 1, 1)
+    done = snakemake(copy, "all", config=("scale=smoke", "frozen=true"))
+    assert done.returncode == 1
+    assert "frozen = true, but 1 of the" in done.stdout
+    assert str(run) in done.stdout
+    kept = dry(copy, "all", config=("scale=smoke", "partial=true"))
+    assert "train" not in kept
+    assert kept["table"] >= 1
+
+
+def test_another_device_or_number_of_threads_trains_nothing(made):
+    assert dry(made, "all", config=("scale=smoke", "workers=2", "device=cuda:1")) == {}
+
+
+def test_forced_training_asks_for_its_inputs(copy):
+    shutil.rmtree(copy / "data")
+    run = run_dir(plan()[0].cells[0].spec)
+    jobs = dry(copy, f"results/runs/{run}/result.json", options=("--forcerun", "train"))
+    assert jobs["train"] == 1
+    assert jobs["prepare"] == 1
+
+
+def test_one_figure_makes_only_what_it_needs(tmp_path):
+    jobs = dry(tmp_path, "results/figures/who_to_trust/smoke/uwa_weights.pdf")
+    assert (jobs["train"], jobs["figure"]) == (1, 1)
+    assert "table" not in jobs
+
+
+def test_a_path_of_another_scale_can_be_asked_for(tmp_path):
+    jobs = dry(tmp_path, "results/figures/who_to_trust/paper/uwa_weights.png")
+    assert (jobs["train"], jobs["download"]) == (6, 2)  # 2 data sets x 3 seeds
+
+
+def test_targets(tmp_path):
+    everything = dry(tmp_path, "all")
+    assert dry(tmp_path)["all"] == 1
+    by_name = dry(tmp_path, "who_to_trust")
+    assert by_name["train"] == everything["train"]
+    drawn = dry(tmp_path, "regenerate_all_figures")
+    assert "compare" not in drawn
+    assert drawn["figure"] == everything["figure"]
+    assert dry(tmp_path, "partitions")["partition"] == everything["partition"]
+
+
+def test_profile_slurm_plans(tmp_path):
+    command = [sys.executable, "-m", "snakemake", "--profile", "slurm", "-n", "--directory"]
+    done = _run([*command, str(tmp_path), "--config", *SMOKE])
+    assert done.returncode == 0, done.stdout
+    assert "gpu" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (("scal=smoke",), "config.yaml: unknown key 'scal'; did you mean 'scale'?"),
+        (("scale=smok",), "unknown scale of paper who_to_trust 'smok'; did you mean 'smoke'?"),
+        (
+            ("papers=[who_to_thrust]",),
+            "unknown paper 'who_to_thrust'; did you mean 'who_to_trust'?",
+        ),
+        (("seeds=[0.5]",), "config.yaml: seeds.0 = 0.5"),
+        (("seeds=[zero]",), "config.yaml: seeds.0 = 'zero'"),
+        (("workers=0",), "config.yaml: workers = 0"),
+        (
+            ("device=gpu",),
+            "config.yaml: device = 'gpu': should be auto, cpu, cuda or cuda:<number>",
+        ),
+        (
+            ("datasets=[mnits]",),
+            "unknown dataset of paper who_to_trust 'mnits'; did you mean 'mnist'?",
+        ),
+        (("precision=f16",), "config.yaml: precision = 'f16'"),
+    ],
+)
+def test_mistakes_in_the_configuration(tmp_path, config, said):
+    done = snakemake(tmp_path, "all", config=config)
+    assert done.returncode == 1
+    assert [line for line in done.stdout.splitlines() if said in line]
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("results/tables/who_to_trust/smoke/tabel1.csv", "'tabel1'; did you mean 'table1'?"),
+        ("results/figures/who_to_trust/smok/figure1.png", "'smok'; did you mean 'smoke'?"),
+        ("results/tables/who_to_thrust/smoke/table1.md", "did you mean 'who_to_trust'?"),
+        ("results/runs/a/b/c/seed0-00000000/result.json", "no run of who_to_trust at any scale"),
+    ],
+)
+def test_mistakes_in_a_target(tmp_path, target, said):
+    done = snakemake(tmp_path, target)
+    assert done.returncode == 1
+    assert said in done.stdout

@@ -1,0 +1,101 @@
+"""config.yaml, its model and their schemas agree; the workflow is in house style."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedlogit.config import Settings
+from fedlogit.errors import FedlogitError
+from fedlogit.reading import load_yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(REPOSITORY / "scripts" / name), *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_config_file_names_every_key_with_its_default():
+    data = load_yaml(REPOSITORY / "config.yaml")
+    assert Settings.load(data, "config.yaml") == Settings()
+    assert set(data) == set(Settings.model_fields)
+
+
+def test_every_key_is_commented():
+    lines = (REPOSITORY / "config.yaml").read_text().splitlines()
+    for number, line in enumerate(lines):
+        if line[:1].isalpha():
+            assert lines[number - 1].startswith("#"), line
+
+
+def test_config_readme_lists_every_key():
+    text = (REPOSITORY / "config" / "README.md").read_text()
+    assert all(f"| `{key}` |" in text for key in Settings.model_fields)
+
+
+def test_what_a_shell_gives_is_understood():
+    read = Settings.load({"seeds": 0, "papers": "who_to_trust", "frozen": "true"}, "options")
+    assert (read.seeds, read.papers, read.frozen) == ((0,), ("who_to_trust",), True)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"paper": "x"}, "options: unknown key 'paper'; did you mean 'papers'"),
+        ({"seeds": []}, "options: seeds = "),
+        ({"seeds": [True]}, "options: seeds.0 = True"),
+        ({"scale": 3}, "options: scale = 3"),
+        ({"frozen": "maybe"}, "options: frozen = 'maybe'"),
+        ({"device": "cuda0"}, "should be auto, cpu, cuda or cuda:<number>"),
+    ],
+)
+def test_mistakes(data, said):
+    with pytest.raises(FedlogitError) as caught:
+        Settings.load(data, "options")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_schemas_say_what_the_models_say(tmp_path):
+    done = script("schemas.py", "--check")
+    assert done.returncode == 0, done.stderr
+    drifted = tmp_path / "schemas"
+    shutil.copytree(REPOSITORY / "workflow" / "schemas", drifted)
+    (drifted / "config.schema.json").write_text("{}\n")
+    done = script("schemas.py", "--check", "--out", str(drifted))
+    assert done.returncode == 2
+    assert "run make schemas" in done.stderr
+
+
+def test_snakemake_lint_finds_nothing_that_applies():
+    done = script("lint_workflow.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_snakefile_is_short():
+    assert len((REPOSITORY / "workflow" / "Snakefile").read_text().splitlines()) <= 80
+
+
+def test_make_lists_its_targets():
+    done = subprocess.run(
+        ["make", "-C", str(REPOSITORY)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    targets = [line.split()[0] for line in done.stdout.splitlines()[:-1] if line[:1].isalpha()]
+    for name in ("reproduce", "test", "lint", "figures", "bench", "lock", "clean"):
+        assert name in targets
+
+
+def test_lock_has_hashes_and_no_host_names():
+    lines = (REPOSITORY / "envs" / "requirements.lock").read_text().splitlines()
+    pinned = [line for line in lines if line and not line.startswith((" ", "#"))]
+    assert pinned
+    assert all("==" in line for line in pinned)
+    assert not [line for line in lines if "://" in line or "index-url" in line]
+    assert sum("--hash=sha256:" in line for line in lines) >= len(pinned)

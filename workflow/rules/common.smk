@@ -1,0 +1,95 @@
+"""Between the rules and `fedlogit.papers.Plan`, which does the thinking."""
+
+# Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
+os.environ |= {
+    "PATH": os.pathsep.join([os.path.dirname(sys.executable), *os.get_exec_path()]),
+    "PYTHONPATH": os.pathsep.join(
+        [str(ROOT), *filter(None, [os.getenv("PYTHONPATH")])]
+    ),
+}
+
+
+def here(path):
+    """Return the path of a file of the project, whatever folder results are written to."""
+    return os.path.relpath(ROOT / path)
+
+
+def checked(function, *args):
+    """Call a function; a user's mistake becomes one line instead of a traceback."""
+    try:
+        return function(*args)
+    except FedlogitError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def drawn(artefacts):
+    """Return the files of tables and figures."""
+    return [
+        f"results/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
+        for a in artefacts
+        for suffix in (("csv", "md", "tex") if a.kind == "table" else ("png", "pdf"))
+    ]
+
+
+def summaries(papers):
+    """Return the comparison of each paper with ours."""
+    return [f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers]
+
+
+def artefact_input(wildcards):
+    """Return an artefact's file and the results of its runs."""
+    artefact = checked(PLAN.artefact, wildcards.paper, wildcards.scale, wildcards.id)
+    runs = checked(PLAN.runs, artefact)
+    return {
+        "artefact": PLAN.artefact_file(artefact),
+        "runs": [f"results/runs/{run}/result.json" for run in runs],
+    }
+
+
+def summary_input(wildcards):
+    """Return what `compare` reads: the plans of all tables, and the results of their runs."""
+    tables = [
+        a
+        for a in checked(PLAN.of, wildcards.paper, wildcards.scale)
+        if a.kind == "table"
+    ]
+    runs = {run: None for a in tables for run in checked(PLAN.runs, a)}
+    return {
+        "artefacts": [PLAN.artefact_file(a) for a in tables],
+        "runs": [f"results/runs/{run}/result.json" for run in runs],
+    }
+
+
+def made(path, rule):
+    """Return whether a file exists and nobody asked to make it again."""
+    forced = workflow.dag_settings.forceall or rule in workflow.dag_settings.forcerun
+    return os.path.exists(path) and not forced
+
+
+def train_input(wildcards):
+    """Ask for spec, data and division only where the run is missing.
+
+    A finished run, trained here or pulled, then depends on nothing: neither a newer file nor
+    a missing dataset makes it start again. Its folder's name is the hash of all that it depends on.
+    """
+    spec = checked(PLAN.run, wildcards.run)
+    if made(f"results/runs/{wildcards.run}/result.json", "train"):
+        return {}
+    return {
+        "spec": PLAN.spec_file(wildcards.run),
+        "data": prepared(spec.dataset),
+        "split": f"results/partitions/{split_dir(spec)}/indices.npz",
+    }
+
+
+def prepared(dataset):
+    """Return the prepared files of a dataset; the card is small, and made last."""
+    return [f"{DATA}/prepared/{dataset}.json", f"{DATA}/prepared/{dataset}.npz"]
+
+
+def partition_input(wildcards):
+    """Ask for the data only where the division is missing, so that a pulled one stays."""
+    spec = checked(PLAN.split, wildcards.split)
+    if made(f"results/partitions/{wildcards.split}/indices.npz", "partition"):
+        return {}
+    return {"spec": PLAN.split_file(wildcards.split), "data": prepared(spec.dataset)}
