@@ -80,7 +80,7 @@ clean: ## Remove logs, caches and plans; runs, tables and figures stay
 # Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.
 $(STAMP): $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "error: $(PYTHON) is older than Python 3.11; give PYTHON=" >&2; exit 2; }
+		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; give PYTHON=" >&2; exit 2; }
 	@$(PYTHON) -m pip --version > /dev/null 2>&1 \
 		|| { echo "error: $(PYTHON) has no pip; apt-get install python3-pip" >&2; exit 2; }
 	@echo "installing the locked packages into $(VENV) (several GB, once)"

@@ -48,6 +48,7 @@ class Settings(Part):
         seeds: Use these instead of the papers' own.
         datasets: Keep only the cells on these datasets.
         precision: Use this instead of the papers' own; it is part of a run's spec.
+        kernel: The same for who computes a training step.
         device: Where to train.
         workers: Threads of one training run.
         mirror: A folder of ``.npz`` files to take datasets from if nothing else can be reached.
@@ -61,6 +62,7 @@ class Settings(Part):
     seeds: Seeds | None = None
     datasets: Names | None = None
     precision: Literal["f32", "bf16"] | None = None
+    kernel: Literal["autograd", "native"] | None = None
     device: str = "auto"
     workers: Annotated[int, Field(gt=0)] = 2
     mirror: str | None = None
@@ -89,4 +91,5 @@ class Settings(Part):
 
     def overrides(self) -> dict[str, Any]:
         """Return what the user wants of every run, as a last layer of its spec."""
-        return {} if self.precision is None else {"precision": self.precision}
+        wanted = {"precision": self.precision, "kernel": self.kernel}
+        return {key: value for key, value in wanted.items() if value is not None}

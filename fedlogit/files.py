@@ -7,15 +7,26 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 
 from fedlogit.errors import DataError, FedlogitError
 
-__all__ = ["array_digest", "load_npz", "read_json", "save_npz", "write_atomic", "write_json"]
+__all__ = [
+    "array_digest",
+    "load_npz",
+    "read_json",
+    "save_npz",
+    "save_tensors",
+    "write_atomic",
+    "write_json",
+]
 
 
 @contextmanager
@@ -35,7 +46,8 @@ def write_atomic(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise FedlogitError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:
@@ -77,6 +89,17 @@ def save_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays to a compressed ``.npz``, atomically."""
     with write_atomic(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def save_tensors(
+    path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str] | None = None
+) -> None:
+    """Write named tensors and a header to a ``.safetensors`` file, atomically."""
+    with write_atomic(path) as temporary:
+        try:
+            save_file(tensors, temporary, metadata=header)
+        except SafetensorError as error:  # it does not say which file
+            raise FedlogitError(f"cannot write {path}: {error}") from None
 
 
 def load_npz(path: Path) -> dict[str, np.ndarray]:

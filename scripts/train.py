@@ -28,7 +28,7 @@ from fedlogit.spec import RunSpec
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON")
+    parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON; - reads it")
     parser.add_argument("--out", type=Path, required=True, help="the run's folder")
     parser.add_argument("--data", type=Path, default=Path("data/prepared"), help="prepared data sets")
     parser.add_argument("--split", type=Path, help="indices.npz of scripts/partition.py; else made anew")
@@ -44,7 +44,8 @@ def main(argv: Sequence[str]) -> None:
     if args.workers < 1:
         raise FedlogitError(f"workers = {args.workers}: give 1 or more")
     device = choose_device(args.device)
-    spec = methods.complete(RunSpec.read(read_json(args.spec), str(args.spec)))
+    source = Path("/dev/stdin") if str(args.spec) == "-" else args.spec
+    spec = methods.complete(RunSpec.read(read_json(source), str(args.spec)))
     check_folder(spec, args.out)
     if is_finished(args.out):
         print(f"{args.out} is finished")

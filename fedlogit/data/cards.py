@@ -31,7 +31,11 @@ class Card:
         homepage: Where it is described.
         digest: SHA-256 of the decoded content (`fedlogit.data.content_digest`); "" if not pinned.
         ordered: Whether the order of rows is part of the content; a mirror may have another.
-        note: Why results with it are not results with what it stands in for.
+        balanced: Whether all classes have equally many samples, in each split.
+        groups: Number of centres that the samples come from; 0 if they are not known.
+        tokenised: For text, whether rare words were replaced by ``<unk>``.
+        stands_for: The data set in whose place it is offered, or "".
+        note: Why results with it are not results with what it stands in for; shown with each.
     """
 
     name: str
@@ -47,56 +51,80 @@ class Card:
     kind: str = "images"
     digest: str = ""
     ordered: bool = True
+    balanced: bool = False
+    groups: int = 0
+    tokenised: bool = False
     note: str = ""
+    stands_for: str = ""
+
+    def splits(self) -> list[tuple[str, int]]:
+        """Return the splits of images that exist, and their sizes."""
+        return [(s, n) for s, n in (("train", self.train), ("test", self.test)) if n]
 
 
-_CIFAR10 = {"mean": (0.4914, 0.4822, 0.4465), "std": (0.2023, 0.1994, 0.2010)}
-_IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-_EMNIST = {"mean": (0.1307,), "std": (0.3081,)}  # CELM's code normalises EMNIST as MNIST
+# Means and deviations that the papers normalise by.
+_CIFAR10 = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+_EMNIST = ((0.1307,), (0.3081,))  # CELM's code normalises EMNIST as MNIST
 
 _CARDS = (
     Card(
         "digits", "Digits (8x8)", 10, (8, 8, 1), 1437, 360, (0.287,), (0.354,),
         "BSD-3-Clause (scikit-learn)", "https://archive.ics.uci.edu/dataset/80",
+        digest="67b950fa12a7e31f25ed4d48611e7971591532259b72eb5035c7c51f70d32e53",
     ),
     Card(
         "mnist", "MNIST", 10, (28, 28, 1), 60_000, 10_000, (0.1307,), (0.3081,),
         "CC BY-SA 3.0", "http://yann.lecun.com/exdb/mnist/",
+        digest="331cf54b8ca51dd3c6f33e92f78945249354a4cc0a96a4a54dcf6c88e02a5ad1",
     ),
     Card(
         "fashion_mnist", "Fashion-MNIST", 10, (28, 28, 1), 60_000, 10_000, (0.286,), (0.353,),
         "MIT", "https://github.com/zalandoresearch/fashion-mnist",
+        digest="95177c55ee2ce35a9cb6cad41de3c5a04364e6f31245d13fac8d01eba5d7132a",
+        balanced=True,
     ),
     Card(
         "cifar10", "CIFAR-10", 10, (32, 32, 3), 50_000, 10_000,
         licence="not stated by its authors",
-        homepage="https://www.cs.toronto.edu/~kriz/cifar.html", **_CIFAR10,
+        homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
+        digest="db80428cfb2749a47d4e6176db80a682a0ba1305a9578c7b1266b90c3e78b235",
+        balanced=True, mean=_CIFAR10[0], std=_CIFAR10[1],
     ),
     Card(
         "cifar100", "CIFAR-100", 100, (32, 32, 3), 50_000, 10_000,
         (0.5071, 0.4867, 0.4408), (0.2675, 0.2565, 0.2761),
-        "not stated by its authors", "https://www.cs.toronto.edu/~kriz/cifar.html", ordered=False,
+        "not stated by its authors", "https://www.cs.toronto.edu/~kriz/cifar.html",
+        digest="33c121e6c8e433a47f334919d3ac2a5d562c7184df71f6423cff7431c745dc06",
+        ordered=False, balanced=True,
     ),
     Card(
         "emnist_balanced", "EMNIST Balanced", 47, (28, 28, 1), 112_800, 18_800,
         licence="public domain (NIST)",
-        homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset", **_EMNIST,
+        homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset",
+        balanced=True, mean=_EMNIST[0], std=_EMNIST[1],
     ),
     Card(
         "emnist47", "EMNIST-47 (subset of ByMerge)", 47, (28, 28, 1), 95_495, 7_050,
         licence="public domain (NIST)",
         homepage="https://www.nist.gov/itl/products-and-services/emnist-dataset",
-        note="a class-capped subset of EMNIST ByMerge, not EMNIST Balanced", **_EMNIST,
+        digest="6cb1ae68dc8905e09c40b345e1687284c20fd2f1b25b6b34c62c0783955ae805",
+        stands_for="emnist_balanced",
+        note="a class-capped subset of EMNIST ByMerge (47 classes), not EMNIST Balanced",
+        mean=_EMNIST[0], std=_EMNIST[1],
     ),
     Card(
         "stl10", "STL-10 (unlabelled, 32x32)", 0, (32, 32, 3), 100_000, 0,
         licence="research use (ImageNet)",
-        homepage="https://cs.stanford.edu/~acoates/stl10/", **_CIFAR10,
+        homepage="https://cs.stanford.edu/~acoates/stl10/", mean=_CIFAR10[0], std=_CIFAR10[1],
     ),
     Card(
         "tiny_imagenet32", "Tiny-ImageNet (unlabelled, 32x32)", 0, (32, 32, 3), 10_000, 0,
         licence="research use (ImageNet)", homepage="http://cs231n.stanford.edu/",
-        note="Tiny-ImageNet images at 32x32, not STL-10", **_CIFAR10,
+        digest="02149c7246eaabdac355418ab4220310be52ff62746dd062b4c5d30de68f3785",
+        stands_for="stl10",
+        note="10,000 unlabelled Tiny-ImageNet images at 32x32, not STL-10",
+        mean=_CIFAR10[0], std=_CIFAR10[1],
     ),
     Card(
         "wikitext2", "WikiText-2 (raw)", 0, (), 0, 0, (), (),
@@ -105,11 +133,14 @@ _CARDS = (
     Card(
         "wikitext2_tokens", "WikiText-2 (tokenised)", 0, (), 0, 0, (), (),
         "CC BY-SA 3.0", "https://huggingface.co/datasets/Salesforce/wikitext", kind="text",
-        note="the tokenised variant with <unk>, articles in another order; the papers use the raw one",
+        digest="b2821bb7111a19ad24a8e10404622f5b5c2bd45d28ee9f0e93b3896e0a4b73c5",
+        tokenised=True, stands_for="wikitext2",
+        note="tokenised WikiText-2 with the articles in another order; the papers use the raw one",
     ),
     Card(
         "fed_isic2019", "Fed-ISIC2019", 8, (224, 224, 3), 18_597, 4_650,
-        licence="CC BY-NC 4.0", homepage="https://github.com/owkin/FLamby", **_IMAGENET,
+        licence="CC BY-NC 4.0", homepage="https://github.com/owkin/FLamby", groups=6,
+        mean=_IMAGENET[0], std=_IMAGENET[1],
     ),
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ from PIL import Image
 from fedlogit.data.cards import Card
 from fedlogit.data.dataset import digits
 from fedlogit.data.raw import Raw
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, unknown
 from fedlogit.files import load_npz
 
 __all__ = ["FORMATS", "Arrays", "decode", "read_idx"]
@@ -35,8 +35,11 @@ def decode(name: str, raw: Raw, about: Card) -> Arrays:
         about: What data set they should be.
 
     Raises:
+        FedlogitError: if there is no such format.
         DataError: if a file is missing, damaged or not in this format.
     """
+    if name not in FORMATS:
+        raise unknown("format", name, FORMATS)
     return FORMATS[name](raw, about)
 
 
@@ -146,7 +149,8 @@ def _stl10(raw: Raw, about: Card) -> Arrays:
 
 
 def _shrunk(stream: IO[bytes], side: int) -> np.ndarray:
-    size, images = int(np.prod(_STL)), []
+    size = int(np.prod(_STL))
+    images: list[np.ndarray] = []
     while content := stream.read(size):
         if len(content) != size:
             raise DataError(f"unlabeled_X.bin ends within image {len(images)}")

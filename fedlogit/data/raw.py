@@ -64,7 +64,9 @@ class Raw:
             except DataError:
                 raise
             except _BROKEN as error:
-                raise DataError(f"{path.name} is damaged: {error or type(error).__name__}") from None
+                raise DataError(
+                    f"{path.name} is damaged: {error or type(error).__name__}"
+                ) from None
         missing = [name for name in names if name not in found]
         if missing:
             raise DataError(f"{', '.join(missing)} not in {_listing(self.files())}")

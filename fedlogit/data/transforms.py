@@ -12,13 +12,11 @@ __all__ = ["crop_flip", "normalise", "to_nchw"]
 
 
 def to_nchw(images: np.ndarray) -> torch.Tensor:
-    """Return stored images (n, height, width, channels) as a tensor (n, channels, height, width)."""
+    """Return stored images (n, height, width, channels) as (n, channels, height, width)."""
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
 
 
-def normalise(
-    images: torch.Tensor, mean: Sequence[float], std: Sequence[float]
-) -> torch.Tensor:
+def normalise(images: torch.Tensor, mean: Sequence[float], std: Sequence[float]) -> torch.Tensor:
     """Return ``(images / 255 - mean) / std`` per channel as float32.
 
     Args:
@@ -36,9 +34,7 @@ def normalise(
     return images.to(torch.float32).mul_(a).add_(b)
 
 
-def crop_flip(
-    images: torch.Tensor, generator: torch.Generator, padding: int = 4
-) -> torch.Tensor:
+def crop_flip(images: torch.Tensor, generator: torch.Generator, padding: int = 4) -> torch.Tensor:
     """Return random crops of zero-padded images, half of them mirrored.
 
     The same distribution as torchvision's ``RandomCrop(size, padding)`` and

@@ -15,12 +15,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from fedlogit.errors import DataError
 from fedlogit.federation.client import State
 from fedlogit.federation.federation import Federation
-from fedlogit.files import write_atomic
+from fedlogit.files import save_tensors
 
 __all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 
@@ -40,11 +39,11 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
         "note": json.dumps(note),
         "digest": _digest(tensors, json.dumps(note)),
     }
-    newest = folder / _NAME
-    with write_atomic(newest) as temporary:
-        save_file(tensors, temporary, metadata=header)
-        if newest.exists():
-            newest.replace(folder / _PREVIOUS)
+    newest, previous = folder / _NAME, folder / _PREVIOUS
+    if newest.exists():
+        previous.unlink(missing_ok=True)
+        previous.hardlink_to(newest)  # so that there is a whole checkpoint at every moment
+    save_tensors(newest, tensors, header)
 
 
 def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ there are or on who ran first. Two single-threaded workers beat one two-threaded
 
 from __future__ import annotations
 
-import threading
+import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -36,7 +36,7 @@ class Executor:
     def __init__(self, workers: int = 1) -> None:
         torch.set_num_threads(1)
         self.workers = workers
-        self.cancel = threading.Event()
+        self.cancelled = ctypes.c_int(0)  # compiled code reads it too
         self._pool = (
             ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
             if workers > 1
@@ -45,7 +45,7 @@ class Executor:
 
     def check(self) -> None:
         """Leave a task early if the stage was cancelled; called once a minibatch."""
-        if self.cancel.is_set():
+        if self.cancelled.value:
             raise Cancelled
 
     def map(
@@ -59,14 +59,14 @@ class Executor:
         try:
             return [futures[i].result() for i in range(len(items))]
         except BaseException:
-            self.cancel.set()
+            self.cancelled.value = 1
             for future in futures.values():
                 future.cancel()
             raise
 
     def close(self) -> None:
         """Stop the workers, abandoning what they do."""
-        self.cancel.set()
+        self.cancelled.value = 1
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -76,7 +76,8 @@ def f32_matmul() -> str:
 
     PyTorch's bundled BLAS takes its AVX2 path on AMD chips. The setting ``medium`` routes products
     to oneDNN, which on most chips stays f32 but on some may round to bf16; so it is kept only if
-    a product's error against f64 is no more than twice that of the default route.
+    a product's error against f64 is within ten times that of the default route. Another order of
+    summation costs a factor of two or three; bf16 would cost thousands.
     """
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(256, 512, generator=generator)
@@ -88,7 +89,7 @@ def f32_matmul() -> str:
         return float(((a @ b).double() - exact).abs().max())
 
     reference, routed = error("highest"), error("medium")
-    if routed <= 2 * reference:
+    if routed <= 10 * reference:
         return "onednn"
     torch.set_float32_matmul_precision("highest")
     return "default"

@@ -19,6 +19,7 @@ from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.evaluation import Scores, confusion, score
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.ledger import Ledger
+from fedlogit.federation.native.stage import run_native
 from fedlogit.federation.work import Work, minibatches, run_work
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
@@ -131,8 +132,9 @@ class Federation:
         factor = self.spec.schedule.factor(self.round)
         for work in works:
             work.client.set_rate(factor)
+        kernel = run_native if self.spec.kernel == "native" else run_work
         run = partial(
-            run_work, data=self.data, executor=self._executor, precision=self.spec.precision
+            kernel, data=self.data, executor=self._executor, precision=self.spec.precision
         )
         losses = self._map(run, works, Work.cost)
         self.log(**{name: float(np.mean(losses))})

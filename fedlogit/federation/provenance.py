@@ -23,17 +23,15 @@ __all__ = ["Provenance", "code_version"]
 
 
 # What a run's numbers come from; not tables, figures and plans.
-_SOURCES = ("aggregation", "data", "federation", "methods", "models", "partition", "*.py")
+_SOURCES = ("aggregation", "data", "federation", "methods", "models", "partition")
 
 
 def code_version() -> str:
     """Return the package's version and a digest of the sources that a run executes."""
     root = Path(fedlogit.__file__).parent
-    files = {
-        path
-        for part in _SOURCES
-        for path in (root.glob(part) if "*" in part else (root / part).rglob("*.py"))
-    }
+    files = set(root.glob("*.py"))
+    for folder in _SOURCES:
+        files |= {path for path in (root / folder).rglob("*") if path.suffix in (".py", ".cpp")}
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.relative_to(root).as_posix().encode())

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from tqdm import tqdm
 
 from fedlogit.data import Dataset
@@ -26,7 +25,7 @@ from fedlogit.federation.executor import Executor, f32_matmul
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.setup import federate
-from fedlogit.files import read_json, save_npz, write_atomic, write_json
+from fedlogit.files import read_json, save_npz, save_tensors, write_atomic, write_json
 from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
 
@@ -226,8 +225,7 @@ def _export_weights(fed: Federation, path: Path) -> None:
         for client in fed.clients
         for name, value in client.model.state_dict().items()
     }
-    with write_atomic(path) as temporary:
-        save_file(tensors, temporary)
+    save_tensors(path, tensors)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
+from fedlogit.federation.native import check_native
 from fedlogit.partition import Split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
@@ -63,6 +64,8 @@ def federate(
     if spec.test_size is not None:
         test = stratified(dataset.y_test, spec.test_size, rng(spec.seed, "test"), "test_size")
     data = DeviceData(dataset, device, test)
+    if spec.kernel == "native":
+        check_native(spec, data.shape, device)
     clients = [
         _client(spec, i, data, np.asarray(part), holdout) for i, part in enumerate(split.clients)
     ]

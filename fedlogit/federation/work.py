@@ -16,7 +16,7 @@ from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 
-__all__ = ["Work", "minibatches", "run_work"]
+__all__ = ["Work", "checked_mean", "minibatches", "run_work"]
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,25 @@ def minibatches(
         steps: number of minibatches, from as many passes as it takes.
     """
     if epochs is not None:
-        passes = (torch.randperm(n, generator=generator) for _ in range(epochs))
-        return [part for order in passes for part in order.split(batch)]
+        orders = (torch.randperm(n, generator=generator) for _ in range(epochs))
+        return [part for order in orders for part in _cut(order, batch)]
     if steps is None:
         raise ValueError("give epochs or steps")
     result: list[torch.Tensor] = []
     while len(result) < steps:
-        result.extend(torch.randperm(n, generator=generator).split(batch))
+        result.extend(_cut(torch.randperm(n, generator=generator), batch))
     return result[:steps]
+
+
+def _cut(order: torch.Tensor, batch: int) -> list[torch.Tensor]:
+    """Cut into batches; a last one of a single sample joins the one before.
+
+    Batch norm has no variance to estimate from one sample, and raises.
+    """
+    parts = list(order.split(batch))
+    if len(parts) > 1 and len(parts[-1]) == 1 < batch:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts
 
 
 def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -> float:
@@ -96,9 +107,18 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
         optimizer.step()
         total += loss.detach() * len(batch)
         seen += len(batch)
-    mean = float(total) / max(seen, 1)
+    return checked_mean(float(total), seen, work)
+
+
+def checked_mean(total: float, samples: int, work: Work) -> float:
+    """Return the mean loss of a stage.
+
+    Raises:
+        Diverged: if it is not finite.
+    """
+    mean = total / max(samples, 1)
     if not math.isfinite(mean):
-        raise Diverged(f"loss of client {client.index} in stage {work.stage!r} is {mean}")
+        raise Diverged(f"loss of client {work.client.index} in {work.stage} is {mean}")
     return mean
 
 

@@ -60,8 +60,8 @@ class UWA(LogitFederation):
         if self.fit == "supervised":
             return [fit_classes(z, y, self.variance_floor) for z, y in zip(own, labels, strict=True)]
         return [
-            fit_em(z, len(y.unique()), self.variance_floor, self._seed(fed, i))
-            for i, (z, y) in enumerate(zip(own, labels, strict=True))
+            fit_em(z, len(y.unique()), self.variance_floor, self._seed(fed, client.index))
+            for client, z, y in zip(fed.clients, own, labels, strict=True)
         ]
 
     def _seed(self, fed: Federation, client: int) -> int:

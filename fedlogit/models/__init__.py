@@ -1,4 +1,4 @@
-"""The papers' architectures, found by name: ``lenet``, ``tf_cnn``, ``resnet18(stem='cifar')``, …"""
+"""The papers' architectures, found by name: ``lenet``, ``tf_cnn``, ``resnet18(stem='cifar')``."""
 
 from fedlogit.models.base import ModelConfig, build, complete, get
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -18,19 +19,35 @@ ImageShape = tuple[int, int, int]
 
 
 class ModelConfig(Component, ABC):
-    """An architecture with its parameters; a subclass is found by its name."""
+    """An architecture with its parameters; a subclass is found by its name.
+
+    Attributes:
+        smallest: Least height and width of an image that leaves something after the last layer.
+    """
+
+    smallest: ClassVar[int] = 1
 
     @abstractmethod
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
-        """Return the network; its attribute `head` names the last layer.
+        """Return the network; its attribute `head` is the dotted name of the last layer.
 
-        Raises:
-            FedlogitError: if it cannot take images of this shape.
+        Args:
+            shape: Shape of one image, one that `check` lets pass.
+            classes: Number of classes.
         """
 
-    def refuse(self, shape: ImageShape, wanted: str) -> FedlogitError:
-        """Return the error for images of a shape that the architecture cannot take."""
-        return FedlogitError(f"model {self.name} takes {wanted}, not images of shape {shape}")
+    def check(self, shape: ImageShape) -> None:
+        """Refuse an input shape that the architecture cannot take.
+
+        Raises:
+            FedlogitError: naming the model, the shape and what would be right.
+        """
+        size = self.smallest
+        if len(shape) != 3 or min(shape) < 1 or min(shape[1:]) < size:
+            raise FedlogitError(
+                f"model {self.name} takes images of at least {size} x {size}, not of shape"
+                f" {tuple(shape)} (channels, height, width)"
+            )
 
 
 def get(call: Call | str) -> ModelConfig:
@@ -39,15 +56,20 @@ def get(call: Call | str) -> ModelConfig:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
     """
-    call = Call.read(call, "model") if isinstance(call, str) else call
-    return instantiate("model", find("model", "fedlogit.models", ModelConfig, call.name), call)
+    call = _read(call)
+    base = ModelConfig
+    cls = find("model", "fedlogit.models", base, call.name)  # type: ignore[type-abstract]
+    return instantiate("model", cls, call)
 
 
 def complete(call: Call | str) -> Call:
-    """Return the call with every parameter named and every default filled in."""
-    config = get(call)
-    name = call if isinstance(call, str) else call.name
-    return Call(name=name.split("(")[0], params=config.params())
+    """Return the call with every parameter named and every default filled in.
+
+    Raises:
+        FedlogitError: as `get` does.
+    """
+    call = _read(call)
+    return Call(name=call.name, params=get(call).params())
 
 
 def build(
@@ -59,10 +81,19 @@ def build(
         call: An architecture, such as ``lenet`` or ``resnet18(stem='cifar')``.
         shape: Shape of one image, (channels, height, width).
         classes: Number of classes.
-        generator: Source of the initial weights.
+        generator: Source of the initial weights, on the CPU; PyTorch's global one is not touched.
+
+    Raises:
+        FedlogitError: as `get` does, and for images that are too small for the architecture.
     """
+    config = get(call)
+    config.check(shape)
     with torch.device("meta"):
-        network = get(call).network(shape, classes)
+        network = config.network(shape, classes)
     network.to_empty(device="cpu")
     initialise(network, generator)
     return network
+
+
+def _read(call: Call | str) -> Call:
+    return Call.read(call, "model") if isinstance(call, str) else call

@@ -18,10 +18,10 @@ class TfCnn(ModelConfig):
     (spectralfuse), named there after the TensorFlow tutorial that it comes from.
     """
 
+    smallest = 18
+
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
-        """Return the network for images of at least 18 x 18."""
-        if min(shape[1:]) < 18:
-            raise self.refuse(shape, "images of at least 18 x 18")
+        """Return the network."""
         return _TfCnn(shape, classes)
 
 
@@ -40,7 +40,8 @@ class _TfCnn(nn.Module):
         self.fc2 = nn.Linear(64, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        # ReLU after the pool: the same values and gradients as before it, on a quarter as many.
+        # ReLU and maximum commute, and so do their gradients: ReLU after the pool gives the same
+        # numbers as before it, on a quarter as many.
         x = self.pool(self.conv1(x)).relu()
         x = self.pool(self.conv2(x)).relu()
         x = self.conv3(x).relu()

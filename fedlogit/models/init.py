@@ -13,6 +13,7 @@ from torch import nn
 
 __all__ = ["initialise"]
 
+_KNOWN = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)
 
 
@@ -24,15 +25,19 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
             stay uninitialised.
     """
     for name, layer in module.named_modules():
-        own = list(layer.parameters(recurse=False))
-        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+        own = {key for key, _ in layer.named_parameters(recurse=False)}
+        own |= {key for key, _ in layer.named_buffers(recurse=False)}
+        if not own:
+            continue
+        if isinstance(layer, (nn.Linear, nn.Conv2d)) and own <= _KNOWN:
             _uniform(layer, generator)
-        elif isinstance(layer, _NORMS):
+        elif isinstance(layer, _NORMS) and own <= _KNOWN:
             layer.reset_parameters()  # ones and zeros: nothing is drawn
-        elif isinstance(layer, nn.Embedding):
+        elif isinstance(layer, nn.Embedding) and layer.padding_idx is None:
             nn.init.normal_(layer.weight, generator=generator)
-        elif own or list(layer.buffers(recurse=False)):
-            raise TypeError(f"no initialisation for layer {name!r} of type {type(layer).__name__}")
+        else:
+            kind, tensors = type(layer).__name__, ", ".join(sorted(own))
+            raise TypeError(f"no initialisation for layer {name!r} of type {kind} ({tensors})")
 
 
 def _uniform(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:

@@ -18,10 +18,10 @@ class Lenet(ModelConfig):
     to 6 channels with padding 2, pool, conv 5 x 5 to 16, pool, 120-84-classes.
     """
 
+    smallest = 12
+
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
-        """Return the network for images of at least 12 x 12."""
-        if min(shape[1:]) < 12:
-            raise self.refuse(shape, "images of at least 12 x 12")
+        """Return the network."""
         return _LeNet(shape, classes)
 
 
@@ -40,7 +40,8 @@ class _LeNet(nn.Module):
         self.fc3 = nn.Linear(84, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        # ReLU after the pool: the same values and gradients as before it, on a quarter as many.
+        # ReLU and maximum commute, and so do their gradients: ReLU after the pool gives the same
+        # numbers as before it, on a quarter as many.
         x = self.pool(self.conv1(x)).relu()
         x = self.pool(self.conv2(x)).relu()
         x = self.fc1(x.flatten(1)).relu()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
-
 from torch import nn
 
 from fedlogit.models.base import ImageShape, ModelConfig
@@ -23,8 +23,7 @@ class _MLP(nn.Module):
         super().__init__()
         channels, height, width = shape
         sizes = [channels * (height + 2 * pad) * (width + 2 * pad), *hidden, classes]
-        pairs = zip(sizes, sizes[1:], strict=False)
-        for i, (fan_in, fan_out) in enumerate(pairs, start=1):
+        for i, (fan_in, fan_out) in enumerate(pairwise(sizes), start=1):
             self.add_module(f"fc{i}", nn.Linear(fan_in, fan_out))
         self.head = f"fc{len(hidden) + 1}"
         self.pad = pad

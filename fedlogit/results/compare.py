@@ -114,28 +114,24 @@ def _judge(row: Mapping[str, Any], runs: pd.DataFrame) -> str:
     return verdict(row["difference"], error, 1 if is_share(row["metric"]) else abs(row["paper"]))
 
 
-def comparison_table(
-    rows: pd.DataFrame, labels: Mapping[str, str], *, percent: bool = False
-) -> pd.DataFrame:
+def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """Return a comparison as strings to print; columns that never vary are left out."""
     shown = {"Table": rows["table"], "Metric": rows["metric"]}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
     for key in _KEYS:
         table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
     records = rows.to_dict("records")
-    table["Paper"] = [
-        spread(r["paper"], r["paper_std"], r["metric"], percent=percent) for r in records
-    ]
-    table["Ours"] = [spread(r["ours"], r["std"], r["metric"], percent=percent) for r in records]
+    table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"]) for r in records]
+    table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]
     table["n"] = rows["n"].astype(str)
-    table["Difference"] = [_signed(r["difference"], r["metric"], percent) for r in records]
+    table["Difference"] = [_signed(r["difference"], r["metric"]) for r in records]
     table["Verdict"] = [_verdict_text(r) for r in records]
     return table
 
 
-def _signed(value: float, metric: str, percent: bool) -> str:
+def _signed(value: float, metric: str) -> str:
     sign = "+" if value > 0 else ""
-    return sign + number(value, metric, percent=percent)
+    return sign + number(value, metric)
 
 
 def _verdict_text(row: Mapping[Any, Any]) -> str:

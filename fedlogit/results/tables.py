@@ -103,7 +103,7 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     shown += ", mean ± standard deviation over seeds" if cells["n"].max() > 1 else ", one seed"
     across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]
     parts = [artefact.caption.strip().rstrip("."), shown]
-    parts += [f"Columns: {', '.join(across).lower()}"] if across else []
+    parts += [f"Columns: {', '.join(across)}"] if across else []
     parts += [sentence(describe(frame))]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")

@@ -21,7 +21,13 @@ def test_epochs_go_through_everything_once_each():
 
 def test_steps_cut_as_many_passes_as_needed():
     batches = minibatches(5, 2, generator(), epochs=None, steps=4)
-    assert [len(b) for b in batches] == [2, 2, 1, 2]
+    assert [len(b) for b in batches] == [2, 3, 2, 3]
+
+
+def test_a_last_batch_of_one_joins_the_one_before():
+    assert [len(b) for b in minibatches(9, 4, generator(), epochs=1, steps=None)] == [4, 5]
+    assert [len(b) for b in minibatches(3, 1, generator(), epochs=1, steps=None)] == [1, 1, 1]
+    assert [len(b) for b in minibatches(1, 4, generator(), epochs=1, steps=None)] == [1]
 
 
 def test_minibatches_need_a_unit():

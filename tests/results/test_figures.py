@@ -65,6 +65,19 @@ def test_every_kind_states_scale_seeds_and_device(figure, kind):
 
 
 @pytest.mark.parametrize("kind", figure_names())
+@pytest.mark.parametrize("name", ["A", "A rather long name of a method"])
+def test_no_text_leaves_the_page(figure, kind, name):
+    drawn = draw(figure(kind, labels=dict.fromkeys([*METHODS, "fully_informed"], name)))
+    drawn.draw_without_rendering()
+    for part in [*drawn.legends, *drawn.texts]:
+        box = part.get_window_extent()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= drawn.bbox.x1
+        assert box.y1 <= drawn.bbox.y1
+
+
+@pytest.mark.parametrize("kind", figure_names())
 def test_drawing_twice_gives_the_same_bytes(figure, tmp_path, kind):
     artefact = figure(kind)
     first = [path.read_bytes() for path in write_figure(artefact, tmp_path / "a")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -81,6 +82,5 @@ def legend(figure: Figure, handles: Iterable[Artist]) -> None:
 
 
 def _legend_width(widths: list[float], columns: int) -> float:
-    """Return the width of a legend that is filled column by column."""
-    rows = -(-len(widths) // columns)
-    return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows))
+    """Return the width of a legend, whose columns matplotlib fills as evenly as `array_split`."""
+    return float(sum(column.max() for column in np.array_split(widths, columns)))

@@ -90,18 +90,19 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
 
 def _panels(artefact: Artefact) -> Iterator[Panel]:
-    groups: dict[str, list[dict[str, np.ndarray]]] = {}
+    """Yield the weights of each cell; the name says what differs between cells."""
     axes = ["dataset", "partition", "method"]
     varied = {a: len({str(run.axes.get(a)) for run in artefact.runs}) > 1 for a in axes}
+    cells: dict[tuple[str, ...], list[dict[str, np.ndarray]]] = {}
     for ref in artefact.runs:
         run = read_run(ref.dir, ref.digest)
-        if run.diverged:
-            continue
-        parts = [artefact.label(ref.axes.get(a)) for a in axes if a == "dataset" or varied[a]]
-        groups.setdefault(", ".join(parts), []).append(_export(run.export("aggregation"), ref.dir))
-    if not groups:
+        if not run.diverged:
+            cell = tuple(str(ref.axes.get(a)) for a in axes if a == "dataset" or varied[a])
+            cells.setdefault(cell, []).append(_export(run.export("aggregation"), ref.dir))
+    if not cells:
         raise FedlogitError(f"{artefact.name}: every run diverged, so there are no weights")
-    for name, seeds in groups.items():
+    for cell, seeds in cells.items():
+        name = ", ".join(artefact.label(value) for value in cell)
         yield Panel(
             name, *([seed[key] for seed in seeds] for key in ("weights", "labels", "owned"))
         )

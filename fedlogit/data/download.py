@@ -1,0 +1,146 @@
+"""Raw files of a data set from the first source that serves the right content."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from fedlogit.component import Part
+from fedlogit.data import isic
+from fedlogit.data.cards import DATASETS, card
+from fedlogit.data.content import check
+from fedlogit.data.decode import decode
+from fedlogit.data.raw import MARK, Raw, file_digest
+from fedlogit.data.sources import SOURCES, Base, Folder, Mirror, read_sources
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_json, write_json
+
+__all__ = ["Mark", "download", "read_mark"]
+
+
+class Mark(Part):
+    """What ``source.json`` says of the raw files beside it.
+
+    Attributes:
+        dataset: Name of the data set.
+        kind: Kind of the source that served.
+        source: Its address, package or folder.
+        format: How the files are to be read.
+        files: SHA-256 of each file, by name.
+    """
+
+    dataset: str
+    kind: str
+    source: str
+    format: str
+    files: dict[str, str]
+
+
+def download(name: str, out: Path, mirror: Path | None = None, sources: Path = SOURCES) -> Mark:
+    """Fill `out` with the raw files of a data set and ``source.json``, which says who served them.
+
+    Every source is tried in a temporary folder; only files whose decoded content is the data set's
+    are kept. If `out` is complete already, nothing happens.
+
+    Args:
+        name: A name from `DATASETS`.
+        out: The raw folder.
+        mirror: A folder that holds data sets where other sources cannot be reached.
+        sources: The YAML file of sources.
+
+    Raises:
+        FedlogitError: if the name is unknown, or `out` cannot be written.
+        DataError: if no source serves, in one line: what was tried, why it failed, what to do.
+    """
+    about, out = card(name), Path(out)
+    try:
+        return read_mark(out, name)
+    except FedlogitError:
+        pass  # not there yet, or incomplete
+    failures = []
+    for source in read_sources(name, sources):
+        with _workspace(out) as temporary:
+            try:
+                mark = _try(source, name, Path(temporary), mirror)
+            except (DataError, OSError) as error:
+                failures.append(f"{source.about()}: {error}")
+                continue
+            _move(Path(temporary), out, mark)
+            return mark
+    raise DataError(_nothing(name, failures, mirror, about.homepage))
+
+
+def read_mark(out: Path, name: str) -> Mark:
+    """Return a raw folder's ``source.json``, once its files are found to be what it says.
+
+    Raises:
+        DataError: if it is missing or of another data set, or a file is missing or was changed.
+    """
+    mark = Mark.read(read_json(out / MARK), str(out / MARK))
+    if mark.dataset != name:
+        raise DataError(f"{out / MARK} is of {mark.dataset!r}, not {name!r}")
+    for file, digest in mark.files.items():
+        path = out / Path(file).name
+        if not path.is_file():
+            raise DataError(f"{path} is missing; run scripts/download.py {name} again")
+        if file_digest(path) != digest:
+            raise DataError(f"{path} was changed or damaged; run scripts/download.py {name} again")
+    return mark
+
+
+def _workspace(out: Path) -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary folder on the same disk as `out`."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent)
+    except OSError as error:
+        raise FedlogitError(f"cannot write {out.parent}: {error.strerror}") from None
+
+
+def _try(source: Base, name: str, folder: Path, mirror: Path | None) -> Mark:
+    """Fetch from one source, decode and check; return what ``source.json`` will hold."""
+    served = source.fetch(name, folder, mirror)
+    raw = Raw(folder)
+    if isinstance(source, Folder):
+        isic.survey(raw, Path(served))
+    else:
+        check(card(name), decode(source.format, raw, card(name)), "what it gave")
+    files = {path.name: file_digest(path) for path in raw.files()}
+    return Mark(dataset=name, kind=source.kind, source=served, format=source.format, files=files)
+
+
+def _move(folder: Path, out: Path, mark: Mark) -> None:
+    """Move files into place; ``source.json`` goes first and comes last, as the sign of success."""
+    try:
+        out.mkdir(exist_ok=True)
+        (out / MARK).unlink(missing_ok=True)
+        for stale in Raw(out).files():
+            stale.unlink()
+        for path in Raw(folder).files():
+            path.replace(out / path.name)
+    except OSError as error:
+        raise FedlogitError(f"cannot write {out}: {error.strerror}") from None
+    write_json(out / MARK, mark.model_dump(mode="json"))
+
+
+def _nothing(name: str, failures: list[str], mirror: Path | None, homepage: str) -> str:
+    """Return the message for the case that no source served."""
+    tried = "; ".join(f"({i}) {failure}" for i, failure in enumerate(failures, 1))
+    return (
+        f"no source served {name}. Tried: {tried}. {_stand_in(name, mirror)}"
+        f"Connect to the network, or give a folder that holds it with --mirror FOLDER or "
+        f"FEDLOGIT_MIRROR (see docs/add-a-dataset.md and {homepage})"
+    )
+
+
+def _stand_in(name: str, mirror: Path | None) -> str:
+    """Return a sentence about a stand-in that the mirror holds; it is never taken silently."""
+    for other in DATASETS.values():
+        if mirror is not None and other.stands_for == name and _holds(mirror, other.name):
+            return f"The mirror has {other.name} ({other.note}): ask for it by that name. "
+    return ""
+
+
+def _holds(mirror: Path, name: str) -> bool:
+    sources = [source for source in read_sources(name) if isinstance(source, Mirror)]
+    return any(all((mirror / f).is_file() for f in source.paths(name)) for source in sources)

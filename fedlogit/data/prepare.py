@@ -1,0 +1,105 @@
+"""From raw files to ``<name>.npz`` and its card ``<name>.json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedlogit.data.cards import Card, card
+from fedlogit.data.content import canonical, check
+from fedlogit.data.decode import Arrays, decode
+from fedlogit.data.download import read_mark
+from fedlogit.data.isic import decode_isic
+from fedlogit.data.raw import Raw
+from fedlogit.errors import DataError
+from fedlogit.files import load_npz, save_npz, write_json
+
+__all__ = ["describe", "prepare"]
+
+_CHUNK = 4096  # images whose squares are summed at once
+
+
+def prepare(name: str, raw: Path, out: Path) -> dict[str, Any]:
+    """Decode raw files, check them, and write ``out/<name>.npz`` and ``out/<name>.json``.
+
+    An ``.npz`` that holds this content already is left as it is.
+
+    Args:
+        name: A name from `DATASETS`.
+        raw: A folder that `download` filled.
+        out: The folder of prepared data sets.
+
+    Returns:
+        The card's content.
+
+    Raises:
+        DataError: if the raw files are incomplete, damaged, or not this data set.
+    """
+    about, mark = card(name), read_mark(raw, name)
+    if mark.format == "isic":
+        arrays = decode_isic(Raw(raw), Path(mark.source), about)
+    else:
+        arrays = decode(mark.format, Raw(raw), about)
+    if about.kind == "images":
+        arrays = canonical(about, _typed(arrays))
+    digest = check(about, arrays, str(raw))
+    path = out / f"{name}.npz"
+    if not _is_there(about, path, digest):
+        save_npz(path, arrays)
+    description = describe(about, arrays, digest) | {"source": mark.source}
+    write_json(path.with_suffix(".json"), description)
+    return description
+
+
+def _typed(arrays: Arrays) -> Arrays:
+    """Return contiguous arrays, labels and groups as int64, without what a mirror may add."""
+    kept = {k: a for k, a in arrays.items() if k[:2] in ("x_", "y_") or k.startswith("group_")}
+    return {
+        k: np.ascontiguousarray(a if k[0] == "x" else a.astype(np.int64)) for k, a in kept.items()
+    }
+
+
+def _is_there(about: Card, path: Path, digest: str) -> bool:
+    try:
+        return check(about, load_npz(path), str(path)) == digest
+    except DataError:
+        return False
+
+
+def describe(about: Card, arrays: Arrays, digest: str) -> dict[str, Any]:
+    """Return a card as plain data: shapes, class counts, mean and deviation, digest, licence."""
+    described: dict[str, Any] = {
+        "name": about.name,
+        "title": about.title,
+        "licence": about.licence,
+        "homepage": about.homepage,
+        "note": about.note,
+        "digest": digest,
+        "arrays": {k: {"dtype": str(a.dtype), "shape": list(a.shape)} for k, a in arrays.items()},
+    }
+    if about.kind == "images":
+        mean, std = _moments(arrays["x_train"])
+        described["train_mean"], described["train_std"] = mean, std
+        described["normalised_by"] = {"mean": list(about.mean), "std": list(about.std)}
+    described["class_counts"] = {
+        key.removeprefix("y_"): np.bincount(labels, minlength=about.classes).tolist()
+        for key, labels in arrays.items()
+        if key.startswith("y_")
+    }
+    return described
+
+
+def _moments(images: np.ndarray) -> tuple[list[float], list[float]]:
+    """Return mean and standard deviation per channel of pixels scaled to [0, 1]."""
+    channels = images.shape[-1]
+    total, squares = np.zeros(channels), np.zeros(channels)
+    for start in range(0, len(images), _CHUNK):
+        part = images[start : start + _CHUNK].reshape(-1, channels).astype(np.float64) / 255
+        total += part.sum(axis=0)
+        squares += (part**2).sum(axis=0)
+    count = images.size / channels
+    mean = total / count
+    std = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    return mean.round(6).tolist(), std.round(6).tolist()

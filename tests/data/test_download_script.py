@@ -1,0 +1,272 @@
+"""Sources are tried in order; what is kept is right and complete, or nothing is kept."""
+
+import gzip
+import importlib.util
+import json
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedlogit.cli import run_main
+from fedlogit.data import transport
+from fedlogit.data.cards import DATASETS
+from fedlogit.data.decode import FORMATS
+from fedlogit.data.download import download, read_mark
+from fedlogit.data.sources import SOURCES, read_sources
+from fedlogit.errors import DataError, FedlogitError
+
+MIRROR = "  - {kind: mirror, format: npz}\n"
+NPM = "  - {kind: npm, format: idx, package: tiny-data@1.0.0}\n"
+APT = "  - {kind: apt, format: idx, package: dataset-tiny}\n"
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Return a function that puts a shell script in place of a client; no others are found."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def add(name, script):
+        path = folder / name
+        path.write_text(f"#!/bin/sh\nPATH={os.defpath}:/bin:/usr/bin\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IEXEC)
+
+    return add
+
+
+def url(folder, names, digests=""):
+    files = ", ".join(names)
+    return f"  - {{kind: url, format: idx, base: ['{folder}'], files: [{files}]{digests}}}\n"
+
+
+@pytest.fixture
+def web(monkeypatch):
+    """Serve files by name at any address instead of a network; return the dictionary of them."""
+    served: dict[str, bytes] = {}
+
+    def get(address, path):
+        name = address.rpartition("/")[2]
+        if name not in served:
+            raise DataError(f"{address}: HTTP Error 404")
+        path.write_bytes(served[name])
+
+    monkeypatch.setattr("fedlogit.data.sources.get", get)
+    return served
+
+
+def test_every_data_set_has_sources_with_known_formats():
+    for name in DATASETS:
+        for source in read_sources(name):
+            assert source.format in FORMATS or source.format == "isic"
+
+
+def test_the_first_source_that_serves_is_recorded(tiny, idx_files, web, mirror, sources, tmp_path):
+    web |= idx_files
+    path = sources(url("https://one.example/", idx_files) + MIRROR)
+    mark = download("tiny", tmp_path / "raw", mirror, path)
+    assert (mark.kind, mark.source) == ("url", "https://one.example/")
+    assert {p.name for p in (tmp_path / "raw").iterdir()} == {*idx_files, "source.json"}
+    assert read_mark(tmp_path / "raw", "tiny") == mark
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "labels swapped", "one file absent"])
+def test_a_damaged_download_is_passed_over(tiny, idx_files, web, mirror, sources, tmp_path, damage):
+    labels, images = "train-labels-idx1-ubyte.gz", "train-images-idx3-ubyte.gz"
+    web |= idx_files
+    plain = bytearray(gzip.decompress(idx_files[images]))
+    if damage == "truncated":
+        web[images] = idx_files[images][:-5]
+    elif damage == "flipped":
+        plain[-1] ^= 1
+        web[images] = gzip.compress(plain)
+    elif damage == "labels swapped":
+        # 0 1 0 1 1 0 becomes 1 0 0 1 1 0: as many of each, and no longer the data set.
+        plain = bytearray(gzip.decompress(idx_files[labels]))
+        plain[8:10] = plain[9:7:-1]
+        web[labels] = gzip.compress(plain)
+    else:
+        del web[labels]
+    path = sources(url("https://one.example/", idx_files) + MIRROR)
+    assert download("tiny", tmp_path / "raw", mirror, path).kind == "mirror"
+    with pytest.raises(DataError, match=r"no source served tiny. Tried: \(1\) official address"):
+        download("tiny", tmp_path / "raw2", None, path)
+
+
+def test_a_stated_file_digest_is_checked(tiny, idx_files, web, sources, tmp_path):
+    web |= idx_files
+    name = next(iter(idx_files))
+    path = sources(url("https://one.example/", idx_files, f", digests: {{{name}: md5:{0:032}}}"))
+    with pytest.raises(DataError, match=f"{name} arrived damaged: its md5 is not 000000000000"):
+        download("tiny", tmp_path / "raw", None, path)
+
+
+def test_without_any_source_there_is_one_line_and_nothing_is_left(
+    tiny, programs, web, sources, tmp_path
+):
+    path = sources(url("https://one.example/", ["a.gz"]) + NPM + APT + MIRROR)
+    with pytest.raises(DataError) as error:
+        download("tiny", tmp_path / "data" / "raw", None, path)
+    message = str(error.value)
+    assert "\n" not in message
+    assert "(1) official address: https://one.example/a.gz: HTTP Error 404" in message
+    assert "(2) npm package tiny-data@1.0.0: npm is not installed" in message
+    assert "(3) apt package dataset-tiny: apt-get is not installed" in message
+    assert "(4) mirror: no folder given (--mirror FOLDER or FEDLOGIT_MIRROR)" in message
+    assert "docs/add-a-dataset.md" in message
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+def pack(folder: Path, files):
+    """Put files where a client's stand-in will find them."""
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_an_npm_package_is_kept_as_its_archive(tiny, idx_files, programs, sources, tmp_path):
+    package = pack(tmp_path / "package", idx_files)
+    programs("npm", f'[ "$1" = pack ] && tar czf tiny-data-1.0.0.tgz -C {tmp_path} {package.name}')
+    mark = download("tiny", tmp_path / "raw", None, sources(NPM))
+    assert mark.source == "npm package tiny-data@1.0.0"
+    assert list(mark.files) == ["tiny-data-1.0.0.tgz"]
+
+
+def test_apt_updates_its_lists_and_tries_again_once(tiny, idx_files, programs, sources, tmp_path):
+    pack(tmp_path / "usr", idx_files)
+    updated, log = tmp_path / "updated", tmp_path / "log"
+    programs(
+        "apt-get",
+        f'for word; do :; done\necho "$word" >> {log}\n'
+        f'if [ "$word" = update ]; then touch {updated}; exit 0; fi\n'
+        f'[ -e {updated} ] || {{ echo "E: Unable to locate package" >&2; exit 100; }}\n'
+        "touch dataset-tiny_1_all.deb",
+    )
+    programs("dpkg-deb", f"tar cf - -C {tmp_path} usr")
+    mark = download("tiny", tmp_path / "raw", None, sources(APT))
+    assert log.read_text().split() == ["dataset-tiny", "update", "dataset-tiny"]
+    assert list(mark.files) == ["dataset-tiny.tar"]
+
+
+def test_a_failing_client_is_quoted_and_the_next_source_serves(
+    tiny, programs, mirror, sources, tmp_path
+):
+    programs("npm", 'echo "npm error code E404" >&2; exit 1')
+    assert download("tiny", tmp_path / "raw", mirror, sources(NPM + MIRROR)).kind == "mirror"
+    with pytest.raises(DataError, match=r"npm pack tiny-data@1\.0\.0 failed: npm error code E404"):
+        download("tiny", tmp_path / "raw2", None, sources(NPM))
+
+
+def test_a_client_that_hangs_is_ended(programs, tmp_path, monkeypatch):
+    monkeypatch.setattr(transport, "_CLIENT", 0.2)
+    programs("npm", "sleep 60")
+    with pytest.raises(DataError, match=r"npm took more than 0\.2 s"):
+        transport.client(["npm", "pack"], tmp_path)
+
+
+def test_get_reports_an_incomplete_file_and_a_missing_one(tmp_path, monkeypatch):
+    class Answer:
+        headers = {"Content-Length": "10"}
+        parts = [b"1234", b""]
+
+        def read(self, size):
+            return self.parts.pop(0)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: Answer())
+    with pytest.raises(DataError, match=r"https://x\.example/f: 4 of 10 bytes arrived"):
+        transport.get("https://x.example/f", tmp_path / "f")
+
+
+def test_a_complete_folder_needs_no_source(tiny, mirror, sources, tmp_path):
+    raw = tmp_path / "raw"
+    mark = download("tiny", raw, mirror, sources(MIRROR))
+    assert download("tiny", raw, None, sources(NPM)) == mark
+
+
+def test_a_changed_raw_file_is_found_and_fetched_again(tiny, mirror, sources, tmp_path):
+    raw = tmp_path / "raw"
+    mark = download("tiny", raw, mirror, sources(MIRROR))
+    content = bytearray((raw / "tiny.npz").read_bytes())
+    content[60] ^= 1
+    (raw / "tiny.npz").write_bytes(content)
+    (raw / "stale.bin").write_bytes(b"")
+    with pytest.raises(DataError, match=r"tiny\.npz was changed or damaged; run scripts/download"):
+        read_mark(raw, "tiny")
+    assert download("tiny", raw, mirror, sources(MIRROR)) == mark
+    assert not (raw / "stale.bin").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "files", "there"),
+    [
+        ("emnist_balanced", ["emnist47.npz"], "emnist47"),
+        ("stl10", ["tiny_imagenet32.npz"], "tiny_imagenet32"),
+        (
+            "wikitext2",
+            [f"wikitext2/{s}.txt" for s in ("train", "valid", "test")],
+            "wikitext2_tokens",
+        ),
+    ],
+)
+def test_a_stand_in_is_named_and_never_taken(tmp_path, web, wanted, files, there):
+    for name in files:
+        (tmp_path / "mirror" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mirror" / name).write_bytes(b"")
+    with pytest.raises(DataError, match=rf"The mirror has {there} \(.*\): ask for it by that name"):
+        download(wanted, tmp_path / "raw", tmp_path / "mirror")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("  - {kind: nmp, format: idx}\n", "nmp"),
+        ("  - {kind: npm, format: idx}\n", "package.* is missing"),
+        ("  - {kind: npm, format: idx, package: --help}\n", "package"),
+        ("  - {kind: mirror, format: npz, files: [../secret]}\n", r"\.\./secret"),
+        ("  - {kind: url, format: idx, base: ['file:///etc/'], files: [a]}\n", "file:///etc/"),
+        ("  - [\n", "not valid YAML"),
+    ],
+)
+def test_a_wrong_sources_file_is_one_line(sources, text, message):
+    with pytest.raises(FedlogitError, match=message) as error:
+        read_sources("tiny", sources(text))
+    assert "\n" not in str(error.value)
+
+
+def script(name):
+    path = SOURCES.parents[1] / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_script", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_scripts_make_digits_without_a_network(tmp_path, capsys):
+    raw, out = tmp_path / "raw" / "digits", tmp_path / "prepared"
+    assert script("download").main(["digits", "--out", str(raw)]) == 0
+    assert script("prepare").main(["digits", "--raw", str(raw), "--out", str(out)]) == 0
+    assert json.loads((raw / "source.json").read_text())["source"] == "scikit-learn"
+    with np.load(out / "digits.npz") as arrays:
+        assert arrays["x_train"].shape == (1437, 8, 8, 1)
+    about = json.loads((out / "digits.json").read_text())
+    assert sum(about["class_counts"]["test"]) == 360
+
+
+def test_a_mistake_is_one_line_and_exit_code_2(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("sys.argv", ["download.py", "mnits", "--out", str(tmp_path / "raw")])
+    with pytest.raises(SystemExit) as ended:
+        run_main(script("download").main)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(
+        "error: unknown dataset 'mnits'; did you mean 'mnist'?"
+    )

@@ -1,0 +1,147 @@
+"""Prepared files hold the content, say what it is, and are written only when they must be."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedlogit.data import load
+from fedlogit.data.cards import DATASETS
+from fedlogit.data.content import canonical, check, content_digest
+from fedlogit.data.download import download
+from fedlogit.data.prepare import prepare
+from fedlogit.errors import DataError
+
+MIRROR = "  - {kind: mirror, format: npz}\n"
+
+
+@pytest.fixture
+def raw(tiny, mirror, sources, tmp_path):
+    download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
+    return tmp_path / "raw"
+
+
+def test_the_card_says_what_was_prepared(tiny, raw, tmp_path):
+    about = prepare("tiny", raw, tmp_path)
+    assert json.loads((tmp_path / "tiny.json").read_text()) == about
+    assert about["arrays"]["x_train"] == {"dtype": "uint8", "shape": [6, 2, 3, 1]}
+    assert about["class_counts"] == {"train": [3, 3], "test": [2, 2]}
+    # Pixels are 0..35: mean 17.5 / 255, variance (36^2 - 1) / 12 / 255^2.
+    assert about["train_mean"] == [round(17.5 / 255, 6)]
+    assert about["train_std"] == [round((1295 / 12) ** 0.5 / 255, 6)]
+    assert (about["digest"], about["source"]) == (tiny.digest, "mirror")
+    assert (about["licence"], about["homepage"]) == ("none", "https://example.org")
+
+
+def test_what_is_prepared_can_be_loaded(tiny, raw, arrays, tmp_path):
+    prepare("tiny", raw, tmp_path)
+    data = load("tiny", tmp_path)
+    assert data.y_train.dtype == np.int64
+    assert (data.x_test == arrays["x_test"]).all()
+    assert data.digest == tiny.digest
+
+
+def test_right_arrays_are_left_alone_and_wrong_ones_replaced(tiny, raw, tmp_path):
+    prepare("tiny", raw, tmp_path)
+    path = tmp_path / "tiny.npz"
+    before = path.stat().st_ino
+    prepare("tiny", raw, tmp_path)
+    assert path.stat().st_ino == before
+    content = path.read_bytes()
+    path.write_bytes(content[:-30])
+    prepare("tiny", raw, tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_a_changed_raw_file_is_refused(tiny, raw, tmp_path):
+    path = raw / "tiny.npz"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"tiny\.npz was changed or damaged"):
+        prepare("tiny", raw, tmp_path)
+    assert not (tmp_path / "tiny.npz").exists()
+
+
+def test_raw_files_of_another_data_set_are_refused(raw, tmp_path):
+    with pytest.raises(DataError, match="is of 'tiny', not 'mnist'"):
+        prepare("mnist", raw, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x_train": None}, "x_train is missing"),
+        ({"y_test": None}, "y_test is missing"),
+        ({"x_train": np.zeros((6, 3, 2, 1), np.uint8)}, r"x_train is uint8 \(6, 3, 2, 1\)"),
+        ({"x_test": np.zeros((4, 2, 3, 1), np.float32)}, "x_test is float32"),
+        ({"y_train": np.array([0, 1, 0, 1, 1, 2])}, "y_train has 2; Tiny has 0 to 1"),
+        ({"y_train": np.array([0, 1, 0, 1, 1, -1])}, "y_train has -1"),
+        ({"y_train": np.zeros(6)}, "y_train is float64"),
+        ({"y_train": np.array([1, 0, 0, 1, 1, 0])}, "content's digest is"),
+    ],
+)
+def test_check_names_what_is_wrong(tiny, arrays, change, message):
+    wrong = {k: a for k, a in (arrays | change).items() if a is not None}
+    with pytest.raises(DataError, match=message):
+        check(tiny, wrong, "file")
+
+
+@pytest.mark.parametrize("name", ["x_train", "y_train", "x_test", "y_test"])
+def test_every_byte_counts_for_the_digest(arrays, name):
+    before = content_digest(arrays)
+    arrays[name].flat[-1] ^= 1
+    assert content_digest(arrays) != before
+    assert content_digest(arrays, ordered=False) != content_digest(
+        arrays | {name: arrays[name] ^ np.array(1, arrays[name].dtype)}, ordered=False
+    )
+
+
+def test_labels_may_have_any_width(arrays):
+    narrow = arrays | {"y_train": arrays["y_train"].astype(np.uint8)}
+    assert content_digest(narrow) == content_digest(arrays)
+
+
+def test_rows_without_an_order_come_out_in_one_order(tiny, arrays, monkeypatch):
+    about = replace(tiny, ordered=False, digest=content_digest(arrays, ordered=False))
+    shuffled = dict(arrays)
+    order = [3, 1, 5, 0, 2, 4]
+    shuffled["x_train"], shuffled["y_train"] = arrays["x_train"][order], arrays["y_train"][order]
+    assert check(about, shuffled, "file") == about.digest
+    first, second = canonical(about, arrays), canonical(about, shuffled)
+    assert all((first[k] == second[k]).all() for k in arrays)
+    # Images and labels still belong together: image i starts with pixel 6 i.
+    rows = first["x_train"][:, 0, 0, 0] // 6
+    assert first["y_train"].tolist() == arrays["y_train"][rows].tolist()
+    assert sorted(rows) == [0, 1, 2, 3, 4, 5]
+
+
+def test_loading_does_not_depend_on_the_order_of_such_rows(tiny, arrays, tmp_path, monkeypatch):
+    about = replace(tiny, ordered=False, digest=content_digest(arrays, ordered=False))
+    monkeypatch.setitem(DATASETS, "tiny", about)
+    np.savez(tmp_path / "tiny.npz", **arrays)
+    first = load("tiny", tmp_path)
+    np.savez(tmp_path / "tiny.npz", **{k: a[::-1] for k, a in arrays.items()})
+    assert (load("tiny", tmp_path).x_train == first.x_train).all()
+
+
+def test_tokenised_text_is_not_taken_for_raw_text():
+    raw, tokens = DATASETS["wikitext2"], DATASETS["wikitext2_tokens"]
+    text = dict.fromkeys(("train", "valid", "test"), np.frombuffer(b"a <unk> b", np.uint8))
+    with pytest.raises(DataError, match="the text is tokenised"):
+        check(raw, text, "file")
+    plain = dict.fromkeys(text, np.frombuffer(b"a word b", np.uint8))
+    with pytest.raises(DataError, match="the text is not tokenised"):
+        check(tokens, plain, "file")
+    with pytest.raises(DataError, match="digest"):
+        check(tokens, text, "file")
+
+
+def test_digits_hold_every_fifth_sample_of_each_class_out(tmp_path):
+    data = load("digits", tmp_path)
+    assert (len(data.y_train), len(data.y_test)) == (1437, 360)
+    # scikit-learn has 178 182 177 183 181 182 181 179 174 180 of each: a fifth is 34.8 to 36.6.
+    held = np.bincount(data.y_test)
+    assert held.min() >= 34
+    assert held.max() <= 37
+    assert data.x_train.max() == 240  # 16 * 15
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,73 @@
+"""Disks that are full, and results folders that cannot be written."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import SMALL
+from fedlogit.errors import FedlogitError
+from fedlogit.files import save_npz, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """Yield a tmpfs of 96 KiB, which holds a spec but not a checkpoint."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96k", "none", str(folder)],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def train(tmp_path: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    write_json(tmp_path / "spec.json", SMALL | {"rounds": 4})
+    return subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "train.py"), "--spec", str(tmp_path / "spec.json"),
+         "--out", str(out), "--data", str(tmp_path), "--device", "cpu", "--workers", "1",
+         "--checkpoint-seconds", "0", "--quiet"],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_a_full_disk_is_one_line_and_nothing_half_written(tiny_disk, tmp_path):
+    done = train(tmp_path, tiny_disk / "run")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "cannot write" in done.stderr
+    assert "No space left on device" in done.stderr
+    left = sorted(p.name for p in (tiny_disk / "run").iterdir())
+    assert left == ["spec.json"]
+
+
+def test_a_run_goes_on_when_there_is_room_again(tiny_disk, tmp_path):
+    assert train(tmp_path, tiny_disk / "run").returncode == 2
+    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
+    assert train(tmp_path, tiny_disk / "run").returncode == 0
+    assert (tiny_disk / "run" / "result.json").exists()
+
+
+def test_a_results_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "results").write_text("a file where a folder should be")
+    done = train(tmp_path, tmp_path / "results" / "run")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: cannot write {tmp_path / 'results'}")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_write_that_fails_half_way_leaves_the_old_file(tiny_disk):
+    import numpy as np
+
+    write_json(tiny_disk / "a.json", {"old": True})
+    noise = np.random.default_rng(0).integers(0, 256, 200_000, dtype=np.uint8)
+    with pytest.raises(FedlogitError, match="No space left"):
+        save_npz(tiny_disk / "b.npz", {"noise": noise})
+    assert [p.name for p in tiny_disk.iterdir()] == ["a.json"]

@@ -1,0 +1,136 @@
+"""The native kernel against the autograd loop, which is the reference."""
+
+import copy
+import ctypes
+import shutil
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from conftest import small_spec
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.client import flatten
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.native import check_native, train_lenet
+from fedlogit.models import build
+
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler on this machine"
+)
+SHAPE = (1, 28, 28)
+SCALE, SHIFT = 1 / (255 * 0.3081), -0.1307 / 0.3081
+
+
+def reference(model, x, distributions, rows, targets, ends, dtype):
+    """Return the flat parameters and the summed loss after training by autograd and PyTorch's Adam."""
+    model = copy.deepcopy(model).to(dtype)
+    vector = flatten(model)
+    optimizer = torch.optim.Adam([vector], 1e-3)
+    total, begin = 0.0, 0
+    for end in ends.tolist():
+        part = slice(begin, end)
+        vector.grad.zero_()
+        images = x[rows[part]].to(dtype) * SCALE + SHIFT
+        loss = F.cross_entropy(model(images), distributions[targets[part]].to(dtype))
+        loss.backward()
+        optimizer.step()
+        total += loss.item() * (end - begin)
+        begin = end
+    return vector.detach(), total
+
+
+@needs_compiler
+@pytest.mark.parametrize("classes", [10, 47])
+@pytest.mark.parametrize("sizes", [[128, 128, 44], [16, 1, 17, 3]])
+def test_as_close_to_float64_as_autograd_is(classes, sizes):
+    generator = torch.Generator().manual_seed(1)
+    model = build("lenet", SHAPE, classes, torch.Generator().manual_seed(0))
+    x = torch.randint(0, 256, (300, *SHAPE), dtype=torch.uint8, generator=generator)
+    distributions = (3 * torch.rand(50, classes, generator=generator)).softmax(1)
+    rows = torch.randint(0, 300, (sum(sizes),), generator=generator)
+    targets = torch.randint(0, 50, (sum(sizes),), generator=generator)
+    ends = torch.tensor(sizes).cumsum(0)
+    case = (model, x, distributions, rows, targets, ends)
+    exact, exact_loss = reference(*case, torch.float64)
+    single, _ = reference(*case, torch.float32)
+
+    vector = flatten(copy.deepcopy(model)).data
+    moments = (torch.zeros_like(vector), torch.zeros_like(vector))
+    total = train_lenet(
+        vector, moments, x, rows, targets, distributions, ends,
+        pixels=(SCALE, SHIFT), adam=(1e-3, 0.9, 0.999, 1e-8), steps=0, cancel=ctypes.c_int(0),
+    )  # fmt: skip
+    assert total == pytest.approx(exact_loss, rel=1e-6)
+    # Adam divides by the root of the second moment, so a gradient near zero magnifies rounding; the
+    # reference in float32 shows how much is unavoidable.
+    error, unavoidable = (vector - exact).abs().max(), (single - exact).abs().max()
+    assert error < 5 * unavoidable + 1e-6
+    assert error < 1e-3 * len(sizes), "far less than the parameters moved"
+    assert (vector - exact).norm() < 1e-3 * (exact - flatten(copy.deepcopy(model)).data).norm()
+
+
+@needs_compiler
+def test_ties_in_a_pool_go_to_the_first_as_in_pytorch():
+    """Flat images make every window a tie."""
+    model = build("lenet", SHAPE, 10, torch.Generator().manual_seed(3))
+    x = torch.full((16, *SHAPE), 200, dtype=torch.uint8)
+    rows, targets, ends = torch.arange(16), torch.zeros(16, dtype=torch.int64), torch.tensor([16])
+    distributions = torch.eye(10)
+    expected, _ = reference(model, x, distributions, rows, targets, ends, torch.float64)
+    vector = flatten(model).data
+    moments = (torch.zeros_like(vector), torch.zeros_like(vector))
+    train_lenet(
+        vector, moments, x, rows, targets, distributions, ends,
+        pixels=(SCALE, SHIFT), adam=(1e-3, 0.9, 0.999, 1e-8), steps=0, cancel=ctypes.c_int(0),
+    )  # fmt: skip
+    # Adam's first moment after one step is a tenth of the gradient.
+    exact = copy.deepcopy(build("lenet", SHAPE, 10, torch.Generator().manual_seed(3))).double()
+    F.cross_entropy(exact(x.double() * SCALE + SHIFT), distributions[targets].double()).backward()
+    gradient = torch.cat([p.grad.flatten() for p in exact.parameters()])
+    assert torch.allclose(moments[0].double() * 10, gradient, atol=1e-6)
+    assert expected.shape == vector.shape
+
+
+@needs_compiler
+def test_cancelling_ends_the_call_at_once():
+    model = build("lenet", SHAPE, 10, torch.Generator().manual_seed(0))
+    vector = flatten(model).data
+    before = vector.clone()
+    x = torch.zeros(4, *SHAPE, dtype=torch.uint8)
+    loss = train_lenet(
+        vector, (torch.zeros_like(vector), torch.zeros_like(vector)), x, torch.arange(4),
+        torch.zeros(4, dtype=torch.int64), torch.eye(10), torch.tensor([4]),
+        pixels=(1.0, 0.0), adam=(1e-3, 0.9, 0.999, 1e-8), steps=0, cancel=ctypes.c_int(1),
+    )  # fmt: skip
+    assert loss == 0
+    assert torch.equal(vector, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"models": ["mlp"]}, "needs models = lenet"),
+        ({"optimizer": {"name": "sgd", "lr": 0.1}}, "needs optimizer.name = adam"),
+        ({"precision": "bf16"}, "needs precision = f32"),
+        ({"augment": "crop_flip"}, "needs augment = none"),
+    ],
+)
+def test_what_it_cannot_do_is_refused(changes, message):
+    spec = small_spec(**({"models": ["lenet"], "kernel": "native"} | changes))
+    with pytest.raises(FedlogitError, match=message):
+        check_native(spec, SHAPE, torch.device("cpu"))
+
+
+def test_images_of_another_size_are_refused(federation):
+    with pytest.raises(FedlogitError, match="needs dataset = images of 28 x 28 x 1"):
+        federation(models=["lenet"], kernel="native")
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch, tmp_path):
+    from fedlogit.federation import native
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(FedlogitError, match=r"needs a C\+\+ compiler \(apt-get install g\+\+\)"):
+        native._compiled()

@@ -1,0 +1,139 @@
+"""What parameter counts do not show: strides, padding, order of layers, and refused input."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fedlogit.component import Call
+from fedlogit.errors import FedlogitError
+from fedlogit.models import build, complete
+
+GREY, RGB = (1, 28, 28), (3, 32, 32)
+
+
+def make(call: str, shape, classes: int, seed: int = 0) -> nn.Module:
+    return build(call, shape, classes, torch.Generator().manual_seed(seed))
+
+
+def images(shape, n: int = 4, seed: int = 1) -> torch.Tensor:
+    return torch.randn(n, *shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_logits_of_a_sample_depend_on_its_batch_only_with_batch_statistics():
+    x = images(RGB, 8)
+    tracked = make("resnet_light(1)", RGB, 10).eval()
+    batchwise = make("resnet_light(1, batch_stats=True)", RGB, 10)
+    with torch.no_grad():
+        torch.testing.assert_close(tracked(x)[:2], tracked(x[:2]))
+        trained = batchwise(x)
+        assert torch.equal(batchwise.eval()(x), trained)  # the same at training and at test time
+        assert not torch.allclose(trained[:2], batchwise(x[:2]), atol=1e-3)
+
+
+def test_only_the_head_follows_the_hidden_layers():
+    """With zero weights in the head, only its bias is left of the output."""
+    for call in ("lenet", "mlp_net", "resnet18", "resnet_light(1)"):
+        model = make(call, GREY, 10)
+        head = model.get_submodule(model.head)
+        with torch.no_grad():
+            head.weight.zero_()
+            torch.testing.assert_close(model(images(GREY)), head.bias.expand(4, 10))
+
+
+# Side of the square maps after the stem and after the last block, for 32 x 32 images: strides do
+# not show in parameter counts. imagenet: /2 (conv) /2 (pool), then /8; light: /4.
+@pytest.mark.parametrize(
+    ("call", "stem", "last"),
+    [
+        ("resnet18(stem='cifar')", 32, 4),
+        ("resnet18(stem='imagenet')", 8, 1),
+        ("resnet11_heavy", 32, 4),
+        ("resnet_light(2)", 32, 8),
+    ],
+)
+def test_residual_networks_shrink_as_they_should(call, stem, last):
+    model = make(call, RGB, 10)
+    x = model.stem(images(RGB, 2))
+    assert x.shape[2:] == (stem, stem)
+    assert model.blocks(x).shape[2:] == (last, last)
+
+
+@pytest.mark.parametrize(("call", "shape"), [("lenet", GREY), ("tf_cnn", RGB)])
+def test_relu_after_pool_is_relu_before_pool(call, shape):
+    model = make(call, shape, 10)
+    layers = dict(model.named_children())
+    steps: list[nn.Module] = []
+    for name, layer in layers.items():
+        if name == "fc1":
+            steps.append(nn.Flatten())
+        if name != "pool":
+            steps += [layer, nn.ReLU()]
+        if name in ("conv1", "conv2"):
+            steps.append(nn.MaxPool2d(2))
+    textbook = nn.Sequential(*steps[:-1])
+    x, target = images(shape, 8), torch.arange(8)
+    grads = []
+    for network in (model, textbook):
+        network.zero_grad()
+        F.cross_entropy(network(x), target).backward()
+        grads.append(torch.cat([p.grad.reshape(-1) for p in model.parameters()]))
+    torch.testing.assert_close(model(x), textbook(x))
+    torch.testing.assert_close(*grads)
+
+
+def test_mlp_net_pads_with_zeros_all_round():
+    model = make("mlp_net(pad=2)", (1, 2, 2), 3)
+    x = images((1, 2, 2), 5)
+    by_hand = torch.zeros(5, 6, 6)
+    by_hand[:, 2:4, 2:4] = x[:, 0]
+    y = model.fc1(by_hand.reshape(5, 36)).relu()
+    torch.testing.assert_close(model(x), model.fc3(model.fc2(y).relu()))
+
+
+def test_complete_names_every_parameter():
+    assert complete("mlp_net") == Call(name="mlp_net", params={"pad": 2})
+    assert complete(" mlp([8]) ").params == {"hidden": [8]}
+    assert complete(Call(name="resnet18", params={"stem": "cifar"})).params == {
+        "stem": "cifar",
+        "batch_stats": False,
+    }
+    assert complete("fedlogit.models.lenet:Lenet") == Call(name="fedlogit.models.lenet:Lenet")
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "message"),
+    [
+        (
+            "lenet",
+            (1, 28, 11),
+            "model lenet takes images of at least 12 x 12, not of shape (1, 28, 11)",
+        ),
+        (
+            "tf_cnn",
+            (3, 17, 32),
+            "model tf_cnn takes images of at least 18 x 18, not of shape (3, 17, 32)",
+        ),
+        (
+            "resnet18",
+            (28, 28),
+            "model resnet18 takes images of at least 1 x 1, not of shape (28, 28)",
+        ),
+        ("mlp", (0, 8, 8), "not of shape (0, 8, 8) (channels, height, width)"),
+        ("mlp(hiden=[3])", GREY, "model mlp: unknown key 'hiden'; did you mean 'hidden'?"),
+        ("mlp_net(pad=-1)", GREY, "model mlp_net: pad = -1: "),
+    ],
+)
+def test_input_that_does_not_fit_gets_one_line(call, shape, message):
+    with pytest.raises(FedlogitError) as caught:
+        make(call, shape, 10)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("call", "side"), [("lenet", 12), ("tf_cnn", 18), ("resnet18", 1)])
+def test_the_smallest_image_works(call, side):
+    model = make(call, (1, side, side), 2).eval()
+    assert model(images((1, side, side))).shape == (4, 2)

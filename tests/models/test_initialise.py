@@ -1,0 +1,84 @@
+"""Initial weights are PyTorch's defaults, from a generator of one's own."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from fedlogit.models.init import initialise
+
+
+def filled(make, seed: int = 5) -> nn.Module:
+    """Return the layer built without memory and then initialised."""
+    with torch.device("meta"):
+        layer = make()
+    layer.to_empty(device="cpu")
+    for tensor in layer.state_dict().values():
+        tensor.fill_(77)  # what was not initialised shows
+    initialise(layer, torch.Generator().manual_seed(seed))
+    return layer
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Linear(100, 50),
+        lambda: nn.Linear(7, 3, bias=False),
+        lambda: nn.Conv2d(4, 8, 3),
+        lambda: nn.Conv2d(4, 8, (3, 5), groups=2, bias=False),
+        lambda: nn.BatchNorm1d(5),
+        lambda: nn.BatchNorm2d(6),
+        lambda: nn.BatchNorm2d(6, track_running_stats=False),
+        lambda: nn.LayerNorm(9),
+        lambda: nn.GroupNorm(2, 8),
+        lambda: nn.Embedding(20, 6),
+        lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Linear(4, 2)),
+    ],
+)
+def test_same_bits_as_pytorch_draws_from_the_same_seed(make):
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        expected = make().state_dict()
+    actual = filled(make).state_dict()
+    assert actual.keys() == expected.keys()
+    assert all(torch.equal(actual[k], expected[k]) for k in expected)
+
+
+# Uniform in ±1/sqrt(fan_in): fan_in = 400 for the linear layer, 16·5·5 = 400 for the convolution;
+# the standard deviation of a uniform in ±b is b/√3.
+@pytest.mark.parametrize("make", [lambda: nn.Linear(400, 300), lambda: nn.Conv2d(16, 300, 5)])
+def test_bounds(make):
+    layer = filled(make)
+    for values in (layer.weight, layer.bias):
+        assert 0.95 / 20 < values.abs().max() <= 1 / 20
+    torch.testing.assert_close(layer.weight.std().item(), 1 / 20 / math.sqrt(3), rtol=0.01, atol=0)
+    assert abs(layer.weight.mean()) < 1e-3
+
+
+class _Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(3))
+
+
+class _Gated(nn.Linear):
+    def __init__(self):
+        super().__init__(2, 2)
+        self.gate = nn.Parameter(torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Sequential(nn.Linear(2, 2), _Scale()), r"layer '1' of type _Scale \(gain\)"),
+        (lambda: nn.Sequential(_Gated()), r"type _Gated \(bias, gate, weight\)"),
+        (lambda: nn.Sequential(nn.PReLU()), r"type PReLU \(weight\)"),
+        (lambda: nn.Sequential(nn.Embedding(3, 2, padding_idx=0)), r"type Embedding \(weight\)"),
+    ],
+)
+def test_unknown_parameters_are_refused_not_left_uninitialised(make, message):
+    with pytest.raises(TypeError, match=message):
+        filled(make)
