@@ -18,9 +18,9 @@ export DVC_NO_ANALYTICS := 1
 comma := ,
 empty :=
 list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]
-# PAPERS="a b" SCALE=smoke SEEDS="0 1" DATASETS=mnist override config.yaml.
+# PAPERS="a b" SCALE=smoke SEEDS="0 1" DATASETS=mnist KERNEL=native override config.yaml.
 CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(SCALE)) \
-	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
+	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(KERNEL),kernel=$(KERNEL)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
 SNAKEMAKE = snakemake --cores $(CORES) $(ARGS) $(if $(strip $(CONFIG)),--config $(CONFIG))
 # What the pipeline will take: the override, else what config.yaml says.
 chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d '[],'))
@@ -32,7 +32,7 @@ PYTHON_FILES := fedlogit scripts tests $(wildcard benchmarks)
 .PHONY: help
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
-	@echo 'Overrides: PAPERS= SCALE= SEEDS= DATASETS= CORES= ARGS="more options of snakemake"'
+	@echo 'Overrides: PAPERS= SCALE= SEEDS= DATASETS= KERNEL= CORES= ARGS="more options of snakemake"'
 
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
@@ -59,7 +59,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
-	@python benchmarks/speed.py
+	@python benchmarks/local_epoch.py
 
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files
@@ -87,5 +87,7 @@ $(STAMP): $(LOCK)
 	@$(PYTHON) -m venv --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet --require-hashes \
 		--disable-pip-version-check -r $(LOCK)
+	@$(VENV)/bin/python -c 'import pathlib, sysconfig; \
+		pathlib.Path(sysconfig.get_path("purelib"), "fedlogit.pth").write_text("$(CURDIR)\n")'
 	@rm -f $(VENV)/.installed-*
 	@touch $@

@@ -2,13 +2,14 @@
 """One local epoch, side by side with plain PyTorch: python benchmarks/local_epoch.py.
 
 Two workloads: CELM's five Fashion-MNIST clients (Dir(0.05), MLP, SGD) and Who to Trust's twenty
-MNIST clients (two classes each, LeNet, Adam). Four ways of doing the same epoch, from the same
-weights and in the same minibatch order, timed in turn so that a drifting machine hits all alike:
+MNIST clients (two classes each, LeNet, Adam). Ways of doing the same epoch, from the same weights
+and in the same minibatch order, timed in turn so that a drifting machine hits all alike:
 
 - ``transforms``: torchvision data set, PIL transforms, DataLoader (the usual script);
 - ``dataloader``: normalised tensors in a TensorDataset and a DataLoader;
 - ``tensors``: a loop that slices normalised tensors by index;
-- ``fedlogit``: the engine, with its workers.
+- ``fedlogit``: the engine, with its workers;
+- ``fedlogit, native``: the same with ``kernel: native``, for LeNet where there is a C++ compiler.
 
 The plain ways use PyTorch as it comes, with all cores inside an operation.
 """
@@ -19,6 +20,7 @@ import argparse
 import copy
 import csv
 import os
+import shutil
 import statistics
 import sys
 import time
@@ -119,16 +121,17 @@ class Bench:
         self.x = (x - self.data.mean[0]) / self.data.std[0]
         self.y = torch.as_tensor(self.data.y_train)
 
-    def federation(self) -> Federation:
+    def federation(self, kernel: str = "autograd") -> Federation:
         cpu = torch.device("cpu")
-        fed = federate(self.spec, self.data, self.split, 0.0, cpu, self.executor)
+        spec = self.spec.model_copy(update={"kernel": kernel})
+        fed = federate(spec, self.data, self.split, 0.0, cpu, self.executor)
         fed.round = 1
         return fed
 
-    def fedlogit(self) -> tuple[float, float]:
+    def fedlogit(self, kernel: str = "autograd") -> tuple[float, float]:
         torch.set_num_threads(1)
         f32_matmul()
-        fed = self.federation()
+        fed = self.federation(kernel)
         begin = time.perf_counter()
         fed.train_private()
         seconds = time.perf_counter() - begin
@@ -177,12 +180,15 @@ class Bench:
             x, y = self.x[rows], self.y[rows]
             return ((x[b], y[b]) for b in self.order[i])
 
-        return {
+        ways: dict[str, Callable[[], tuple[float, float]]] = {
             "transforms": lambda: self.plain(transforms_),
             "dataloader": lambda: self.plain(dataloader),
             "tensors": lambda: self.plain(tensors),
             "fedlogit": self.fedlogit,
         }
+        if self.spec.models[0].name == "lenet" and (shutil.which("g++") or shutil.which("clang++")):
+            ways["fedlogit, native"] = lambda: self.fedlogit("native")
+        return ways
 
 
 def _copy_weights(model: nn.Module, plain: nn.Module) -> nn.Module:

@@ -94,7 +94,9 @@ def parse_call(text: str) -> dict[str, Any]:
         params = {str(i): ast.literal_eval(a) for i, a in enumerate(node.args)}
         params |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
     except (SyntaxError, ValueError):
-        raise FedlogitError(f"{text!r}: arguments must be literals, as in 'dir_client(0.05)'") from None
+        raise FedlogitError(
+            f"{text!r}: arguments must be literals, as in 'dir_client(0.05)'"
+        ) from None
     return {"name": name, "params": params}
 
 
@@ -119,8 +121,12 @@ class Component(Part):
     def slug(self) -> str:
         """Return a short folder name: the name and the parameters that are not defaults."""
         fields = type(self).model_fields
-        given = {k: v for k, v in self.params().items()
-                 if fields[k].is_required() or v != json.loads(json.dumps(fields[k].get_default(call_default_factory=True)))}
+        given = {
+            k: v
+            for k, v in self.params().items()
+            if fields[k].is_required()
+            or v != json.loads(json.dumps(fields[k].get_default(call_default_factory=True)))
+        }
         parts = [self.name, *(f"{k}{v}" for k, v in given.items())]
         return re.sub(r"[^\w.+-]+", "_", "-".join(parts))[:80].rstrip("_")
 
@@ -138,8 +144,13 @@ def catalogue(package: str, base: type[C]) -> dict[str, type[C]]:
             continue
         module = importlib.import_module(f"{package}.{info.name}")
         for value in vars(module).values():
-            if (isinstance(value, type) and issubclass(value, base) and value is not base
-                    and value.__module__ == module.__name__ and not inspect.isabstract(value)):
+            if (
+                isinstance(value, type)
+                and issubclass(value, base)
+                and value is not base
+                and value.__module__ == module.__name__
+                and not inspect.isabstract(value)
+            ):
                 found[value.name] = value
     return found
 

@@ -1,4 +1,4 @@
-"""Files: written under a temporary name and renamed, read without unpickling, told apart by digest."""
+"""Files: written under a temporary name and renamed, read without unpickling, with digests."""
 
 from __future__ import annotations
 

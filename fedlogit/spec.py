@@ -125,8 +125,8 @@ class RunSpec(Part):
         rounds: Number of communication rounds.
         batch: Minibatch size; the last batch of an epoch may be smaller.
         precision: ``f32``, or ``bf16`` for autocast matrix products with f32 weights.
-        kernel: ``autograd`` is the reference; ``native`` trains LeNet on a CPU in compiled code, several
-            times faster, with other rounding (see `fedlogit.federation.native`).
+        kernel: ``autograd`` is the reference; ``native`` trains LeNet on a CPU in compiled code,
+            several times faster, with other rounding (see `fedlogit.federation.native`).
         seed: Everything random in the run derives from it.
         export: What to keep besides metrics: ``logits`` (public, last round), ``test_logits``,
             ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples).

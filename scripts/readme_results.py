@@ -24,6 +24,7 @@ def main(argv: Sequence[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", type=Path, nargs="+", help=".md and .png files, in order")
+    parser.add_argument("--block", default="results", help="name of the block's markers")
     parser.add_argument("--readme", type=Path, default=Path("README.md"))
     parser.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 on a difference"
@@ -32,10 +33,12 @@ def main(argv: Sequence[str]) -> int:
     if not args.readme.is_file():
         raise DataError(f"{args.readme} does not exist")
     old = args.readme.read_text(encoding="utf-8")
-    new = with_block(old, results_block(args.files, args.readme))
+    new = with_block(old, results_block(args.files, args.readme), args.block)
     if args.check:
         if old != new:
-            print(f"{args.readme}: results differ from {len(args.files)} files", file=sys.stderr)
+            print(
+                f"{args.readme}: {args.block} differ from {len(args.files)} files", file=sys.stderr
+            )
         return int(old != new)
     write_text(args.readme, new)
     return 0

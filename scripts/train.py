@@ -27,11 +27,18 @@ from fedlogit.spec import RunSpec
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    """Return the command line's options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON; - reads it")
     parser.add_argument("--out", type=Path, required=True, help="the run's folder")
-    parser.add_argument("--data", type=Path, default=Path("data/prepared"), help="prepared data sets")
-    parser.add_argument("--split", type=Path, help="indices.npz of scripts/partition.py; else made anew")
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
+    )
+    parser.add_argument(
+        "--split", type=Path, help="indices.npz of scripts/partition.py; else made anew"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads on a CPU")
     parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
@@ -40,6 +47,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str]) -> None:
+    """Run the command line."""
     args = parse(argv)
     if args.workers < 1:
         raise FedlogitError(f"workers = {args.workers}: give 1 or more")
@@ -57,6 +65,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def load_split(path: Path | None, spec: RunSpec, dataset: data.Dataset) -> Split:
+    """Return the split that the DAG made, or make it."""
     if path is not None:
         return Split.load(path)
     return make_split(

@@ -1,4 +1,4 @@
-"""The meta-model aggregator: a classifier of the concatenated logits (Who to Trust §3.1.2, eq. 3-4).
+"""The meta-model aggregator: a classifier of all logits (Who to Trust §3.1.2, eq. 3-4).
 
 The paper names "a small neural network, random forest, or gradient boosting model" and gives no
 more; the sizes below are ours. All return class probabilities, because the distillation step of

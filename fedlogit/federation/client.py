@@ -79,7 +79,8 @@ class Client:
         """Return which entries of the vector belong to the last layer, bool (parameters,)."""
         head = f"{self.model.head}."
         parts = [
-            torch.full((p.numel(),), name.startswith(head)) for name, p in self.model.named_parameters()
+            torch.full((p.numel(),), name.startswith(head))
+            for name, p in self.model.named_parameters()
         ]
         return torch.cat(parts).to(self.vector.device)
 

@@ -1,4 +1,4 @@
-"""The data set on the device: images stay uint8 and are indexed, normalised and augmented in bulk."""
+"""The data set on the device: uint8 images, indexed, normalised and augmented in bulk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs that methods are written in: train_private, logits, distil, merge, broadcast, …
+"""The verbs that methods are written in: train_private, logits, distil, merge, broadcast.
 
 `Federation` hides how clients run, not what they do: the same method gives the same numbers
 whether clients run one after another or side by side in threads.
@@ -160,7 +160,9 @@ class Federation:
 
         Models run in evaluation mode on images without augmentation.
         """
-        return self._map(lambda job: self._forward(*job), list(zip(self.clients, points, strict=True)))
+        return self._map(
+            lambda job: self._forward(*job), list(zip(self.clients, points, strict=True))
+        )
 
     def _forward(self, client: Client, points: torch.Tensor) -> torch.Tensor:
         parts = (self.data.images(part) for part in points.split(_BATCH))
@@ -170,9 +172,7 @@ class Federation:
         client.model.eval()
         bf16 = self.spec.precision == "bf16"
         outputs = []
-        with torch.no_grad(), torch.autocast(
-            self.data.device.type, torch.bfloat16, enabled=bf16
-        ):
+        with torch.no_grad(), torch.autocast(self.data.device.type, torch.bfloat16, enabled=bf16):
             for x in batches:
                 self._executor.check()
                 outputs.append(client.model(x).float())

@@ -56,7 +56,9 @@ class Ledger:
         book = self.rounds.get(round_, {"up": {}, "down": {}})
         columns = {f"bytes_{way}": sum(kinds.values()) for way, kinds in book.items()}
         columns |= {
-            f"bytes_{way}.{kind}": size for way, kinds in book.items() for kind, size in kinds.items()
+            f"bytes_{way}.{kind}": size
+            for way, kinds in book.items()
+            for kind, size in kinds.items()
         }
         return columns
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from tqdm import tqdm
 
@@ -99,15 +98,15 @@ def run(
     matmul = f32_matmul() if options.device.type == "cpu" else "default"
     provenance = Provenance(spec, dataset, split, options.device, matmul)
     executor = Executor(options.workers if options.device.type == "cpu" else 1)
-    bar = _bar(spec, options.progress)
+    progress = _Progress(spec, options.progress)
     try:
         fed = federate(
-            spec, dataset, split, method.holdout, options.device, executor, lambda: bar.update(0)
+            spec, dataset, split, method.holdout, options.device, executor, progress.stage
         )
-        _train(fed, method, folder, options, provenance, bar)
+        _train(fed, method, folder, options, provenance, progress)
     finally:
         executor.close()
-        bar.close()
+        progress.close()
 
 
 def _train(
@@ -116,10 +115,10 @@ def _train(
     folder: Path,
     options: Options,
     provenance: Provenance,
-    bar: tqdm[Any],
+    progress: _Progress,
 ) -> None:
     rows = load_checkpoint(folder, fed)
-    bar.update(fed.round)
+    progress.rounds(rows)
     diverged = ""
     with _finish_round_on_sigterm() as stop:
         if not rows:
@@ -131,8 +130,7 @@ def _train(
             except Diverged as error:
                 diverged = f"round {fed.round}: {error}"
                 break
-            bar.update(1)
-            bar.set_postfix_str(_news(rows))
+            progress.rounds(rows)
             due = time.monotonic() - saved >= options.checkpoint_seconds
             if fed.round < fed.spec.rounds and (due or stop):
                 save_checkpoint(folder, fed, rows)
@@ -194,8 +192,8 @@ def _write(
 
 def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write a row a round: columns in the order they first appear, `seconds` last."""
-    columns = dict.fromkeys(key for row in rows for key in row)
-    columns = [key for key in columns if key != "seconds"] + ["seconds"]
+    seen = dict.fromkeys(key for row in rows for key in row)
+    columns = [key for key in seen if key != "seconds"] + ["seconds"]
     with write_atomic(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
@@ -247,11 +245,30 @@ def _finish_round_on_sigterm() -> Iterator[list[bool]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _bar(spec: RunSpec, show: bool) -> tqdm[Any]:
-    name = f"{spec.dataset} {spec.partition} {spec.method.name} seed {spec.seed}"
-    return tqdm(total=spec.rounds, desc=name, unit="round", disable=not show, mininterval=1)
+class _Progress:
+    """A bar of rounds that also tells how far the current round is, for rounds of many minutes."""
 
+    def __init__(self, spec: RunSpec, show: bool) -> None:
+        name = f"{spec.dataset} {spec.partition} {spec.method.name} seed {spec.seed}"
+        self._bar = tqdm(
+            total=spec.rounds, desc=name, unit="round", disable=not show, mininterval=1
+        )
+        self._stages = 0
+        self._news = ""
 
-def _news(rows: list[dict[str, Any]]) -> str:
-    known = [row["accuracy"] for row in rows if not np.isnan(row.get("accuracy", math.nan))]
-    return f"accuracy {known[-1]:.4f}" if known else ""
+    def stage(self) -> None:
+        """Count a client that finished a stage of the round."""
+        self._stages += 1
+        self._bar.set_postfix_str(f"{self._news}{self._stages} client stages", refresh=False)
+        self._bar.update(0)
+
+    def rounds(self, rows: list[dict[str, Any]]) -> None:
+        """Show the rounds done and the latest accuracy."""
+        known = [row["accuracy"] for row in rows if "accuracy" in row]
+        self._news = f"accuracy {known[-1]:.4f}, " if known else ""
+        self._stages = 0
+        self._bar.update(len(rows) - self._bar.n)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self._bar.close()

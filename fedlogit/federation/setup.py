@@ -36,7 +36,9 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device(available[1] if len(available) > 1 else "cpu")
     if name not in available:
-        raise FedlogitError(f"device = {name!r} is not there (this machine has: {', '.join(available)})")
+        raise FedlogitError(
+            f"device = {name!r} is not there (this machine has: {', '.join(available)})"
+        )
     return torch.device(name)
 
 

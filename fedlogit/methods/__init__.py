@@ -17,7 +17,9 @@ def get(call: Call) -> Method:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
     """
-    return instantiate("method", find("method", "fedlogit.methods", Method, call.name), call)
+    base = Method
+    cls = find("method", "fedlogit.methods", base, call.name)  # type: ignore[type-abstract]
+    return instantiate("method", cls, call)
 
 
 def complete(spec: RunSpec) -> RunSpec:
@@ -29,7 +31,9 @@ def complete(spec: RunSpec) -> RunSpec:
     method = get(spec.method)
     card = data.card(spec.dataset)
     if method.needs_public and spec.public is None:
-        raise FedlogitError(f"method {spec.method.name} needs a public set; give public: {{size: n}}")
+        raise FedlogitError(
+            f"method {spec.method.name} needs a public set; give public: {{size: n}}"
+        )
     if "aggregation" in spec.export and not method.keeps_aggregation:
         raise FedlogitError(f"method {spec.method.name} has no aggregation weights to export")
     if {"logits", "aggregation"} & set(spec.export) and spec.public is None:

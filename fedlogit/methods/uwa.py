@@ -7,7 +7,14 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation.uwa import Mixture, fit_classes, fit_em, log_density, trust, weighted_logits
+from fedlogit.aggregation.uwa import (
+    Mixture,
+    fit_classes,
+    fit_em,
+    log_density,
+    trust,
+    weighted_logits,
+)
 from fedlogit.federation import Federation
 from fedlogit.methods.logit_federation import LogitFederation
 from fedlogit.rng import derive
@@ -58,7 +65,9 @@ class UWA(LogitFederation):
         own = fed.own_logits(held_out)
         labels = [fed.labels(points) for points in held_out]
         if self.fit == "supervised":
-            return [fit_classes(z, y, self.variance_floor) for z, y in zip(own, labels, strict=True)]
+            return [
+                fit_classes(z, y, self.variance_floor) for z, y in zip(own, labels, strict=True)
+            ]
         return [
             fit_em(z, len(y.unique()), self.variance_floor, self._seed(fed, client.index))
             for client, z, y in zip(fed.clients, own, labels, strict=True)

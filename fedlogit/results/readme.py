@@ -1,4 +1,4 @@
-"""The block of results in the README, made from generated files so that no number is typed."""
+"""Blocks of the README that are made from generated files, so that no number is typed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 
-__all__ = ["BEGIN", "END", "results_block", "with_block"]
-
-BEGIN = "<!-- results:begin -->"
-END = "<!-- results:end -->"
+__all__ = ["results_block", "with_block"]
 
 
 def results_block(files: Sequence[Path], readme: Path) -> str:
@@ -39,13 +36,14 @@ def _piece(path: Path, root: Path) -> str:
     raise FedlogitError(f"{path}: a results block is made of .md and .png files")
 
 
-def with_block(text: str, block: str) -> str:
-    """Return `text` with what lies between the markers replaced.
+def with_block(text: str, block: str, name: str = "results") -> str:
+    """Return `text` with what lies between the markers of block `name` replaced.
 
     Raises:
         FedlogitError: unless each marker is there once, in order.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise FedlogitError(f"the README must have {BEGIN} and then {END}, each once")
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{block}\n{END}{rest.split(END)[1]}"
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise FedlogitError(f"the README must have {begin} and then {end}, each once")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{block}\n{end}{rest.split(end)[1]}"

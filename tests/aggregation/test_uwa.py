@@ -37,7 +37,8 @@ def test_a_class_with_one_sample_has_no_component_and_the_rest_share_its_weight(
 
 def test_log_density_of_two_components_in_two_dimensions():
     mixture = Mixture(
-        torch.tensor([[0.0, 0.0], [3.0, 0.0]]).double(), torch.tensor([[1.0, 4.0], [1.0, 1.0]]).double()
+        torch.tensor([[0.0, 0.0], [3.0, 0.0]]).double(),
+        torch.tensor([[1.0, 4.0], [1.0, 1.0]]).double(),
     )
     # At (0, 2): first  (2π)^-1 · 1/(1·2) · exp(-½·(0 + 4/4)) = exp(-½)/(4π)
     #            second (2π)^-1 · 1       · exp(-½·(9 + 4))   = exp(-6.5)/(2π)

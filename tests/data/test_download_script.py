@@ -5,7 +5,9 @@ import importlib.util
 import json
 import os
 import stat
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -168,23 +170,30 @@ def test_a_client_that_hangs_is_ended(programs, tmp_path, monkeypatch):
         transport.client(["npm", "pack"], tmp_path)
 
 
-def test_get_reports_an_incomplete_file_and_a_missing_one(tmp_path, monkeypatch):
-    class Answer:
-        headers = {"Content-Length": "10"}
-        parts = [b"1234", b""]
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(404 if self.path == "/none" else 200)
+        self.send_header("Content-Length", "10" if self.path == "/short" else "4")
+        self.end_headers()
+        self.wfile.write(b"1234")
 
-        def read(self, size):
-            return self.parts.pop(0)
+    def log_message(self, *arguments):
+        pass
 
-        def __enter__(self):
-            return self
 
-        def __exit__(self, *error):
-            pass
-
-    monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: Answer())
-    with pytest.raises(DataError, match=r"https://x\.example/f: 4 of 10 bytes arrived"):
-        transport.get("https://x.example/f", tmp_path / "f")
+def test_get_stores_a_file_and_reports_a_missing_or_incomplete_one(tmp_path):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}/"
+        transport.get(base + "whole", tmp_path / "whole")
+        with pytest.raises(DataError, match=r"/none: Not Found"):
+            transport.get(base + "none", tmp_path / "none")
+        with pytest.raises(DataError, match=r"/short: .*4 (of 10 )?bytes"):
+            transport.get(base + "short", tmp_path / "short")
+        server.shutdown()
+    assert (tmp_path / "whole").read_bytes() == b"1234"
+    with pytest.raises(DataError, match=r"127\.0\.0\.1.*: Connection refused"):
+        transport.get(base + "whole", tmp_path / "whole")
 
 
 def test_a_complete_folder_needs_no_source(tiny, mirror, sources, tmp_path):

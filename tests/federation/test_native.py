@@ -7,11 +7,10 @@ import shutil
 import pytest
 import torch
 import torch.nn.functional as F
-
 from conftest import small_spec
+
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import flatten
-from fedlogit.federation.executor import Executor
 from fedlogit.federation.native import check_native, train_lenet
 from fedlogit.models import build
 
@@ -23,7 +22,7 @@ SCALE, SHIFT = 1 / (255 * 0.3081), -0.1307 / 0.3081
 
 
 def reference(model, x, distributions, rows, targets, ends, dtype):
-    """Return the flat parameters and the summed loss after training by autograd and PyTorch's Adam."""
+    """Return flat parameters and summed loss after training by autograd and PyTorch's Adam."""
     model = copy.deepcopy(model).to(dtype)
     vector = flatten(model)
     optimizer = torch.optim.Adam([vector], 1e-3)

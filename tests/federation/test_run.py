@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import SMALL, small_spec
 from safetensors import safe_open
 
-from conftest import SMALL, small_spec
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json, write_json
@@ -152,8 +152,9 @@ def test_a_folder_of_another_run_is_refused(train, tmp_path):
 
 def command(spec: Path, out: Path, data: Path) -> list[str]:
     script = str(ROOT / "scripts" / "train.py")
-    return [sys.executable, script, "--spec", str(spec), "--out", str(out), "--data", str(data),
-            "--device", "cpu", "--workers", "2", "--checkpoint-seconds", "0", "--quiet"]  # fmt: skip
+    places = ["--spec", str(spec), "--out", str(out), "--data", str(data)]
+    ways = ["--device", "cpu", "--workers", "2", "--checkpoint-seconds", "0", "--quiet"]
+    return [sys.executable, script, *places, *ways]
 
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

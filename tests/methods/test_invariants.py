@@ -1,12 +1,12 @@
-"""What every method must keep, found by name: a new file in `fedlogit.methods` is tested unasked."""
+"""What every method must keep; a new file in `fedlogit.methods` is tested unasked."""
 
 import csv
 
 import pytest
 import torch
+from conftest import small_spec
 from safetensors.torch import load_file
 
-from conftest import small_spec
 from fedlogit import methods
 from fedlogit.component import Call, catalogue
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint

@@ -116,3 +116,12 @@ def test_readme_is_rewritten_and_checked(tmp_path):
 def test_a_readme_without_a_place_for_results_is_refused(text):
     with pytest.raises(FedlogitError, match="must have <!-- results:begin -->"):
         with_block(text, "block")
+
+
+def test_a_block_of_another_name_is_left_alone():
+    text = "<!-- results:begin -->\nold\n<!-- results:end -->\n"
+    text += "<!-- speed:begin -->\n<!-- speed:end -->\n"
+    changed = with_block(text, "5 x", "speed")
+    assert changed == text.replace("<!-- speed:begin -->\n", "<!-- speed:begin -->\n5 x\n")
+    with pytest.raises(FedlogitError, match="<!-- size:begin -->"):
+        with_block(text, "", "size")

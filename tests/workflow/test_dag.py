@@ -93,8 +93,8 @@ def test_runs_lie_where_their_hash_says(made):
         assert result["provenance"]["spec_digest"] == spec.digest()
 
 
-def test_second_call_does_nothing(made):
-    assert dry(made, "all") == {}
+def test_second_call_does_nothing_also_on_another_device(made):
+    assert dry(made, "all", config=("scale=smoke", "workers=2", "device=cuda:1")) == {}
 
 
 def test_finished_runs_survive_newer_files_and_missing_data(copy):
@@ -124,10 +124,6 @@ def test_one_missing_run_is_one_training(copy):
     assert kept["table"] >= 1
 
 
-def test_another_device_or_number_of_threads_trains_nothing(made):
-    assert dry(made, "all", config=("scale=smoke", "workers=2", "device=cuda:1")) == {}
-
-
 def test_forced_training_asks_for_its_inputs(copy):
     shutil.rmtree(copy / "data")
     run = run_dir(plan()[0].cells[0].spec)
@@ -148,14 +144,15 @@ def test_a_path_of_another_scale_can_be_asked_for(tmp_path):
 
 
 def test_targets(tmp_path):
-    everything = dry(tmp_path, "all")
-    assert dry(tmp_path)["all"] == 1
+    everything = dry(tmp_path)
+    assert everything["all"] == 1
+    drawn = dry(tmp_path, "regenerate_all_figures", "partitions")
+    assert "compare" not in drawn
+    assert {r: drawn[r] for r in ("figure", "table", "partition")} == {
+        r: everything[r] for r in ("figure", "table", "partition")
+    }
     by_name = dry(tmp_path, "who_to_trust")
     assert by_name["train"] == everything["train"]
-    drawn = dry(tmp_path, "regenerate_all_figures")
-    assert "compare" not in drawn
-    assert drawn["figure"] == everything["figure"]
-    assert dry(tmp_path, "partitions")["partition"] == everything["partition"]
 
 
 def test_profile_slurm_plans(tmp_path):
@@ -174,18 +171,7 @@ def test_profile_slurm_plans(tmp_path):
             ("papers=[who_to_thrust]",),
             "unknown paper 'who_to_thrust'; did you mean 'who_to_trust'?",
         ),
-        (("seeds=[0.5]",), "config.yaml: seeds.0 = 0.5"),
         (("seeds=[zero]",), "config.yaml: seeds.0 = 'zero'"),
-        (("workers=0",), "config.yaml: workers = 0"),
-        (
-            ("device=gpu",),
-            "config.yaml: device = 'gpu': should be auto, cpu, cuda or cuda:<number>",
-        ),
-        (
-            ("datasets=[mnits]",),
-            "unknown dataset of paper who_to_trust 'mnits'; did you mean 'mnist'?",
-        ),
-        (("precision=f16",), "config.yaml: precision = 'f16'"),
     ],
 )
 def test_mistakes_in_the_configuration(tmp_path, config, said):
@@ -198,9 +184,7 @@ def test_mistakes_in_the_configuration(tmp_path, config, said):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("results/tables/who_to_trust/smoke/tabel1.csv", "'tabel1'; did you mean 'table1'?"),
         ("results/figures/who_to_trust/smok/figure1.png", "'smok'; did you mean 'smoke'?"),
-        ("results/tables/who_to_thrust/smoke/table1.md", "did you mean 'who_to_trust'?"),
         ("results/runs/a/b/c/seed0-00000000/result.json", "no run of who_to_trust at any scale"),
     ],
 )

@@ -48,7 +48,9 @@ def check_native(spec: RunSpec, shape: tuple[int, int, int], device: torch.devic
     }
     for key, (fit, wanted) in fits.items():
         if not fit:
-            raise FedlogitError(f"kernel = 'native' needs {key} = {wanted}; or use kernel = 'autograd'")
+            raise FedlogitError(
+                f"kernel = 'native' needs {key} = {wanted}; or use kernel = 'autograd'"
+            )
     _library()
 
 
@@ -107,7 +109,8 @@ def _compiled() -> Path:
     compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
     if not compiler:
         raise FedlogitError(
-            "kernel = 'native' needs a C++ compiler (apt-get install g++); or use kernel = 'autograd'"
+            "kernel = 'native' needs a C++ compiler (apt-get install g++);"
+            " or use kernel = 'autograd'"
         )
     identity = " ".join([compiler, *_FLAGS, platform.processor(), _cpu()]).encode()
     digest = hashlib.sha256(_SOURCE.read_bytes() + identity).hexdigest()[:16]

@@ -1,0 +1,92 @@
+"""What a workflow asks of a plan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedlogit.config import Settings
+from fedlogit.errors import FedlogitError
+from fedlogit.papers import Plan, run_dir, split_dir
+
+PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
+
+
+def plan(results: Path, **settings) -> Plan:
+    return Plan(Settings.load({"scale": "smoke", **settings}, "options"), PAPERS, results)
+
+
+def finish(results: Path, run: str) -> None:
+    path = results / "runs" / run / "result.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+
+
+def test_paths_lead_back_to_specs_at_any_scale(tmp_path):
+    here = plan(tmp_path)
+    spec = here.artefacts[0].cells[0].spec
+    assert here.run(str(run_dir(spec))) == spec
+    assert here.split(str(split_dir(spec))).split_key() == spec.split_key()
+    other = plan(tmp_path, scale="quick").artefacts[0].cells[0].spec
+    assert here.run(str(run_dir(other))) == other
+    with pytest.raises(FedlogitError, match="a/b is no run of who_to_trust at any scale"):
+        here.run("a/b")
+
+
+def test_asked_for_what_is_not_there(tmp_path):
+    here = plan(tmp_path)
+    with pytest.raises(FedlogitError, match="did you mean 'table1'"):
+        here.artefact("who_to_trust", "smoke", "tabel1")
+    with pytest.raises(FedlogitError, match="did you mean 'smoke'"):
+        here.artefact("who_to_trust", "smok", "table1")
+    with pytest.raises(FedlogitError, match="did you mean 'who_to_trust'"):
+        here.artefact("who_to_thrust", "smoke", "table1")
+
+
+def test_files_are_written_once(tmp_path):
+    here = plan(tmp_path)
+    artefact = here.artefacts[0]
+    run = here.runs(artefact)[0]
+    split = str(split_dir(artefact.cells[0].spec))
+    written = [Path(f) for f in (here.artefact_file(artefact), here.spec_file(run))]
+    written.append(Path(here.split_file(split)))
+    before = [path.stat().st_mtime_ns for path in written]
+    here.artefact_file(artefact), here.spec_file(run), here.split_file(split)
+    assert [path.stat().st_mtime_ns for path in written] == before
+    assert json.loads(written[1].read_text())["dataset"] == "digits"
+    assert set(json.loads(written[2].read_text())) >= {"dataset", "partition", "clients", "seed"}
+    written[1].write_text("{}")
+    here.spec_file(run)
+    assert json.loads(written[1].read_text()) != {}
+
+
+def test_frozen_names_what_is_missing(tmp_path):
+    here = plan(tmp_path, frozen=True)
+    artefact = next(a for a in here.artefacts if a.id == "uwa_weights")
+    (run,) = {str(run_dir(cell.spec)) for cell in artefact.cells}
+    with pytest.raises(FedlogitError) as caught:
+        here.runs(artefact)
+    assert "1 of the 1 runs of who_to_trust/uwa_weights at scale smoke are missing" in str(
+        caught.value
+    )
+    assert run in str(caught.value)
+    finish(tmp_path, run)
+    assert here.runs(artefact) == [run]
+
+
+def test_partial_leaves_out_what_is_missing(tmp_path):
+    run = str(run_dir(plan(tmp_path).artefacts[0].cells[0].spec))
+    finish(tmp_path, run)
+    here = plan(tmp_path, partial=True)
+    assert {str(run_dir(c.spec)) for a in here.artefacts for c in a.cells} == {run}
+    assert all(artefact.cells for artefact in here.artefacts)
+
+
+def test_settings_reach_the_runs(tmp_path):
+    here = plan(tmp_path, seeds=[4], precision="bf16")
+    specs = [cell.spec for artefact in here.artefacts for cell in artefact.cells]
+    assert {(spec.seed, spec.precision) for spec in specs} == {(4, "bf16")}
+    with pytest.raises(FedlogitError, match="unknown dataset of paper who_to_trust 'digit'"):
+        plan(tmp_path, datasets=["digit"])
