@@ -30,9 +30,17 @@ def _several(value: Any) -> Any:
     return [value] if isinstance(value, str | int) else value
 
 
+def _numbers(value: Any) -> Any:
+    """Return a list with its digits read as numbers: a shell's ``[0, 1]`` is a list of texts."""
+    several = _several(value)
+    if not isinstance(several, list):
+        return several
+    return [int(v) if isinstance(v, str) and v.isdigit() else v for v in several]
+
+
 _FROM_SHELL = {
     "papers": _several,
-    "seeds": _several,
+    "seeds": _numbers,
     "datasets": _several,
     "frozen": _flag,
     "partial": _flag,

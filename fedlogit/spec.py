@@ -51,7 +51,8 @@ class Optimizer(Part):
 
     Attributes:
         lifetime: ``run`` keeps its state across stages and rounds (Who to Trust, TallyTrain);
-            ``round`` makes a new one for each round (the CELM family).
+            ``round`` makes a new one for each round (the CELM family); ``stage`` one for each stage
+            of a round, as a training function that makes its own optimizer does.
     """
 
     name: Literal["sgd", "adam", "adamw"]
@@ -61,7 +62,7 @@ class Optimizer(Part):
     beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
     eps: Annotated[float, Field(gt=0)] = 1e-8
-    lifetime: Literal["run", "round"] = "run"
+    lifetime: Literal["run", "round", "stage"] = "run"
 
 
 class Schedule(Part):

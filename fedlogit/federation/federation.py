@@ -131,6 +131,8 @@ class Federation:
     def _train(self, works: Sequence[Work], name: str) -> None:
         factor = self.spec.schedule.factor(self.round)
         for work in works:
+            if self.spec.optimizer.lifetime == "stage":
+                work.client.renew_optimizer()
             work.client.set_rate(factor)
         kernel = run_native if self.spec.kernel == "native" else run_work
         run = partial(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import math
 import re
 import signal
 import time
@@ -15,16 +13,17 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from tqdm import tqdm
 
 from fedlogit.data import Dataset
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint
 from fedlogit.federation.executor import Executor, f32_matmul
 from fedlogit.federation.federation import Federation
+from fedlogit.federation.outputs import write_outputs
+from fedlogit.federation.progress import Progress
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.setup import federate
-from fedlogit.files import read_json, save_npz, save_tensors, write_atomic, write_json
+from fedlogit.files import read_json, write_json
 from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
 
@@ -98,7 +97,7 @@ def run(
     matmul = f32_matmul() if options.device.type == "cpu" else "default"
     provenance = Provenance(spec, dataset, split, options.device, matmul)
     executor = Executor(options.workers if options.device.type == "cpu" else 1)
-    progress = _Progress(spec, options.progress)
+    progress = Progress(spec, options.progress)
     try:
         fed = federate(
             spec, dataset, split, method.holdout, options.device, executor, progress.stage
@@ -115,7 +114,7 @@ def _train(
     folder: Path,
     options: Options,
     provenance: Provenance,
-    progress: _Progress,
+    progress: Progress,
 ) -> None:
     rows = load_checkpoint(folder, fed)
     progress.rounds(rows)
@@ -131,15 +130,16 @@ def _train(
                 diverged = f"round {fed.round}: {error}"
                 break
             progress.rounds(rows)
-            due = time.monotonic() - saved >= options.checkpoint_seconds
-            if fed.round < fed.spec.rounds and (due or stop):
+            if fed.round == fed.spec.rounds:
+                break
+            if stop or time.monotonic() - saved >= options.checkpoint_seconds:
                 save_checkpoint(folder, fed, rows)
                 saved = time.monotonic()
             if stop:
                 raise SystemExit(143)
         if not diverged:
             method.finish(fed)
-    _write(fed, folder, rows, diverged, provenance)
+    write_outputs(fed, folder, rows, diverged, provenance)
     remove_checkpoints(folder)
 
 
@@ -161,71 +161,6 @@ def _evaluates(spec: RunSpec, r: int) -> bool:
     return r % when.every == 0 or r in when.rounds or r == spec.rounds
 
 
-def _write(
-    fed: Federation,
-    folder: Path,
-    rows: list[dict[str, Any]],
-    diverged: str,
-    provenance: Provenance,
-) -> None:
-    """Write rounds, exports and, last, the result: its presence means that all is there."""
-    _write_rows(folder / "rounds.csv", rows)
-    final: dict[str, Any] = {}
-    if not diverged:
-        scores = fed.evaluate()
-        final = scores.row() | {
-            "per_class": [None if math.isnan(v) else v for v in scores.per_class.tolist()],
-            "per_client": scores.per_client.tolist(),
-        }
-        _export(fed, folder / "exports")
-    write_json(
-        folder / "result.json",
-        {
-            "status": "diverged" if diverged else "finished",
-            "message": diverged,
-            "final": final,
-            "bytes": fed.ledger.totals(),
-            "provenance": provenance.record(sum(row["seconds"] for row in rows)),
-        },
-    )
-
-
-def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write a row a round: columns in the order they first appear, `seconds` last."""
-    seen = dict.fromkeys(key for row in rows for key in row)
-    columns = [key for key in seen if key != "seconds"] + ["seconds"]
-    with write_atomic(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def _export(fed: Federation, folder: Path) -> None:
-    """Write what `spec.export` asks for."""
-    wanted = set(fed.spec.export)
-    public = {"points": fed.public.cpu().numpy(), "labels": fed.labels(fed.public).cpu().numpy()}
-    if "aggregation" in wanted:
-        save_npz(folder / "aggregation.npz", {**fed.kept, "owned": fed.owned})
-    if "logits" in wanted:
-        save_npz(folder / "logits.npz", {"logits": fed.logits(fed.public).cpu().numpy(), **public})
-    if "test_logits" in wanted:
-        labels = fed.data.test_labels.cpu().numpy()
-        logits = fed.test_logits().cpu().numpy()
-        save_npz(folder / "test_logits.npz", {"logits": logits, "labels": labels})
-    if "weights" in wanted:
-        _export_weights(fed, folder / "weights.safetensors")
-
-
-def _export_weights(fed: Federation, path: Path) -> None:
-    """Write every client's state dict under ``client<i>/<name>``."""
-    tensors = {
-        f"client{client.index}/{name}": value.detach().cpu().contiguous().clone()
-        for client in fed.clients
-        for name, value in client.model.state_dict().items()
-    }
-    save_tensors(path, tensors)
-
-
 @contextmanager
 def _finish_round_on_sigterm() -> Iterator[list[bool]]:
     """Yield a list that is non-empty once SIGTERM came: save after the round, then leave."""
@@ -243,32 +178,3 @@ def _finish_round_on_sigterm() -> Iterator[list[bool]]:
         yield asked
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-class _Progress:
-    """A bar of rounds that also tells how far the current round is, for rounds of many minutes."""
-
-    def __init__(self, spec: RunSpec, show: bool) -> None:
-        name = f"{spec.dataset} {spec.partition} {spec.method.name} seed {spec.seed}"
-        self._bar = tqdm(
-            total=spec.rounds, desc=name, unit="round", disable=not show, mininterval=1
-        )
-        self._stages = 0
-        self._news = ""
-
-    def stage(self) -> None:
-        """Count a client that finished a stage of the round."""
-        self._stages += 1
-        self._bar.set_postfix_str(f"{self._news}{self._stages} client stages", refresh=False)
-        self._bar.update(0)
-
-    def rounds(self, rows: list[dict[str, Any]]) -> None:
-        """Show the rounds done and the latest accuracy."""
-        known = [row["accuracy"] for row in rows if "accuracy" in row]
-        self._news = f"accuracy {known[-1]:.4f}, " if known else ""
-        self._stages = 0
-        self._bar.update(len(rows) - self._bar.n)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        self._bar.close()

@@ -118,3 +118,17 @@ def test_scores_by_hand():
     assert scores.per_class[:2].tolist() == [pytest.approx(2 / 3), 1.0]
     assert np.isnan(scores.per_class[2])
     assert scores.row()["accuracy_std"] == 0.0
+
+
+@pytest.mark.parametrize(("lifetime", "steps"), [("run", 12), ("round", 4), ("stage", 2)])
+def test_how_long_an_optimizer_remembers(federation, lifetime, steps):
+    """Adam counts its steps: a round has 90 = 45 + 45 private and 60 = 45 + 15 public samples."""
+    optimizer = {"name": "adam", "lr": 0.003, "lifetime": lifetime}
+    fed = federation(optimizer=optimizer, local={"epochs": 1}, batch=45)
+    targets = torch.full((60, 10), 0.1)
+    for r in (1, 2, 3):
+        fed.round = r
+        fed.train_private()
+        fed.distil(fed.public, targets)
+    client = fed.clients[0]
+    assert int(client.optimizer.state[client.vector]["step"]) == steps

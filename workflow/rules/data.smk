@@ -1,5 +1,8 @@
 """Datasets: fetched from the first source that answers, then prepared as arrays."""
 
+if SETTINGS.mirror:
+    os.environ |= {"FEDLOGIT_MIRROR": SETTINGS.mirror}
+
 
 rule download:
     output:

@@ -1,0 +1,87 @@
+"""What a run leaves in its folder: rounds, exports and, last, the result."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+from fedlogit.federation.federation import Federation
+from fedlogit.federation.provenance import Provenance
+from fedlogit.files import save_npz, save_tensors, write_atomic, write_json
+
+__all__ = ["write_outputs"]
+
+
+def write_outputs(
+    fed: Federation,
+    folder: Path,
+    rows: list[dict[str, Any]],
+    diverged: str,
+    provenance: Provenance,
+) -> None:
+    """Write rounds, exports and, last, the result: its presence means that all is there.
+
+    Args:
+        fed: The federation after its last round.
+        folder: The run's folder.
+        rows: A row a round.
+        diverged: Why training stopped early, or "".
+        provenance: Where the result comes from.
+    """
+    _write_rows(folder / "rounds.csv", rows)
+    final: dict[str, Any] = {}
+    if not diverged:
+        scores = fed.evaluate()
+        final = scores.row() | {
+            "per_class": [None if math.isnan(v) else v for v in scores.per_class.tolist()],
+            "per_client": scores.per_client.tolist(),
+        }
+        _export(fed, folder / "exports")
+    write_json(
+        folder / "result.json",
+        {
+            "status": "diverged" if diverged else "finished",
+            "message": diverged,
+            "final": final,
+            "bytes": fed.ledger.totals(),
+            "provenance": provenance.record(sum(row["seconds"] for row in rows)),
+        },
+    )
+
+
+def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write a row a round: columns in the order they first appear, `seconds` last."""
+    seen = dict.fromkeys(key for row in rows for key in row)
+    columns = [key for key in seen if key != "seconds"] + ["seconds"]
+    with write_atomic(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _export(fed: Federation, folder: Path) -> None:
+    """Write what `spec.export` asks for."""
+    wanted = set(fed.spec.export)
+    public = {"points": fed.public.cpu().numpy(), "labels": fed.labels(fed.public).cpu().numpy()}
+    if "aggregation" in wanted:
+        save_npz(folder / "aggregation.npz", {**fed.kept, "owned": fed.owned})
+    if "logits" in wanted:
+        save_npz(folder / "logits.npz", {"logits": fed.logits(fed.public).cpu().numpy(), **public})
+    if "test_logits" in wanted:
+        labels = fed.data.test_labels.cpu().numpy()
+        logits = fed.test_logits().cpu().numpy()
+        save_npz(folder / "test_logits.npz", {"logits": logits, "labels": labels})
+    if "weights" in wanted:
+        _export_weights(fed, folder / "weights.safetensors")
+
+
+def _export_weights(fed: Federation, path: Path) -> None:
+    """Write every client's state dict under ``client<i>/<name>``."""
+    tensors = {
+        f"client{client.index}/{name}": value.detach().cpu().contiguous().clone()
+        for client in fed.clients
+        for name, value in client.model.state_dict().items()
+    }
+    save_tensors(path, tensors)

@@ -1,0 +1,40 @@
+"""The progress bar of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tqdm import tqdm
+
+from fedlogit.spec import RunSpec
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """A bar of rounds that also tells how far the current round is, for rounds of many minutes."""
+
+    def __init__(self, spec: RunSpec, show: bool) -> None:
+        name = f"{spec.dataset} {spec.partition} {spec.method.name} seed {spec.seed}"
+        self._bar = tqdm(
+            total=spec.rounds, desc=name, unit="round", disable=not show, mininterval=1
+        )
+        self._stages = 0
+        self._news = ""
+
+    def stage(self) -> None:
+        """Count a client that finished a stage of the round."""
+        self._stages += 1
+        self._bar.set_postfix_str(f"{self._news}{self._stages} client stages", refresh=False)
+        self._bar.update(0)
+
+    def rounds(self, rows: list[dict[str, Any]]) -> None:
+        """Show the rounds done and the latest accuracy."""
+        known = [row["accuracy"] for row in rows if "accuracy" in row]
+        self._news = f"accuracy {known[-1]:.4f}, " if known else ""
+        self._stages = 0
+        self._bar.update(len(rows) - self._bar.n)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self._bar.close()
