@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from small import small_spec
 
 from fedlogit import methods
 from fedlogit.data import Dataset, load
@@ -19,26 +20,6 @@ from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import federate
 from fedlogit.partition import make_split
 from fedlogit.spec import RunSpec
-
-SMALL = {
-    "scale": "smoke",
-    "dataset": "digits",
-    "partition": "k_classes(3, private_size=90)",
-    "clients": 4,
-    "public": {"size": 60},
-    "models": ["mlp(hidden=[16])"],
-    "method": "average",
-    "rounds": 3,
-    "local": {"epochs": 1, "first_epochs": 2},
-    "batch": 32,
-    "optimizer": {"name": "adam", "lr": 0.003},
-    "seed": 0,
-}
-
-
-def small_spec(**changes) -> RunSpec:
-    """Return a resolved spec of a second's work on digits."""
-    return methods.complete(RunSpec.read(SMALL | changes, "test spec"))
 
 
 def split_of(spec: RunSpec, dataset: Dataset):

@@ -2,7 +2,7 @@
 
 `load_paper` reads ``workflow/papers/<paper>.yaml``; `expand` turns it, at a scale, into artefacts
 (tables and figures), each with its fully resolved runs; `Plan` answers the questions a workflow
-asks: X
+asks: which run lives at a path, which runs a table needs. `docs/scales.md` and the head of
 `fedlogit.papers.expansion` say which override wins.
 """
 

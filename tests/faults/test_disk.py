@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SMALL
+from small import SMALL
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import save_npz, write_json

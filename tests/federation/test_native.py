@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import small_spec
+from small import small_spec
 
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import flatten

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import SMALL, small_spec
 from safetensors import safe_open
+from small import SMALL, small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint

@@ -4,8 +4,8 @@ import csv
 
 import pytest
 import torch
-from conftest import small_spec
 from safetensors.torch import load_file
+from small import small_spec
 
 from fedlogit import methods
 from fedlogit.component import Call, catalogue

@@ -1,0 +1,26 @@
+"""A spec of a second's work on real data (scikit-learn's digits), for any test to change."""
+
+from __future__ import annotations
+
+from fedlogit import methods
+from fedlogit.spec import RunSpec
+
+SMALL = {
+    "scale": "smoke",
+    "dataset": "digits",
+    "partition": "k_classes(3, private_size=90)",
+    "clients": 4,
+    "public": {"size": 60},
+    "models": ["mlp(hidden=[16])"],
+    "method": "average",
+    "rounds": 3,
+    "local": {"epochs": 1, "first_epochs": 2},
+    "batch": 32,
+    "optimizer": {"name": "adam", "lr": 0.003},
+    "seed": 0,
+}
+
+
+def small_spec(**changes) -> RunSpec:
+    """Return a resolved spec of a second's work on digits."""
+    return methods.complete(RunSpec.read(SMALL | changes, "test spec"))
