@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -129,18 +130,18 @@ def _heat(axes: Axes, panel: Panel, highest: float) -> None:
     owned = panel.owned[0]
     clients, classes = owned.shape
     means = mean_weights(panel.weights[0], panel.labels[0], classes)
-    axes.imshow(means, cmap="Blues", vmin=0, vmax=highest, aspect="auto")
+    seaborn.heatmap(
+        means, vmin=0, vmax=highest, cmap="Blues", cbar=False, ax=axes,
+        xticklabels=max(1, classes // 10), yticklabels=max(1, clients // 10),
+    )  # fmt: skip
     for client, label in np.argwhere(owned):
-        corner = (label - 0.44, client - 0.42)
+        corner = (label + 0.06, client + 0.08)
         axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, ec=PALETTE["orange"], lw=1.1))
     axes.set_title(
         f"{panel.name}: {panel.on_owners():.0%} of weight\non clients that hold the class"
     )
     axes.set_xlabel("True class")
-    axes.set_xticks(range(0, classes, max(1, classes // 10)))
-    axes.set_yticks(range(0, clients, max(1, clients // 10)))
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
+    axes.tick_params(length=0, rotation=0)
     axes.grid(visible=False)
 
 
