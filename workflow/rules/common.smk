@@ -78,8 +78,15 @@ def train_input(wildcards):
     return {
         "spec": PLAN.spec_file(wildcards.run),
         "data": prepared(spec.dataset),
-        "split": f"results/partitions/{split_dir(spec)}/indices.npz",
+        "split": split_file(wildcards),
     }
+
+
+def split_file(wildcards):
+    """Return the division of the data of a run."""
+    return (
+        f"results/partitions/{split_dir(checked(PLAN.run, wildcards.run))}/indices.npz"
+    )
 
 
 def prepared(dataset):

@@ -19,10 +19,11 @@ rule partition:
     resources:
         mem_mb=2000,
         runtime=10,
-    params:
         script=here("scripts/partition.py"),
-        folder=subpath(output.indices, parent=True),
         data=f"{DATA}/prepared",
+    params:
+        spec="results/plan/partitions/{split}.json",
+        folder=subpath(output.indices, parent=True),
     shell:
-        "python {params.script} --spec {input.spec} --data {params.data}"
+        "python {resources.script} --spec {params.spec} --data {resources.data}"
         " --out {params.folder} > {log} 2>&1"

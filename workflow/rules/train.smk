@@ -2,7 +2,7 @@
 
 if not SETTINGS.frozen:
 
-    # Where and how it is shown are resources, not params: they do not make it another run.
+    # Where it runs and how it is shown are resources, not params: they do not make it another run.
     rule train:
         input:
             unpack(train_input),
@@ -19,11 +19,14 @@ if not SETTINGS.frozen:
             gpu=int(SETTINGS.device.startswith("cuda")),
             device=SETTINGS.device,
             bar="" if sys.stderr.isatty() else "--quiet",
-        params:
             script=here("scripts/train.py"),
-            folder=subpath(output[0], parent=True),
             data=f"{DATA}/prepared",
+        params:
+            spec="results/plan/runs/{run}.json",
+            split=split_file,
+            folder=subpath(output[0], parent=True),
         shell:
-            "python {params.script} --spec {input.spec} --out {params.folder}"
-            " --data {params.data} --split {input.split}"
-            " --device {resources.device} --workers {threads} {resources.bar} 2> >(tee {log} >&2)"
+            "python {resources.script} --spec {params.spec} --out {params.folder}"
+            " --data {resources.data} --split {params.split}"
+            " --device {resources.device} --workers {threads} {resources.bar}"
+            " 2> >(tee {log} >&2)"
