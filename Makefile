@@ -11,6 +11,8 @@ BIN := $(abspath $(VENV))/bin
 # An environment belongs to one lock file: another lock is another stamp.
 LOCK := envs/requirements.lock
 STAMP := $(VENV)/.installed-$(shell sha256sum $(LOCK) | cut -c1-16)
+# pip comes from outside the environment, which has none; inside it, its own Python comes first.
+OUTSIDE := PATH="$(PATH)"
 export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)
 export DVC_NO_ANALYTICS := 1
@@ -81,7 +83,7 @@ schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' fi
 .PHONY: lock
 lock: $(STAMP) ## Resolve envs/requirements.in into the lock file
 	@python -m venv --without-pip $(VENV)/lock
-	@$(PYTHON) -m pip --python $(VENV)/lock/bin/python install --quiet uv
+	@$(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/lock/bin/python install --quiet uv
 	@$(VENV)/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-header \
 		--no-emit-index-url --python-version 3.11 envs/requirements.in --output-file $(LOCK)
 
@@ -92,13 +94,13 @@ clean: ## Remove logs, caches and plans; runs, tables and figures stay
 
 # Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.
 $(STAMP): $(LOCK)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	@$(OUTSIDE) $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; give PYTHON=" >&2; exit 2; }
-	@$(PYTHON) -m pip --version > /dev/null 2>&1 \
+	@$(OUTSIDE) $(PYTHON) -m pip --version > /dev/null 2>&1 \
 		|| { echo "error: $(PYTHON) has no pip; apt-get install python3-pip" >&2; exit 2; }
 	@echo "installing the locked packages into $(VENV) (several GB, once)"
-	@$(PYTHON) -m venv --without-pip $(VENV)
-	@$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet --require-hashes \
+	@$(OUTSIDE) $(PYTHON) -m venv --without-pip $(VENV)
+	@$(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet --require-hashes \
 		--disable-pip-version-check -r $(LOCK)
 	@$(VENV)/bin/python -c 'import pathlib, sysconfig; \
 		pathlib.Path(sysconfig.get_path("purelib"), "fedlogit.pth").write_text("$(CURDIR)\n")'

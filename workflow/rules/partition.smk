@@ -19,11 +19,11 @@ rule partition:
     resources:
         mem_mb=2000,
         runtime=10,
-        script=here("scripts/partition.py"),
-        data=f"{DATA}/prepared",
     params:
+        script=here("scripts/partition.py"),
         spec="results/plan/partitions/{split}.json",
+        data=f"{DATA}/prepared",
         folder=subpath(output.indices, parent=True),
     shell:
-        "python {resources.script} --spec {params.spec} --data {resources.data}"
+        "python {params.script} --spec {params.spec} --data {params.data}"
         " --out {params.folder} > {log} 2>&1"

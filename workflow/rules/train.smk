@@ -2,7 +2,6 @@
 
 if not SETTINGS.frozen:
 
-    # Where it runs and how it is shown are resources, not params: they do not make it another run.
     rule train:
         input:
             unpack(train_input),
@@ -17,16 +16,16 @@ if not SETTINGS.frozen:
             mem_mb=lambda wildcards, attempt: 4000 * attempt,
             runtime=lambda wildcards, attempt: 720 * attempt,
             gpu=int(SETTINGS.device.startswith("cuda")),
+        params:
+            script=here("scripts/train.py"),
+            spec="results/plan/runs/{run}.json",
+            folder=subpath(output[0], parent=True),
+            data=f"{DATA}/prepared",
+            split=split_file,
             device=SETTINGS.device,
             bar="" if sys.stderr.isatty() else "--quiet",
-            script=here("scripts/train.py"),
-            data=f"{DATA}/prepared",
-        params:
-            spec="results/plan/runs/{run}.json",
-            split=split_file,
-            folder=subpath(output[0], parent=True),
         shell:
-            "python {resources.script} --spec {params.spec} --out {params.folder}"
-            " --data {resources.data} --split {params.split}"
-            " --device {resources.device} --workers {threads} {resources.bar}"
+            "python {params.script} --spec {params.spec} --out {params.folder}"
+            " --data {params.data} --split {params.split}"
+            " --device {params.device} --workers {threads} {params.bar}"
             " 2> >(tee {log} >&2)"
