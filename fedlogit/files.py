@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from fedlogit.errors import DataError, FedlogitError
 
@@ -23,7 +20,6 @@ __all__ = [
     "load_npz",
     "read_json",
     "save_npz",
-    "save_tensors",
     "write_atomic",
     "write_json",
 ]
@@ -89,17 +85,6 @@ def save_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays to a compressed ``.npz``, atomically."""
     with write_atomic(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
-
-
-def save_tensors(
-    path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str] | None = None
-) -> None:
-    """Write named tensors and a header to a ``.safetensors`` file, atomically."""
-    with write_atomic(path) as temporary:
-        try:
-            save_file(tensors, temporary, metadata=header)
-        except SafetensorError as error:  # it does not say which file
-            raise FedlogitError(f"cannot write {path}: {error}") from None
 
 
 def load_npz(path: Path) -> dict[str, np.ndarray]:

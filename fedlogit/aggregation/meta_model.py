@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from torch import nn
 
 from fedlogit.models.init import initialise
@@ -118,11 +117,13 @@ def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> 
 def _fit_trees(
     kind: str, h: torch.Tensor, labels: torch.Tensor, goal: torch.Tensor, classes: int, seed: int
 ) -> torch.Tensor:
+    from sklearn import ensemble  # takes a second to import
+
     state = derive(seed, "trees") % 2**32
     if kind == "forest":
-        model = RandomForestClassifier(200, random_state=state)
+        model = ensemble.RandomForestClassifier(200, random_state=state)
     else:
-        model = HistGradientBoostingClassifier(random_state=state)
+        model = ensemble.HistGradientBoostingClassifier(random_state=state)
     model.fit(h.cpu().numpy(), labels.cpu().numpy())
     result = torch.zeros(len(goal), classes)
     result[:, torch.as_tensor(model.classes_)] = torch.as_tensor(

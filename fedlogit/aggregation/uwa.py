@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 
 import torch
-from sklearn.mixture import GaussianMixture
 
 __all__ = ["Mixture", "fit_classes", "fit_em", "log_density", "trust", "weighted_logits"]
 
@@ -62,6 +61,8 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
         floor: Smallest variance.
         seed: Of the k-means start.
     """
+    from sklearn.mixture import GaussianMixture  # takes a second to import
+
     model = GaussianMixture(
         min(components, len(logits)), covariance_type="diag", reg_covar=floor, random_state=seed
     ).fit(logits.double().cpu().numpy())

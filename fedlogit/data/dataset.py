@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from fedlogit.data.cards import card
 from fedlogit.data.content import canonical, check, content_digest
@@ -110,6 +109,8 @@ def digits() -> dict[str, np.ndarray]:
     Sorted by class, every fifth sample is for testing: 1,437 to train on and 360 to test, and
     each class has its share in both. Within a split the original order stays.
     """
+    from sklearn.datasets import load_digits  # takes a second to import
+
     raw = load_digits()
     images = (raw.images * 15).astype(np.uint8)[..., None]
     labels = raw.target.astype(np.int64)

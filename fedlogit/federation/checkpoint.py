@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from fedlogit.errors import DataError
 from fedlogit.federation.client import State
 from fedlogit.federation.federation import Federation
-from fedlogit.files import save_tensors
+from fedlogit.federation.tensors import save_tensors
 
 __all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.provenance import Provenance
-from fedlogit.files import save_npz, save_tensors, write_atomic, write_json
+from fedlogit.federation.tensors import save_tensors
+from fedlogit.files import save_npz, write_atomic, write_json
 
 __all__ = ["write_outputs"]
 
