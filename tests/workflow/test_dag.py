@@ -145,7 +145,7 @@ def test_a_path_of_another_scale_can_be_asked_for(tmp_path):
 
 def test_targets(tmp_path):
     everything = dry(tmp_path)
-    assert everything["all"] == 1
+    assert everything["default"] == 1
     drawn = dry(tmp_path, "regenerate_all_figures", "partitions")
     assert "compare" not in drawn
     assert {r: drawn[r] for r in ("figure", "table", "partition")} == {
