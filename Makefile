@@ -58,7 +58,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@snakefmt --check workflow
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py
-	@$(call README_BLOCKS,--check)
+	@$(call README_BLOCK,--check)
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
@@ -69,12 +69,11 @@ bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to b
 README_RESULTS = results/figures/who_to_trust/paper/figure1.png \
 	results/summary/who_to_trust/paper/compare.md results/summary/who_to_trust/paper/claims.md \
 	results/figures/who_to_trust/paper/curves.png
-README_BLOCKS = python scripts/readme_results.py $(1) $(README_RESULTS) && \
-	python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
+README_BLOCK = python scripts/readme_results.py $(1) $(README_RESULTS)
 
 .PHONY: readme
-readme: $(STAMP) ## Write results and speed into the README, from the files that hold them
-	@$(call README_BLOCKS,)
+readme: $(STAMP) ## Write results into the README, from the files that hold them
+	@$(call README_BLOCK,)
 
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files
