@@ -55,7 +55,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@ruff check $(PYTHON_FILES)
 	@ruff format --check $(PYTHON_FILES)
 	@mypy
-	@snakefmt --check workflow
+	@snakefmt --check workflow Snakefile
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py
 	@$(call README_BLOCK,--check)
