@@ -32,8 +32,20 @@ def drawn(artefacts):
 
 
 def summaries(papers):
-    """Return the comparison of each paper with ours."""
-    return [f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers]
+    """Return the comparison of each paper with ours, and the runs it rests on.
+
+    A run that is asked for by name is trained where it is missing, also if its tables still exist.
+    """
+
+    def files(wildcards):
+        artefacts = [a for a in PLAN.artefacts if a.paper.paper in papers]
+        runs = dict.fromkeys(r for a in artefacts for r in checked(PLAN.runs, a))
+        made = [
+            f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers
+        ]
+        return made + [f"results/runs/{run}/result.json" for run in runs]
+
+    return files
 
 
 def artefact_input(wildcards):
