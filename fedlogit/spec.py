@@ -18,6 +18,7 @@ from fedlogit.component import Call, Part
 __all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule"]
 
 Count = Annotated[int, Field(gt=0)]
+Export = Literal["logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley"]
 
 
 class Local(Part):
@@ -130,7 +131,9 @@ class RunSpec(Part):
             several times faster, with other rounding (see `fedlogit.federation.native`).
         seed: Everything random in the run derives from it.
         export: What to keep besides metrics: ``logits`` (public, last round), ``test_logits``,
-            ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples).
+            ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples),
+            ``evidence`` and ``probes`` (CELM's evidence by round and final images), ``shapley``
+            (Shapley values of the clients' final models).
     """
 
     format: Literal[1] = 1
@@ -154,7 +157,7 @@ class RunSpec(Part):
     kernel: Literal["autograd", "native"] = "autograd"
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
-    export: tuple[Literal["logits", "test_logits", "weights", "aggregation"], ...] = ()
+    export: tuple[Export, ...] = ()
 
     def canonical(self) -> str:
         """Return what is hashed: JSON with sorted keys, no spaces, and no field at its default.

@@ -46,9 +46,8 @@ def federation(digits):
 
     def build(workers: int = 1, **changes) -> Federation:
         spec = small_spec(**changes)
-        holdout = methods.get(spec.method).holdout
-        split = split_of(spec, digits)
-        return federate(spec, digits, split, holdout, torch.device("cpu"), Executor(workers))
+        method, split = methods.get(spec.method), split_of(spec, digits)
+        return federate(spec, method, digits, split, torch.device("cpu"), Executor(workers))
 
     return build
 

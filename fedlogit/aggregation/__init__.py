@@ -1,1 +1,1 @@
-"""Pure functions from clients' logits to targets; they know nothing of clients, rounds or files."""
+"""Pure functions of what clients send: to targets, weights, contributions; no files, no rounds."""

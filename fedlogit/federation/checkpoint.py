@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from fedlogit.errors import DataError
-from fedlogit.federation.client import State
+from fedlogit.federation.client import Client, State
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.tensors import save_tensors
 
@@ -97,11 +97,14 @@ def _digest(tensors: dict[str, torch.Tensor], note: str) -> str:
     return digest.hexdigest()
 
 
+def _models(fed: Federation) -> list[Client]:
+    return [*fed.clients, *([fed.server] if fed.server else [])]
+
+
 def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     tensors = {f"memory/{name}": value for name, value in fed.memory.items()}
-    for client in fed.clients:
-        state = client.state()
-        at = f"client{client.index}"
+    for client in _models(fed):
+        state, at = client.state(), client.name
         tensors |= {f"{at}/vector": state.vector}
         tensors |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
         moments = client.optimizer.state_dict()["state"].get(0, {})
@@ -116,8 +119,8 @@ def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
         for name, value in tensors.items()
         if name.startswith("memory/")
     }
-    for client in fed.clients:
-        at = f"client{client.index}/"
+    for client in _models(fed):
+        at = f"{client.name}/"
         own = {k.removeprefix(at): v.to(device) for k, v in tensors.items() if k.startswith(at)}
         client.load(State(own["vector"], own["buffers"], own["counters"]))
         state = client.optimizer.state_dict()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from fedlogit.errors import FedlogitError
 from fedlogit.spec import Optimizer
 
 __all__ = ["Client", "State", "make_optimizer"]
@@ -35,7 +36,7 @@ class Client:
     """A participant with a model, an optimizer and indices of its private samples.
 
     Args:
-        index: Its number, from 0.
+        index: Its number, from 0; -1 for the server's model.
         model: Its network; the parameters are moved into a flat vector.
         architecture: A name equal for clients whose vectors may be averaged.
         private: Indices of its training samples, int64, on the device.
@@ -62,6 +63,11 @@ class Client:
         self.optimizer = make_optimizer(self.vector, optimizer)
 
     @property
+    def name(self) -> str:
+        """What files call it: ``client0``, ``client1``, …, or ``server``."""
+        return "server" if self.index < 0 else f"client{self.index}"
+
+    @property
     def samples(self) -> int:
         """Number of private training samples."""
         return len(self.private)
@@ -75,14 +81,49 @@ class Client:
         for group in self.optimizer.param_groups:
             group["lr"] = self._settings.lr * factor
 
+    def layers(self) -> dict[str, slice]:
+        """Return where each parameter lies in the vector, by name, in order."""
+        places: dict[str, slice] = {}
+        start = 0
+        for name, p in self.model.named_parameters():
+            places[name] = slice(start, start + p.numel())
+            start += p.numel()
+        return places
+
     def head_mask(self) -> torch.Tensor:
         """Return which entries of the vector belong to the last layer, bool (parameters,)."""
-        head = f"{self.model.head}."
-        parts = [
-            torch.full((p.numel(),), name.startswith(head))
-            for name, p in self.model.named_parameters()
-        ]
-        return torch.cat(parts).to(self.vector.device)
+        mask = torch.zeros(len(self.vector), dtype=torch.bool, device=self.vector.device)
+        for _, place in self._head():
+            mask[place] = True
+        return mask
+
+    def head_rows(self, vector: torch.Tensor) -> torch.Tensor:
+        """Return the last layer of a vector like the model's: a class a row, its bias last.
+
+        Args:
+            vector: As the client's own, (parameters,).
+
+        Returns:
+            (classes, features + 1), or (classes, features) for a layer without bias.
+        """
+        shapes = {name: p.shape for name, p in self.model.named_parameters()}
+        parts = [vector[place].view(shapes[name][0], -1) for name, place in self._head()]
+        return torch.cat(parts, 1)
+
+    def _head(self) -> list[tuple[str, slice]]:
+        """Return the parameters of the last layer, weight before bias.
+
+        Raises:
+            FedlogitError: if the model does not say what its last layer is, or has no such layer.
+        """
+        head = getattr(self.model, "head", None)
+        found = [(k, place) for k, place in self.layers().items() if k.startswith(f"{head}.")]
+        if not isinstance(head, str) or not found:
+            raise FedlogitError(
+                f"model {type(self.model).__name__}: head = {head!r} is no layer with parameters;"
+                " set the attribute 'head' to the dotted name of the last layer"
+            )
+        return found
 
     def state(self) -> State:
         """Return a copy of the parameters and buffers."""

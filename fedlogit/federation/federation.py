@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
+from fedlogit.aggregation.logit_maximisation import maximise_logits, maximise_stacked
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client, State
 from fedlogit.federation.device_data import DeviceData
@@ -31,6 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _BATCH = 500  # images in a forward pass without gradients
+_PART = 5 * _BATCH  # test images that one worker scores at a time
 
 
 class Federation:
@@ -39,12 +41,15 @@ class Federation:
     Attributes:
         spec: The run's settings.
         clients: The participants.
+        server: The global model, for a method that has one; else None.
         classes: Number of classes C.
         public: Indices of the public samples, int64 (points,); their labels stay with `data`.
+        counts: Samples of each class at each client, int64 (clients, classes); for diagnostics.
         owned: Which classes each client holds, bool (clients, classes).
+        roles: Rare classes and free riders of the partition; for diagnostics.
         ledger: Bytes sent.
         memory: What a method remembers between rounds, by name; saved in checkpoints.
-        kept: What a method wants exported, by name; the last value counts.
+        kept: What a method wants exported, by file and array; the last value counts.
         round: The current round, from 1.
     """
 
@@ -55,17 +60,21 @@ class Federation:
         split: Split,
         clients: Sequence[Client],
         executor: Executor,
+        server: Client | None = None,
         on_task: Callable[[], None] = lambda: None,
     ) -> None:
         self.spec = spec
         self.data = data
         self.clients = list(clients)
+        self.server = server
         self.classes = data.classes
         self.public = torch.as_tensor(split.public, dtype=torch.int64, device=data.device)
+        self.counts = split.counts
         self.owned = split.counts > 0
+        self.roles = split.roles
         self.ledger = Ledger()
         self.memory: dict[str, torch.Tensor] = {}
-        self.kept: dict[str, np.ndarray] = {}
+        self.kept: dict[str, dict[str, np.ndarray]] = {}
         self.round = 0
         self._split = split
         self._executor = executor
@@ -186,20 +195,80 @@ class Federation:
         """Return every client's logits on the test split, float32 (clients, n, classes)."""
         return torch.stack(self._map(self._test_logits, self.clients))
 
-    def _test_logits(self, client: Client) -> torch.Tensor:
-        starts = range(0, len(self.data.x_test), _BATCH)
-        return self._infer(client, (self.data.test_images(slice(s, s + _BATCH)) for s in starts))
+    def _test_logits(self, client: Client, part: slice = slice(None)) -> torch.Tensor:
+        first, last, _ = part.indices(len(self.data.x_test))
+        bounds = ((s, min(s + _BATCH, last)) for s in range(first, last, _BATCH))
+        return self._infer(client, (self.data.test_images(slice(*b)) for b in bounds))
+
+    def maximise_logits(
+        self,
+        models: Sequence[Client],
+        images: torch.Tensor,
+        classes: torch.Tensor,
+        *,
+        steps: int,
+        rate: float,
+        penalty: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ascend the logits of `classes` of every model from its own images (CELM's LMProbe).
+
+        Args:
+            models: Models to probe.
+            images: Start images, normalised, (models, k, channels, height, width).
+            classes: int64 (k,).
+            steps: Adam steps.
+            rate: Adam's learning rate.
+            penalty: λ of the squared norm of an image.
+
+        Returns:
+            Final logits (models, k) and final images.
+        """
+        settings: dict[str, Any] = {"steps": steps, "rate": rate, "penalty": penalty}
+        settings["check"] = self._executor.check
+        networks = [client.model for client in models]
+        one_kind = len({client.architecture for client in models}) == 1
+        if self.data.device.type == "cuda" and one_kind:
+            return maximise_stacked(networks, images, classes, **settings)
+        found = self._map(
+            lambda job: maximise_logits(*job, classes, **settings),
+            list(zip(networks, images, strict=True)),
+        )
+        logits, final = zip(*found, strict=True)
+        return torch.stack(logits), torch.stack(final)
 
     def evaluate(self) -> Scores:
-        """Return the clients' test scores."""
+        """Return the test scores of the global model, or of every client if there is none."""
+        return score(self.confusions([self.server] if self.server else self.clients))
 
-        def table(client: Client) -> np.ndarray:
-            predicted = self._test_logits(client).argmax(1)
-            return confusion(predicted, self.data.test_labels, self.classes)
+    def confusions(self, models: Sequence[Client]) -> np.ndarray:
+        """Return confusion matrices on the test split, int64 (models, true, predicted)."""
+        starts = range(0, len(self.data.x_test), _PART)
+        parts = [(model, slice(s, s + _PART)) for model in models for s in starts]
 
-        return score(np.stack(self._map(table, self.clients)))
+        def table(job: tuple[Client, slice]) -> np.ndarray:
+            model, part = job
+            predicted = self._test_logits(model, part).argmax(1)
+            return confusion(predicted, self.data.test_labels[part], self.classes)
+
+        tables = np.stack(self._executor.map(table, parts))
+        return tables.reshape(len(models), len(starts), self.classes, self.classes).sum(1)
 
     # --- models -------------------------------------------------------------------------------
+
+    def vectors(self) -> torch.Tensor:
+        """Return a copy of all clients' parameters, float32 (clients, parameters).
+
+        Raises:
+            FedlogitError: if the clients' architectures differ.
+        """
+        self._one_architecture()
+        return torch.stack([c.vector.detach() for c in self.clients])
+
+    def load_vectors(self, vectors: torch.Tensor) -> None:
+        """Give every client its row of (clients, parameters); buffers stay."""
+        with torch.no_grad():
+            for client, vector in zip(self.clients, vectors, strict=True):
+                client.vector.copy_(vector)
 
     def merge(self, weights: Sequence[float] | None = None) -> State:
         """Return the weighted average of all clients' parameters and floating buffers.
@@ -211,12 +280,7 @@ class Federation:
         Raises:
             FedlogitError: if the clients' architectures differ.
         """
-        kinds = {c.architecture for c in self.clients}
-        if len(kinds) > 1:
-            raise FedlogitError(
-                f"method {self.spec.method.name}: cannot average different architectures "
-                f"({', '.join(sorted(kinds))}); give all clients one model"
-            )
+        self._one_architecture()
         n = len(self.clients)
         shares = [1 / n] * n if weights is None else list(weights)
         if len(shares) != n or abs(sum(shares) - 1) > 1e-6:
@@ -227,6 +291,14 @@ class Federation:
             _average([s.buffers for s in states], shares),
             states[0].counters,
         )
+
+    def _one_architecture(self) -> None:
+        kinds = {c.architecture for c in self.clients}
+        if len(kinds) > 1:
+            raise FedlogitError(
+                f"method {self.spec.method.name}: cannot average different architectures "
+                f"({', '.join(sorted(kinds))}); give all clients one model"
+            )
 
     def broadcast(self, state: State, *, backbone_only: bool = False) -> None:
         """Every client takes over `state`; with `backbone_only` it keeps its own last layer."""
@@ -252,6 +324,10 @@ class Federation:
 
     # --- notes --------------------------------------------------------------------------------
 
+    def accuracy(self, logits: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+        """Return how often the largest logit is the true class: (..., n, classes) -> (...)."""
+        return (logits.argmax(-1) == self.data.labels[points]).double().mean(-1)
+
     def accuracy_on_public(self, targets: torch.Tensor) -> float:
         """Return how often the largest target is the true class; for diagnostics only."""
         return float((targets.argmax(-1) == self.data.labels[self.public]).float().mean())
@@ -260,9 +336,14 @@ class Federation:
         """Add columns to this round's row of `rounds.csv`."""
         self._log.update(values)
 
-    def keep(self, **arrays: torch.Tensor) -> None:
-        """Remember what `export: [aggregation]` writes after the last round."""
-        self.kept.update({name: value.cpu().numpy() for name, value in arrays.items()})
+    def contribute(self, shares: Sequence[float]) -> None:
+        """Note how much each client contributed: columns ``contribution_0``, … of the round."""
+        self.log(**{f"contribution_{i}": float(c) for i, c in enumerate(shares)})
+
+    def keep(self, export: str, **arrays: torch.Tensor) -> None:
+        """Remember arrays for ``exports/<export>.npz``, written at the end if the spec asks."""
+        known = self.kept.setdefault(export, {})
+        known.update({name: value.cpu().numpy() for name, value in arrays.items()})
 
     def take_log(self) -> dict[str, float]:
         """Return and clear this round's columns."""

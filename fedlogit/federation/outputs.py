@@ -9,6 +9,7 @@ from typing import Any
 
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.provenance import Provenance
+from fedlogit.federation.shapley import shapley
 from fedlogit.federation.tensors import save_tensors
 from fedlogit.files import save_npz, write_atomic, write_json
 
@@ -46,6 +47,11 @@ def write_outputs(
             "status": "diverged" if diverged else "finished",
             "message": diverged,
             "final": final,
+            "split": {
+                "counts": fed.counts.tolist(),
+                "rare_classes": list(fed.roles.rare_classes),
+                "free_riders": list(fed.roles.free_riders),
+            },
             "bytes": fed.ledger.totals(),
             "provenance": provenance.record(sum(row["seconds"] for row in rows)),
         },
@@ -66,8 +72,10 @@ def _export(fed: Federation, folder: Path) -> None:
     """Write what `spec.export` asks for."""
     wanted = set(fed.spec.export)
     public = {"points": fed.public.cpu().numpy(), "labels": fed.labels(fed.public).cpu().numpy()}
-    if "aggregation" in wanted:
-        save_npz(folder / "aggregation.npz", {**fed.kept, "owned": fed.owned})
+    for name in sorted(wanted & fed.kept.keys()):
+        save_npz(folder / f"{name}.npz", {**fed.kept[name], "owned": fed.owned})
+    if "shapley" in wanted:
+        save_npz(folder / "shapley.npz", shapley(fed))
     if "logits" in wanted:
         save_npz(folder / "logits.npz", {"logits": fed.logits(fed.public).cpu().numpy(), **public})
     if "test_logits" in wanted:
@@ -79,10 +87,10 @@ def _export(fed: Federation, folder: Path) -> None:
 
 
 def _export_weights(fed: Federation, path: Path) -> None:
-    """Write every client's state dict under ``client<i>/<name>``."""
+    """Write every model's state dict under ``client<i>/<name>``, the global one's ``server/``."""
     tensors = {
-        f"client{client.index}/{name}": value.detach().cpu().contiguous().clone()
-        for client in fed.clients
+        f"{client.name}/{name}": value.detach().cpu().contiguous().clone()
+        for client in [*fed.clients, *([fed.server] if fed.server else [])]
         for name, value in client.model.state_dict().items()
     }
     save_tensors(path, tensors)

@@ -99,9 +99,7 @@ def run(
     executor = Executor(options.workers if options.device.type == "cpu" else 1)
     progress = Progress(spec, options.progress)
     try:
-        fed = federate(
-            spec, dataset, split, method.holdout, options.device, executor, progress.stage
-        )
+        fed = federate(spec, method, dataset, split, options.device, executor, progress.stage)
         _train(fed, method, folder, options, provenance, progress)
     finally:
         executor.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,6 +21,9 @@ from fedlogit.partition import Split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
+
+if TYPE_CHECKING:
+    from fedlogit.methods import Method
 
 __all__ = ["choose_device", "federate"]
 
@@ -44,9 +48,9 @@ def choose_device(name: str) -> torch.device:
 
 def federate(
     spec: RunSpec,
+    method: Method,
     dataset: Dataset,
     split: Split,
-    holdout: float,
     device: torch.device,
     executor: Executor,
     on_task: Callable[[], None] = lambda: None,
@@ -55,9 +59,9 @@ def federate(
 
     Args:
         spec: A resolved spec.
+        method: The method it names: what it holds out, and whether there is a global model.
         dataset: The data set it names.
         split: Its division; indices into the training split.
-        holdout: Share of each private set that is held out.
         device: Where to compute.
         executor: Who runs clients.
         on_task: Called whenever a client finished a stage.
@@ -69,16 +73,20 @@ def federate(
     if spec.kernel == "native":
         check_native(spec, data.shape, device)
     clients = [
-        _client(spec, i, data, np.asarray(part), holdout) for i, part in enumerate(split.clients)
+        _client(spec, i, data, np.asarray(part), method.holdout)
+        for i, part in enumerate(split.clients)
     ]
-    return Federation(spec, data, split, clients, executor, on_task)
+    server = _client(spec, -1, data, np.empty(0, np.int64), 0.0) if method.one_model else None
+    return Federation(spec, data, split, clients, executor, server, on_task)
 
 
 def _client(
     spec: RunSpec, index: int, data: DeviceData, private: np.ndarray, holdout: float
 ) -> Client:
-    call = spec.models[index % len(spec.models)]
-    start = 0 if spec.same_init else index
+    """Build a client, or, for index -1, the server's model, which starts as client 0's."""
+    first = max(index, 0)
+    call = spec.models[first % len(spec.models)]
+    start = 0 if spec.same_init else first
     model = models.build(call, data.shape, data.classes, torch_rng(spec.seed, "init", start))
     held = np.empty(0, dtype=np.int64)
     if holdout:

@@ -34,8 +34,17 @@ def complete(spec: RunSpec) -> RunSpec:
         raise FedlogitError(
             f"method {spec.method.name} needs a public set; give public: {{size: n}}"
         )
-    if "aggregation" in spec.export and not method.keeps_aggregation:
-        raise FedlogitError(f"method {spec.method.name} has no aggregation weights to export")
+    _check_exports(spec, method)
+    if spec.clients < method.min_clients:
+        raise FedlogitError(
+            f"clients = {spec.clients}: method {spec.method.name} needs {method.min_clients}"
+            " or more"
+        )
+    if method.one_model and len(set(map(str, spec.models))) > 1:
+        raise FedlogitError(
+            f"method {spec.method.name} averages models, so all clients need one architecture;"
+            f" models = {', '.join(map(str, spec.models))}"
+        )
     if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
         raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
     if spec.augment == "crop_flip" and not card.shape:
@@ -48,3 +57,20 @@ def complete(spec: RunSpec) -> RunSpec:
             "method": Call(name=spec.method.name, params=method.params()),
         }
     )
+
+
+_OF_METHODS = {"aggregation", "evidence", "probes"}
+_MOST_PLAYERS = 10
+
+
+def _check_exports(spec: RunSpec, method: Method) -> None:
+    """Refuse an export that the method does not have, or that would take for ever."""
+    lacking = sorted((set(spec.export) & _OF_METHODS) - method.exports)
+    if lacking:
+        raise FedlogitError(f"export = {lacking[0]!r}: method {spec.method.name} has none to write")
+    if "shapley" in spec.export and not (method.one_model and spec.clients <= _MOST_PLAYERS):
+        raise FedlogitError(
+            "export = 'shapley' tests an average of every subset of clients: it needs a method with"
+            f" a global model and at most {_MOST_PLAYERS} clients, not {spec.method.name} with"
+            f" {spec.clients}"
+        )

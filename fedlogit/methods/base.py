@@ -19,11 +19,15 @@ class Method(Component, ABC):
 
     Attributes:
         needs_public: The spec must have a public set.
-        keeps_aggregation: `export: [aggregation]` has something to write.
+        exports: What `spec.export` may name besides what every method has.
+        one_model: There is a global model, `fed.server`, and it is what is tested.
+        min_clients: The least number of clients it makes sense with.
     """
 
     needs_public: ClassVar[bool] = False
-    keeps_aggregation: ClassVar[bool] = False
+    exports: ClassVar[frozenset[str]] = frozenset()
+    one_model: ClassVar[bool] = False
+    min_clients: ClassVar[int] = 1
 
     @property
     def holdout(self) -> float:

@@ -38,7 +38,7 @@ class UWA(LogitFederation):
     """
 
     name: ClassVar[str] = "uwa"
-    keeps_aggregation: ClassVar[bool] = True
+    exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
     variance_floor: Annotated[float, Field(gt=0)] = 1e-3
@@ -55,7 +55,8 @@ class UWA(LogitFederation):
         densities = torch.stack([log_density(m, z) for m, z in zip(mixtures, logits, strict=True)])
         fed.ledger.up("densities", densities.float())
         weights = trust(densities)
-        fed.keep(weights=weights.float(), points=fed.public, labels=fed.labels(fed.public))
+        labels = fed.labels(fed.public)
+        fed.keep("aggregation", weights=weights.float(), points=fed.public, labels=labels)
         top = weights.max(0).values
         fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
         return weighted_logits(logits, weights).softmax(1)

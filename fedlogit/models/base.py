@@ -36,6 +36,9 @@ class ModelConfig(Component, ABC):
             classes: Number of classes.
         """
 
+    def load(self, network: nn.Module) -> None:
+        """Overwrite initial weights with pretrained ones, where the architecture has such."""
+
     def check(self, shape: ImageShape) -> None:
         """Refuse an input shape that the architecture cannot take.
 
@@ -92,6 +95,7 @@ def build(
         network = config.network(shape, classes)
     network.to_empty(device="cpu")
     initialise(network, generator)
+    config.load(network)
     return network
 
 

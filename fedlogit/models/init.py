@@ -14,6 +14,7 @@ from torch import nn
 __all__ = ["initialise"]
 
 _KNOWN = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
+_ATTENTION = {"in_proj_weight", "in_proj_bias"}
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)
 
 
@@ -33,6 +34,12 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
             _uniform(layer, generator)
         elif isinstance(layer, _NORMS) and own <= _KNOWN:
             layer.reset_parameters()  # ones and zeros: nothing is drawn
+        elif isinstance(layer, nn.MultiheadAttention) and own <= _ATTENTION:
+            nn.init.xavier_uniform_(layer.in_proj_weight, generator=generator)
+            nn.init.zeros_(layer.in_proj_bias)
+        elif own <= {"class_token", "pos_embedding"}:  # of a vision transformer
+            for parameter in layer.parameters(recurse=False):
+                nn.init.normal_(parameter, std=0.02, generator=generator)
         elif isinstance(layer, nn.Embedding) and layer.padding_idx is None:
             nn.init.normal_(layer.weight, generator=generator)
         else:

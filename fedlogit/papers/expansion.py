@@ -271,7 +271,8 @@ def split_dir(spec: RunSpec) -> PurePosixPath:
 def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, Any]:
     """Return what drawing the artefact needs, as plain data; `runs` is the folder of the runs."""
     entry, paper = artefact.entry, artefact.paper
-    shown = {"rows": None, "columns": None, "plot": None} | entry.model_dump(mode="json")
+    optional = dict.fromkeys(("rows", "columns", "plot", "metrics"))
+    shown = optional | entry.model_dump(mode="json")
     return {
         "paper": paper.paper,
         "paper_title": paper.title,
@@ -281,7 +282,16 @@ def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, A
         "labels": paper.labels,
         **{
             key: shown[key]
-            for key in ("title", "caption", "rows", "columns", "metric", "plot", "options")
+            for key in (
+                "title",
+                "caption",
+                "rows",
+                "columns",
+                "metric",
+                "metrics",
+                "plot",
+                "options",
+            )
         },
         "claims": {
             key: claim.model_dump(mode="json", by_alias=True)

@@ -59,10 +59,21 @@ class _Source(Part):
 
 
 class Table(_Source):
-    """A table: axes down the rows and across the columns, mean ± std over seeds in the cells."""
+    """A table: axes down the rows and across the columns, mean ± std over seeds in the cells.
 
+    Attributes:
+        metrics: Several metrics instead of one; ``metric`` is then an axis like any other.
+    """
+
+    metrics: tuple[str, ...] | None = None
     rows: tuple[str, ...]
     columns: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _metric_axis(self) -> Self:
+        if bool(self.metrics) != ("metric" in (*self.rows, *self.columns)):
+            raise ValueError("'metrics' and the axis 'metric' in rows or columns go together")
+        return self
 
 
 class Figure(_Source):

@@ -7,6 +7,7 @@ checked once, in `Partition.split`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +15,20 @@ import numpy as np
 from fedlogit.component import Call, Component, find, instantiate
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Partition", "get"]
+__all__ = ["Partition", "Roles", "get"]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What a partition knows about its clients and classes that their counts do not say.
+
+    Attributes:
+        rare_classes: Classes that one client, the maverick, alone holds by design.
+        free_riders: Clients that are meant to contribute nothing.
+    """
+
+    rare_classes: tuple[int, ...] = ()
+    free_riders: tuple[int, ...] = ()
 
 
 class Partition(Component):
@@ -85,6 +99,10 @@ class Partition(Component):
         if len(lost) == 0:
             return ()
         return (f"{self}: no client holds class {', '.join(map(str, lost))} ({len(lost)} lost)",)
+
+    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
+        """Return who was given a role; the arguments are those of `notes`."""
+        return Roles()
 
     def _empty(self, client: int, clients: int) -> FedlogitError:
         change = " or change ".join([f"use fewer than {clients} clients", *self.params()])

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Partition
+from fedlogit.partition.base import Partition, Roles
 from fedlogit.partition.roles import class_order, rider, shared
 
 __all__ = ["Fr"]
@@ -45,3 +45,7 @@ class Fr(Partition):
         """Add who the free rider is."""
         said = super().notes(labels, parts)
         return (*said, f"{self}: client {len(parts) - 1} is the free rider")
+
+    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
+        """Return that the last client rides free."""
+        return Roles(free_riders=(len(parts) - 1,))

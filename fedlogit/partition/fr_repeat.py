@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Partition
+from fedlogit.partition.base import Partition, Roles
 from fedlogit.partition.dir_client import draw
 from fedlogit.partition.tools import legacy
 
@@ -50,3 +50,7 @@ class FrRepeat(Partition):
         kept = len(np.unique(parts[-1]))
         said = f"client {len(parts) - 1} is the free rider, with {kept} different samples"
         return (*super().notes(labels, parts), f"{self}: {said}")
+
+    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
+        """Return that the last client rides free."""
+        return Roles(free_riders=(len(parts) - 1,))

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Partition
-from fedlogit.partition.roles import class_order, rider, shared, within
+from fedlogit.partition.base import Partition, Roles
+from fedlogit.partition.roles import class_order, held, mavericks, rider, shared, within
 
 __all__ = ["Frm"]
 
@@ -38,7 +38,7 @@ class Frm(Partition):
         if clients < 3:
             raise FedlogitError(f"clients = {clients}: frm needs at least 3")
         order = class_order(classes, seed)
-        alone = within(labels, order[-self.rare :])
+        alone = mavericks(labels, order[-self.rare :])
         size = round(self.share * len(labels) / clients)
         few = rider(labels, order[: self.common], size, seed)
         rest = np.setdiff1d(within(labels, order[: -self.rare]), few)
@@ -46,6 +46,10 @@ class Frm(Partition):
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add which classes are rare and who the free rider is."""
-        rare = ", ".join(map(str, np.unique(labels[parts[0]])))
+        rare = ", ".join(map(str, held(labels, parts[0])))
         said = f"client 0 alone holds classes {rare}; client {len(parts) - 1} is the free rider"
         return (*super().notes(labels, parts), f"{self}: {said}")
+
+    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
+        """Return that the classes of client 0 are rare and the last client rides free."""
+        return Roles(held(labels, parts[0]), free_riders=(len(parts) - 1,))

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Partition
-from fedlogit.partition.roles import class_order, shared, within
+from fedlogit.partition.base import Partition, Roles
+from fedlogit.partition.roles import class_order, held, mavericks, shared, within
 
 __all__ = ["Maverick"]
 
@@ -35,10 +35,14 @@ class Maverick(Partition):
         if clients < 2:
             raise FedlogitError(f"clients = {clients}: maverick needs at least 2")
         order = class_order(classes, seed)
-        alone, rest = within(labels, order[-self.rare :]), within(labels, order[: -self.rare])
+        alone, rest = mavericks(labels, order[-self.rare :]), within(labels, order[: -self.rare])
         return [alone, *shared(rest, clients - 1, seed)]
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add which classes are rare."""
-        rare = ", ".join(map(str, np.unique(labels[parts[0]])))
+        rare = ", ".join(map(str, held(labels, parts[0])))
         return (*super().notes(labels, parts), f"{self}: client 0 alone holds classes {rare}")
+
+    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
+        """Return that the classes of client 0 are rare."""
+        return Roles(rare_classes=held(labels, parts[0]))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedlogit.errors import FedlogitError
 from fedlogit.rng import rng
 
-__all__ = ["class_order", "rider", "shared", "within"]
+__all__ = ["class_order", "held", "mavericks", "rider", "shared", "within"]
 
 
 def class_order(classes: int, seed: int) -> np.ndarray:
@@ -22,6 +23,26 @@ def class_order(classes: int, seed: int) -> np.ndarray:
 def within(labels: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Return the ascending indices of all samples of the chosen classes."""
     return np.flatnonzero(np.isin(labels, chosen))
+
+
+def mavericks(labels: np.ndarray, rare: np.ndarray) -> np.ndarray:
+    """Return the indices of all samples of the rare classes.
+
+    Raises:
+        FedlogitError: if one of them has no samples, so that nobody could hold it.
+    """
+    missing = sorted(set(rare.tolist()) - set(np.unique(labels).tolist()))
+    if missing:
+        raise FedlogitError(
+            f"rare class {missing[0]} has no samples, so no client holds it;"
+            " use another seed, or fewer rare classes"
+        )
+    return within(labels, rare)
+
+
+def held(labels: np.ndarray, part: np.ndarray) -> tuple[int, ...]:
+    """Return the classes that these samples have, ascending."""
+    return tuple(np.unique(labels[part]).tolist())
 
 
 def rider(labels: np.ndarray, common: np.ndarray, size: int, seed: int) -> np.ndarray:

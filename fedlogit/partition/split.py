@@ -12,7 +12,7 @@ from pydantic import Field
 from fedlogit.component import Call, Part
 from fedlogit.errors import DataError
 from fedlogit.files import array_digest, load_npz, save_npz
-from fedlogit.partition.base import get
+from fedlogit.partition.base import Roles, get
 from fedlogit.partition.public import public_set
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng
@@ -42,6 +42,7 @@ class Split:
         counts: Samples of each class at each client, (N, K) `int64`.
         digest: SHA-256 over the indices.
         notes: What a reader of the results should know, e.g. classes that no client holds.
+        roles: Rare classes and free riders, where the partition makes some.
     """
 
     clients: tuple[np.ndarray, ...]
@@ -49,6 +50,7 @@ class Split:
     counts: np.ndarray
     digest: str
     notes: tuple[str, ...]
+    roles: Roles
 
     def save(self, path: Path) -> None:
         """Write the split to an ``.npz`` with arrays ``client_000``, …, ``public``, ``counts``."""
@@ -61,6 +63,8 @@ class Split:
                 "counts": self.counts,
                 "digest": np.array(self.digest),
                 "notes": np.array(self.notes, dtype=np.str_),
+                "rare_classes": np.array(self.roles.rare_classes, dtype=np.int64),
+                "free_riders": np.array(self.roles.free_riders, dtype=np.int64),
             },
         )
 
@@ -73,7 +77,8 @@ class Split:
         """
         arrays = load_npz(path)
         keys = sorted((key for key in arrays if key.startswith("client_")), key=_number)
-        missing = {"public", "counts", "digest", "notes"} - arrays.keys()
+        needed = {"public", "counts", "digest", "notes", "rare_classes", "free_riders"}
+        missing = needed - arrays.keys()
         if missing or not keys:
             raise DataError(
                 f"{path} is not a split: it has no {', '.join(sorted(missing)) or 'clients'}"
@@ -85,7 +90,8 @@ class Split:
                 f"{path} is damaged: its indices do not match its digest; make it again"
             )
         notes = tuple(str(note) for note in arrays["notes"])
-        return cls(clients, arrays["public"], arrays["counts"], digest, notes)
+        roles = Roles(*(tuple(arrays[key].tolist()) for key in ("rare_classes", "free_riders")))
+        return cls(clients, arrays["public"], arrays["counts"], digest, notes, roles)
 
 
 def make_split(
@@ -135,6 +141,7 @@ def make_split(
         counts=counts.astype(np.int64),
         digest=array_digest(*members, chosen),
         notes=rule.notes(rest, parts),
+        roles=rule.roles(rest, parts),
     )
 
 

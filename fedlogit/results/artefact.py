@@ -58,6 +58,7 @@ class Artefact(BaseModel):
         rows: Axes down a table.
         columns: Axes across a table.
         metric: What is shown; see `fedlogit.results.runs.Run.value`.
+        metrics: Several of them, in a table with an axis ``metric``.
         plot: The module of `fedlogit.results.figures` that draws a figure.
         options: What a table (``percent``, ``decimals``) or a plot lets one choose.
         labels: How values on the axes, and axes themselves, are printed.
@@ -77,6 +78,7 @@ class Artefact(BaseModel):
     rows: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     metric: str = "accuracy"
+    metrics: tuple[str, ...] | None = None
     plot: str | None = None
     options: dict[str, Any] = {}
     labels: dict[str, str] = {}
@@ -87,6 +89,11 @@ class Artefact(BaseModel):
     def name(self) -> str:
         """Return how messages call it: ``who_to_trust/table1``."""
         return f"{self.paper}/{self.id}"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return all metrics that it shows."""
+        return self.metrics or (self.metric,)
 
     def label(self, value: object) -> str:
         """Return how a value on an axis is printed."""

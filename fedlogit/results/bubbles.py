@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.style import INK, PALETTE, save_figure, use_house_style
+from fedlogit.results.style import GREY, INK, PALETTE, save_figure, use_house_style
 
-__all__ = ["bubble_plot"]
+__all__ = ["bubble_plot", "bubble_row", "bubbles"]
 
 _LEFT, _RIGHT, _BOTTOM, _GAP = 0.75, 0.7, 0.55, 0.08  # inches
 _MARGIN = 0.8  # height of the class totals and width of the client totals, inches
 _LINE = 0.22  # a line of the title, inches
+_HEADER = 0.6  # a title above several panels, inches
 _FILL = 0.92  # diameter of the largest bubble, as a share of a cell
 _DOT = 2.0  # area of the smallest bubble, square points: one sample must still be seen
 
@@ -38,20 +40,74 @@ def bubble_plot(counts: np.ndarray, path_png: Path, title: str) -> list[Path]:
     Raises:
         FedlogitError: if `counts` is not a matrix with a positive entry.
     """
+    return save_figure(bubble_row([(counts, title)]), path_png)
+
+
+def bubble_row(
+    panels: Sequence[tuple[np.ndarray, str]], title: str = "", subtitle: str = ""
+) -> Figure:
+    """Return a figure of several divisions side by side, their bubbles on one scale.
+
+    Args:
+        panels: Counts (N, K) and a title for each.
+        title: Above all panels, if given.
+        subtitle: Below it, in grey.
+
+    Raises:
+        FedlogitError: as `bubble_plot` does.
+    """
+    use_house_style()
+    tables = [_checked(counts) for counts, _ in panels]
+    top_room = _HEADER if title else 0.0
+    figure, rows = _layout([t.shape for t in tables], [name for _, name in panels], top_room)
+    if title:
+        height, width = figure.get_figheight(), figure.get_figwidth()
+        place = (0.12 / width, 1 - 0.08 / height)
+        figure.text(*place, title, fontsize=11.5, weight="bold", va="top")
+        figure.text(place[0], 1 - 0.32 / height, subtitle, fontsize=8.5, color=GREY, va="top")
+    most = max(int(t.max()) for t in tables)
+    for counts, (main, top, right, corner) in zip(tables, rows, strict=True):
+        bubbles(main, counts, most)
+        _class_totals(top, counts.sum(axis=0))
+        _client_totals(right, counts.sum(axis=1))
+        _key(corner, most, (72 * _FILL * min(_cell(*counts.shape))) ** 2)
+    return figure
+
+
+def bubbles(axes: Axes, amounts: np.ndarray, most: float, colour: str = PALETTE["blue"]) -> None:
+    """Draw a bubble per client (down) and class (across) where there is something.
+
+    Args:
+        axes: Where.
+        amounts: Counts or shares, (N, K).
+        most: The amount whose bubble fills a cell.
+        colour: Of the bubbles.
+    """
+    clients, classes = amounts.shape
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    place, (width, height) = axes.get_position(), figure.get_size_inches()
+    cell = min(place.width * width / classes, place.height * height / clients)
+    largest = (72 * _FILL * cell) ** 2  # marker areas are in square points
+    client, label = np.nonzero(amounts)
+    area = np.maximum(amounts[client, label] / most * largest, _DOT)
+    axes.scatter(label, client, s=area, color=colour, linewidths=0)
+    axes.set(xlim=(-0.5, classes - 0.5), ylim=(clients - 0.5, -0.5))
+    axes.set(xlabel="class", ylabel="client")
+    axes.set_xticks(np.arange(0, classes, 1 if classes <= 25 else 5))
+    axes.set_yticks(np.arange(0, clients, 1 if clients <= 25 else 5))
+    axes.tick_params(length=0)
+    axes.grid(visible=True, axis="both")
+    axes.spines[["top", "right"]].set_visible(True)
+
+
+def _checked(counts: np.ndarray) -> np.ndarray:
     counts = np.asarray(counts)
     if counts.ndim != 2 or not counts.size or counts.max() <= 0 or counts.min() < 0:
         raise FedlogitError(
             f"counts of shape {counts.shape}: a clients × classes matrix with samples is needed"
         )
-    use_house_style()
-    cell = _cell(*counts.shape)
-    figure, (main, top, right, corner) = _layout(counts.shape, cell, title)
-    largest = (72 * _FILL * min(cell)) ** 2  # marker areas are in square points
-    _bubbles(main, counts, largest)
-    _class_totals(top, counts.sum(axis=0))
-    _client_totals(right, counts.sum(axis=1))
-    _key(corner, int(counts.max()), largest)
-    return save_figure(figure, path_png)
+    return counts
 
 
 def _cell(clients: int, classes: int) -> tuple[float, float]:
@@ -61,43 +117,36 @@ def _cell(clients: int, classes: int) -> tuple[float, float]:
 
 
 def _layout(
-    shape: tuple[int, ...], cell: tuple[float, float], title: str
-) -> tuple[Figure, list[Axes]]:
-    """Place four axes by the inch, so that a cell has the same size in all of them."""
-    clients, classes = shape
-    wide, tall = cell[0] * classes, cell[1] * clients
-    width = _LEFT + wide + _GAP + _MARGIN + _RIGHT
-    lines = textwrap.wrap(title, int(width * 10.5))
-    height = _BOTTOM + tall + _GAP + _MARGIN + 0.25 + _LINE * len(lines)
+    shapes: Sequence[tuple[int, ...]], titles: Sequence[str], top_room: float
+) -> tuple[Figure, list[list[Axes]]]:
+    """Place four axes a panel by the inch, so that a cell has the same size in all of them."""
+    cells = [_cell(*shape) for shape in shapes]
+    wide = [cell[0] * shape[1] for cell, shape in zip(cells, shapes, strict=True)]
+    tall = max(cell[1] * shape[0] for cell, shape in zip(cells, shapes, strict=True))
+    widths = [_LEFT + w + _GAP + _MARGIN + _RIGHT for w in wide]
+    lines = [textwrap.wrap(t, int(w * 10.5)) for t, w in zip(titles, widths, strict=True)]
+    width = sum(widths)
+    height = _BOTTOM + tall + _GAP + _MARGIN + 0.25 + _LINE * max(map(len, lines)) + top_room
     figure = Figure(figsize=(width, height))
-    figure.text(
-        0.12 / width, 1 - 0.1 / height, "\n".join(lines), fontsize=11.5, weight="bold", va="top"
-    )
 
     def axes(x: float, y: float, w: float, h: float) -> Axes:
         return figure.add_axes((x / width, y / height, w / width, h / height))
 
-    right, above = _LEFT + wide + _GAP, _BOTTOM + tall + _GAP
-    return figure, [
-        axes(_LEFT, _BOTTOM, wide, tall),
-        axes(_LEFT, above, wide, _MARGIN),
-        axes(right, _BOTTOM, _MARGIN, tall),
-        axes(right, above, _MARGIN + _RIGHT, _MARGIN),
-    ]
-
-
-def _bubbles(axes: Axes, counts: np.ndarray, largest: float) -> None:
-    clients, classes = counts.shape
-    client, label = np.nonzero(counts)
-    area = np.maximum(counts[client, label] / counts.max() * largest, _DOT)
-    axes.scatter(label, client, s=area, color=PALETTE["blue"], linewidths=0)
-    axes.set(xlim=(-0.5, classes - 0.5), ylim=(clients - 0.5, -0.5))
-    axes.set(xlabel="class", ylabel="client")
-    axes.set_xticks(np.arange(0, classes, 1 if classes <= 25 else 5))
-    axes.set_yticks(np.arange(0, clients, 1 if clients <= 25 else 5))
-    axes.tick_params(length=0)
-    axes.grid(visible=True, axis="both")
-    axes.spines[["top", "right"]].set_visible(True)
+    rows, left = [], 0.0
+    for title, w, panel in zip(lines, wide, widths, strict=True):
+        text = ((left + 0.12) / width, 1 - (0.1 + top_room) / height, "\n".join(title))
+        figure.text(*text, fontsize=11.5, weight="bold", va="top")
+        right, above = left + _LEFT + w + _GAP, _BOTTOM + tall + _GAP
+        rows.append(
+            [
+                axes(left + _LEFT, _BOTTOM, w, tall),
+                axes(left + _LEFT, above, w, _MARGIN),
+                axes(right, _BOTTOM, _MARGIN, tall),
+                axes(right, above, _MARGIN + _RIGHT, _MARGIN),
+            ]
+        )
+        left += panel
+    return figure, rows
 
 
 def _class_totals(axes: Axes, totals: np.ndarray) -> None:

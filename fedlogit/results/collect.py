@@ -29,7 +29,7 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
     Raises:
         DataError: if a run is missing, incomplete, or not the one that was asked for.
     """
-    wanted = dict.fromkeys([*_METRICS, artefact.metric, *metrics])
+    wanted = dict.fromkeys([*_METRICS, *artefact.shown, *metrics])
     rows = []
     for ref, run in _runs(artefact):
         values = {metric: run.value(metric) for metric in wanted}

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError, unknown
 from fedlogit.files import load_npz, read_json
+from fedlogit.results.derived import DERIVED
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
@@ -53,12 +54,21 @@ class _Provenance(BaseModel):
     wall_seconds: float
 
 
+class _Split(BaseModel):
+    """The division of the data: counts (clients, classes), and roles where there are some."""
+
+    counts: list[list[int]] = []
+    rare_classes: list[int] = []
+    free_riders: list[int] = []
+
+
 class Result(BaseModel):
     """The part of ``result.json`` that tables and figures use."""
 
     status: str
     message: str | None = None
     final: _Final | None = None
+    split: _Split = _Split()
     bytes: _Bytes
     provenance: _Provenance
 
@@ -89,9 +99,10 @@ class Run:
 
         Args:
             metric: ``accuracy``, ``accuracy_std`` or ``balanced_accuracy`` after the last round;
-                ``bytes_up`` or ``bytes_down`` per client per round; ``seconds`` of wall time; any
-                other column of ``rounds.csv`` at the last round that has it; or a column and a
-                round, as ``accuracy@10``, which is NaN if the run is shorter than that.
+                ``bytes_up`` or ``bytes_down`` per client per round; ``seconds`` of wall time; a
+                name from `fedlogit.results.derived`; any other column of ``rounds.csv`` at the
+                last round that has it; or a column and a round, as ``accuracy@10``, which is NaN
+                if the run is shorter than that.
 
         Raises:
             FedlogitError: if there is no such metric, with the nearest one suggested.
@@ -100,10 +111,12 @@ class Run:
         column, _, when = metric.partition("@")
         if self.diverged:
             return math.nan
-        if column not in self.rounds and metric not in _WHOLE:
-            raise unknown("metric", metric, [*_WHOLE, *self.rounds.columns])
+        if column not in self.rounds and metric not in (*_WHOLE, *DERIVED):
+            raise unknown("metric", metric, [*_WHOLE, *DERIVED, *self.rounds.columns])
         if when:
             return self._at(column, when)
+        if metric in DERIVED:
+            return DERIVED[metric](self)
         if metric in _FINAL:
             value = getattr(self.result.final, metric)
             return math.nan if value is None else value
@@ -125,6 +138,27 @@ class Run:
         if math.isnan(value):
             raise DataError(f"{self.folder}: {column} was not measured in round {when}")
         return value
+
+    def counts(self) -> np.ndarray:
+        """Return the samples of each class at each client, int64 (clients, classes).
+
+        Raises:
+            DataError: if the run did not record them.
+        """
+        if not self.result.split.counts:
+            raise DataError(f"{self.folder / 'result.json'}: key 'split.counts' is missing")
+        return np.array(self.result.split.counts, dtype=np.int64)
+
+    def contributions(self) -> np.ndarray:
+        """Return each client's contribution by round, float64 (rounds, clients).
+
+        Raises:
+            DataError: if the method has no contributions.
+        """
+        columns = [f"contribution_{i}" for i in range(self.spec.clients)]
+        if not set(columns) <= set(self.rounds.columns):
+            raise DataError(f"{self.folder}: method {self.spec.method.name} has no contributions")
+        return self.rounds[columns].to_numpy(dtype=np.float64)
 
     def export(self, name: str) -> dict[str, np.ndarray]:
         """Return the arrays of ``exports/<name>.npz``.

@@ -54,13 +54,19 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
 
 def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row per cell of a table: its axes, metric, mean, std, n, diverged, provenance."""
-    axes = [*(artefact.rows or ()), *(artefact.columns or ())]
-    cells = summarise(frame, axes, artefact.metric)
-    cells.insert(len(axes), "metric", artefact.metric)
+    every = [*(artefact.rows or ()), *(artefact.columns or ())]
+    axes = [axis for axis in every if axis != "metric"]
+    cells = pd.concat([_of_metric(frame, axes, metric) for metric in artefact.shown])
     where = frame.groupby(axes, sort=False, dropna=False).agg(
         dict.fromkeys(("scale", "device", "precision", "dataset_note", "code_version"), _joined)
     )
-    return cells.merge(where.reset_index(), on=axes, how="left", validate="one_to_one")
+    return cells.merge(where.reset_index(), on=axes, how="left", validate="many_to_one")
+
+
+def _of_metric(frame: pd.DataFrame, axes: list[str], metric: str) -> pd.DataFrame:
+    cells = summarise(frame, axes, metric)
+    cells.insert(len(axes), "metric", metric)
+    return cells
 
 
 def _joined(values: pd.Series) -> str:
@@ -91,14 +97,15 @@ def _joined_label(name: Any) -> str:
 
 def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
     chosen = {key: artefact.options[key] for key in _OPTIONS if key in artefact.options}
-    text = spread(row["mean"], row["std"], artefact.metric, **chosen)
+    text = spread(row["mean"], row["std"], row["metric"], **chosen)
     return f"{text} †{row['diverged']}" if row["diverged"] else text
 
 
 def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> str:
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
-    unit = " in %" if artefact.options.get("percent") and is_share(artefact.metric) else ""
-    what = metric_label(artefact.metric)
+    shares = all(is_share(metric) for metric in artefact.shown)
+    unit = " in %" if artefact.options.get("percent") and shares else ""
+    what = ", ".join(metric_label(metric) for metric in artefact.shown)
     shown = f"{sentence(what)}{unit}"
     shown += ", mean ± standard deviation over seeds" if cells["n"].max() > 1 else ", one seed"
     across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]

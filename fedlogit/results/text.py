@@ -29,6 +29,25 @@ _NAMES = {
     "bytes_down": "bytes received per client per round",
     "seconds": "seconds of training",
     "weight_max": "mean over public samples of the largest weight",
+    "rare_accuracy": "rare-class accuracy",
+    "auroc": "AUROC",
+    "fpr": "false-positive rate",
+    "shapley_correlation": "rank correlation with Shapley values",
+    "seconds_probe": "seconds of probing in a warm-up round",
+    "probe_share": "share of a warm-up round spent probing",
+    "jsd": "Jensen-Shannon distance",
+    "emd": "earth mover's distance",
+    "hellinger": "Hellinger distance",
+    "jsd_uniform": "Jensen-Shannon distance from uniform",
+    "emd_uniform": "earth mover's distance from uniform",
+    "hellinger_uniform": "Hellinger distance from uniform",
+}
+
+_SHARES = {"auroc", "fpr", "probe_share"}
+_PLACES = {"seconds": 1, "seconds_probe": 2, "shapley_correlation": 2} | {
+    f"{kind}{of}": 3
+    for kind in ("jsd", "emd", "emd_direct", "hellinger")
+    for of in ("", "_uniform")
 }
 
 
@@ -46,7 +65,7 @@ def sentence(text: str) -> str:
 
 def is_share(metric: str) -> bool:
     """Return whether a metric lies between 0 and 1, so that per cent makes sense."""
-    return "accuracy" in metric or metric.startswith("weight")
+    return "accuracy" in metric or metric.startswith("weight") or metric in _SHARES
 
 
 def number(value: float, metric: str, *, percent: bool = False, decimals: int | None = None) -> str:
@@ -56,7 +75,7 @@ def number(value: float, metric: str, *, percent: bool = False, decimals: int | 
     if is_share(metric):
         places = (2 if percent else 4) if decimals is None else decimals
         return f"{100 * value if percent else value:.{places}f}"
-    places = (1 if metric == "seconds" else 0) if decimals is None else decimals
+    places = _PLACES.get(metric, 0) if decimals is None else decimals
     return f"{value:,.{places}f}"
 
 

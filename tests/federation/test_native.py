@@ -11,7 +11,9 @@ from small import small_spec
 
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import flatten
-from fedlogit.federation.native import check_native, train_lenet
+from fedlogit.federation.native import check_native, compiler
+from fedlogit.federation.native.lenet import train_lenet
+from fedlogit.federation.native.mlp import train_mlp
 from fedlogit.models import build
 
 needs_compiler = pytest.mark.skipif(
@@ -70,6 +72,78 @@ def test_as_close_to_float64_as_autograd_is(classes, sizes):
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("call", "shape", "sizes"),
+    [
+        ("mlp_net", SHAPE, [128, 128, 44]),
+        ("mlp4w", SHAPE, [64, 1, 17]),
+        ("mlp_net(pad=1)", (3, 9, 7), [33, 16]),
+        ("mlp([])", (1, 8, 8), [20, 20]),
+        ("mlp([5, 70])", (1, 8, 8), [128, 3]),
+    ],
+)
+def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes):
+    generator = torch.Generator().manual_seed(1)
+    model = build(call, shape, 11, torch.Generator().manual_seed(0))
+    x = torch.randint(0, 256, (200, *shape), dtype=torch.uint8, generator=generator)
+    distributions = (3 * torch.rand(50, 11, generator=generator)).softmax(1)
+    rows = torch.randint(0, 200, (sum(sizes),), generator=generator)
+    targets = torch.randint(0, 50, (sum(sizes),), generator=generator)
+    ends = torch.tensor(sizes).cumsum(0)
+    scale, shift = [0.01, 0.02, 0.005][: shape[0]], [-0.5, 0.1, -1.0][: shape[0]]
+
+    def trained(dtype):
+        network = copy.deepcopy(model).to(dtype)
+        vector = flatten(network)
+        sgd = torch.optim.SGD([vector], 0.1)
+        by_channel = [torch.tensor(v, dtype=dtype)[:, None, None] for v in (scale, shift)]
+        total, begin = 0.0, 0
+        for end in ends.tolist():
+            part = slice(begin, end)
+            vector.grad.zero_()
+            images = x[rows[part]].to(dtype) * by_channel[0] + by_channel[1]
+            loss = F.cross_entropy(network(images), distributions[targets[part]].to(dtype))
+            loss.backward()
+            sgd.step()
+            total += loss.item() * (end - begin)
+            begin = end
+        return vector.detach(), total
+
+    exact, exact_loss = trained(torch.float64)
+    single, _ = trained(torch.float32)
+    network = copy.deepcopy(model)
+    vector = flatten(network).data
+    start = vector.clone()
+    total = train_mlp(
+        vector, x, rows, targets, distributions, ends,
+        sizes=[layer.out_features for layer in network.children()], pad=network.pad,
+        scale=scale, shift=shift, rate=0.1, cancel=ctypes.c_int(0),
+    )  # fmt: skip
+    assert total == pytest.approx(exact_loss, rel=1e-5)
+    error, unavoidable = (vector - exact).abs().max(), (single - exact).abs().max()
+    assert error < 5 * unavoidable + 1e-6
+    assert (vector - exact).norm() < 1e-4 * (exact - start).norm()
+
+
+@needs_compiler
+def test_a_federation_of_perceptrons_learns_as_with_autograd(train):
+    given = {
+        "method": "fedavg",
+        "public": None,
+        "partition": "iid",
+        "optimizer": {"name": "sgd", "lr": 0.1, "lifetime": "round"},
+    }
+    from fedlogit.files import read_json
+
+    found = {
+        kernel: read_json(train(**given, kernel=kernel) / "result.json")["final"]["accuracy"]
+        for kernel in ("autograd", "native")
+    }
+    assert found["native"] == pytest.approx(found["autograd"], abs=0.01)
+    assert found["native"] > 0.5
+
+
+@needs_compiler
 def test_ties_in_a_pool_go_to_the_first_as_in_pytorch():
     """Flat images make every window a tie."""
     model = build("lenet", SHAPE, 10, torch.Generator().manual_seed(3))
@@ -109,8 +183,13 @@ def test_cancelling_ends_the_call_at_once():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"models": ["mlp"]}, "needs models = lenet"),
-        ({"optimizer": {"name": "sgd", "lr": 0.1}}, "needs optimizer.name = adam"),
+        ({"models": ["tf_cnn"]}, "needs models = lenet, or perceptrons"),
+        ({"optimizer": {"name": "sgd", "lr": 0.1}}, "needs optimizer.name = adam for lenet"),
+        ({"models": ["mlp"]}, "needs optimizer.name = sgd for perceptrons"),
+        (
+            {"models": ["mlp"], "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
+            "needs optimizer.momentum = 0",
+        ),
         ({"precision": "bf16"}, "needs precision = f32"),
         ({"augment": "crop_flip"}, "needs augment = none"),
     ],
@@ -127,9 +206,7 @@ def test_images_of_another_size_are_refused(federation):
 
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch, tmp_path):
-    from fedlogit.federation import native
-
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(FedlogitError, match=r"needs a C\+\+ compiler \(apt-get install g\+\+\)"):
-        native._compiled()
+        compiler.compiled("mlp")

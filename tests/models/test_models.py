@@ -31,6 +31,8 @@ COUNTS = [
     ("resnet_light(1)", CIFAR, 100, 150_772),
     ("resnet_light(2)", CIFAR, 100, 243_508),
     ("resnet_light(6)", CIFAR, 100, 614_452),
+    # torchvision's 86,567,656 with 1,000 classes less 992 rows of 768 weights and a bias
+    ("vit_b16(weights='none')", (3, 224, 224), 8, 85_804_808),
 ]
 # One of each architecture, as small as it comes, for what needs a backward pass.
 EACH = [
@@ -46,6 +48,7 @@ EACH = [
     ("resnet56_heavy", (3, 8, 8)),
     ("resnet_light(1)", (3, 8, 8)),
     ("resnet_light(n=1, batch_stats=True)", (3, 8, 8)),
+    ("vit_tiny", (1, 8, 8)),
 ]
 
 

@@ -1,13 +1,15 @@
-"""One client's stage on the native kernel: what `fedlogit.federation.work.run_work` does."""
+"""One client's stage on a native kernel: what `fedlogit.federation.work.run_work` does."""
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
-from fedlogit.federation.native import train_lenet
+from fedlogit.federation.native.lenet import train_lenet
+from fedlogit.federation.native.mlp import train_mlp
 from fedlogit.federation.work import Work, checked_mean
 
 __all__ = ["run_native"]
@@ -21,31 +23,55 @@ def run_native(work: Work, data: DeviceData, executor: Executor, precision: str)
     """
     assert precision == "f32"
     executor.check()
-    client = work.client
     positions = torch.cat(work.batches)
     ends = torch.tensor([len(b) for b in work.batches]).cumsum(0)
     distributions, targets = _targets(work, positions, data.classes)
+    order = (data.x, work.points[positions], targets, distributions, ends)
+    adam = isinstance(work.client.optimizer, torch.optim.Adam)
+    total = (_lenet if adam else _perceptron)(work, data, executor, order)
+    executor.check()
+    return checked_mean(total, len(positions), work)
+
+
+def _lenet(
+    work: Work, data: DeviceData, executor: Executor, order: tuple[torch.Tensor, ...]
+) -> float:
+    client = work.client
     group = client.optimizer.param_groups[0]
     state = client.optimizer.state[client.vector]
     if not state:
         zeros = torch.zeros_like(client.vector.data)
         state |= {"step": torch.tensor(0.0), "exp_avg": zeros, "exp_avg_sq": zeros.clone()}
+    scale, shift = _pixels(data)
     total = train_lenet(
         client.vector.data,
         (state["exp_avg"], state["exp_avg_sq"]),
-        data.x,
-        work.points[positions],
-        targets,
-        distributions,
-        ends,
-        pixels=_pixels(data),
+        *order,
+        pixels=(scale[0], shift[0]),
         adam=(group["lr"], *group["betas"], group["eps"]),
         steps=int(state["step"]),
         cancel=executor.cancelled,
     )
-    executor.check()
-    state["step"] += len(ends)
-    return checked_mean(total, len(positions), work)
+    state["step"] += len(work.batches)
+    return total
+
+
+def _perceptron(
+    work: Work, data: DeviceData, executor: Executor, order: tuple[torch.Tensor, ...]
+) -> float:
+    client = work.client
+    scale, shift = _pixels(data)
+    layers = [layer for layer in client.model.children() if isinstance(layer, nn.Linear)]
+    return train_mlp(
+        client.vector.data,
+        *order,
+        sizes=[layer.out_features for layer in layers],
+        pad=int(client.model.pad),  # type: ignore[arg-type]
+        scale=scale,
+        shift=shift,
+        rate=client.optimizer.param_groups[0]["lr"],
+        cancel=executor.cancelled,
+    )
 
 
 def _targets(
@@ -61,6 +87,7 @@ def _targets(
     return soft.contiguous(), positions
 
 
-def _pixels(data: DeviceData) -> tuple[float, float]:
-    """Return scale and shift of `normalise` for one channel."""
-    return 1 / (255 * data.std[0]), -data.mean[0] / data.std[0]
+def _pixels(data: DeviceData) -> tuple[list[float], list[float]]:
+    """Return scale and shift of `normalise` for each channel."""
+    pairs = list(zip(data.mean, data.std, strict=True))
+    return [1 / (255 * std) for _, std in pairs], [-mean / std for mean, std in pairs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedlogit.results.artefact import REFERENCE, Artefact
+from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, summarise
+from fedlogit.results.runs import Run, read_run
 from fedlogit.results.style import INK, header, look
 
 __all__ = [
@@ -20,8 +21,11 @@ __all__ = [
     "competitors",
     "legend",
     "method_handle",
+    "panel_name",
+    "panels_of",
     "reference_handle",
     "reference_line",
+    "runs_of",
     "title",
     "values",
 ]
@@ -30,6 +34,28 @@ __all__ = [
 def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
     """Write the artefact's title, and below it scale, seeds, device and stand-ins."""
     header(figure, artefact.title, "; ".join(filter(None, [describe(frame), extra])))
+
+
+def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
+    """Yield the runs that did not diverge, with their place on the axes."""
+    for ref in artefact.runs:
+        run = read_run(ref.dir, ref.digest)
+        if not run.diverged:
+            yield ref, run
+
+
+def panel_name(artefact: Artefact, ref: RunRef) -> str:
+    """Return what a panel of one dataset and partition is called."""
+    names = (ref.axes.get(axis) for axis in ("dataset", "partition"))
+    return ", ".join(artefact.label(name) for name in names if name is not None)
+
+
+def panels_of(artefact: Artefact) -> dict[str, list[tuple[RunRef, Run]]]:
+    """Return the runs that did not diverge, by dataset and partition, in order of appearance."""
+    panels: dict[str, list[tuple[RunRef, Run]]] = {}
+    for ref, run in runs_of(artefact):
+        panels.setdefault(panel_name(artefact, ref), []).append((ref, run))
+    return panels
 
 
 def bars(frame: pd.DataFrame) -> str:

@@ -19,7 +19,7 @@ from fedlogit.results.figures._parts import (
     title,
     values,
 )
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.style import PALETTE, look, new_figure
 from fedlogit.results.text import metric_label
 
 __all__ = ["draw"]
@@ -35,6 +35,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if artefact.metric not in frame:
         raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
     shown = competitors(frame)
+    # Partitions that differ in a dataset's parameters only have one label, and one column.
+    shown = shown.assign(partition=shown["partition"].map(artefact.label))
     datasets, methods = values(shown, "dataset"), values(shown, "method")
     partitions = values(shown, "partition")
     figure, grid = new_figure(len(datasets), len(partitions), panel=(3.1, 2.5), share_y="row")
@@ -46,7 +48,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 axes, final[final["dataset"] == dataset], artefact.metric
             )
             _panel(axes, here, methods, artefact.metric)
-            axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
+            if artefact.options.get("shade_warm_up"):
+                _shade_warm_up(axes, here)
+            axes.set_title(f"{artefact.label(dataset)}, {partition}")
             axes.set_xlabel("Round" if i == len(datasets) - 1 else "")
         grid[i, 0].set_ylabel(metric_label(artefact.metric).capitalize())
     handles = [method_handle(artefact, method) for method in methods]
@@ -67,3 +71,10 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> N
         axes.plot(band.index, band["mean"], color=colour, marker=marker, markevery=every, ms=4.5)
         axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.2, lw=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+
+
+def _shade_warm_up(axes: Axes, runs: pd.DataFrame) -> None:
+    """Shade the rounds in which CELM probes: those that say how long probing took."""
+    if "seconds_probe" in runs and runs["seconds_probe"].notna().any():
+        last = runs.loc[runs["seconds_probe"].notna(), "round"].max()
+        axes.axvspan(0.5, last + 0.5, color=PALETTE["grey"], alpha=0.18, lw=0, zorder=0)

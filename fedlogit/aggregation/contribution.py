@@ -1,0 +1,67 @@
+"""From what clients returned to how much each of them counts: the formulas of the CELM family."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+__all__ = ["class_similarity", "evidence", "largest", "normalised", "scores", "smooth"]
+
+_TINY = 1e-12  # ε of CELM eq. 10
+
+
+def evidence(client_logits: torch.Tensor, global_logits: torch.Tensor) -> torch.Tensor:
+    """Return q_ic = max(0, u_ic - b) with b the mean of the global model's logits (CELM eq. 8-9).
+
+    Args:
+        client_logits: Maximised logits u of each client and class, (clients, classes).
+        global_logits: The same of the global model of the round before, (classes,).
+    """
+    return (client_logits - global_logits.mean()).clamp(min=0)
+
+
+def scores(q: torch.Tensor) -> torch.Tensor | None:
+    """Return instantaneous contributions that sum to 1 (CELM eq. 10-12), or None without evidence.
+
+    Each class's evidence is shared out among the clients, and a client's score is its mean share.
+    A class without any evidence gives nobody anything.
+
+    Args:
+        q: Evidence, float64 (clients, classes), not negative.
+    """
+    shares = q / (q.sum(0) + _TINY)
+    mean = shares.mean(1)
+    return mean / mean.sum() if float(mean.sum()) > 0 else None
+
+
+def smooth(old: torch.Tensor | None, new: torch.Tensor, keep: float) -> torch.Tensor:
+    """Return the moving average ``keep * old + (1 - keep) * new``; `new` where there is no old."""
+    return new if old is None else keep * old.to(new) + (1 - keep) * new
+
+
+def normalised(values: torch.Tensor) -> torch.Tensor:
+    """Return values ≥ 0 that sum to 1; uniform if all are 0."""
+    total = values.sum()
+    return values / total if float(total) > 0 else torch.full_like(values, 1 / len(values))
+
+
+def class_similarity(heads: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Return the cosine of each client's row of each class with the weighted average's (ShapFed).
+
+    Args:
+        heads: Gradients of the last layer, (clients, classes, features + 1).
+        weights: Weight of each client in the average, (clients,).
+
+    Returns:
+        (clients, classes); 0 where a row is zero.
+    """
+    average = torch.einsum("n,nkd->kd", weights, heads)
+    return F.cosine_similarity(heads, average[None], dim=2, eps=1e-30)
+
+
+def largest(values: torch.Tensor, count: int) -> torch.Tensor:
+    """Return `values` (n,) with all but the `count` entries of largest magnitude set to 0."""
+    kept = torch.zeros_like(values)
+    chosen = values.abs().topk(min(count, len(values))).indices
+    kept[chosen] = values[chosen]
+    return kept

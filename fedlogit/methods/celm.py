@@ -1,0 +1,146 @@
+"""CELM: contribution estimation from logit maximisation (CELM §4, Algorithm 1)."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+
+from fedlogit.aggregation.contribution import evidence, scores, smooth
+from fedlogit.errors import Diverged
+from fedlogit.federation import Federation, State
+from fedlogit.methods.model_federation import ModelFederation, message
+from fedlogit.rng import rng, torch_rng
+
+__all__ = ["CELM"]
+
+
+class CELM(ModelFederation):
+    """During warm-up the server probes every model; afterwards contributions are frozen.
+
+    Attributes:
+        warm_up: T_w / T, the share of rounds with probing (§5: 5 %). At least one round; 1 probes
+            always.
+        steps: L, Adam steps of a probe (§5: 200).
+        rate: η, their learning rate (§5: 0.01). Few large steps do nearly as well (App. C.2).
+        penalty: λ of the squared norm of an image (§5: 0.001). 0 leaves pixels unbounded.
+        smoothing: β of the contributions' moving average (§5: 0.5). 0 forgets.
+        local_heads: Clients keep their own last layer during warm-up (§4.3), from which "class-
+            discriminative signal" is read; off, they get the global one.
+        debias: Subtract the global model's mean logit (eq. 8-9); off, evidence is max(0, u).
+        warm_start: Start from the last round's final images (§5), else from new noise each round.
+        classes_per_round: Probe so many classes, drawn anew each round, instead of all of them:
+            §7's remedy for many classes. None probes all.
+    """
+
+    name: ClassVar[str] = "celm"
+    exports: ClassVar[frozenset[str]] = frozenset({"evidence", "probes"})
+    min_clients: ClassVar[int] = 2
+
+    warm_up: Annotated[float, Field(gt=0, le=1)] = 0.05
+    steps: Annotated[int, Field(gt=0, le=100_000)] = 200
+    rate: Annotated[float, Field(gt=0, le=10)] = 0.01
+    penalty: Annotated[float, Field(ge=0)] = 1e-3
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    local_heads: bool = True
+    debias: bool = True
+    warm_start: bool = True
+    classes_per_round: Annotated[int, Field(gt=0)] | None = None
+
+    def init(self, fed: Federation) -> None:
+        """Start from equal contributions c_i = 1/N (line 13)."""
+        super().init(fed)
+        n = len(fed.clients)
+        fed.memory["celm/contributions"] = torch.full((n,), 1 / n, dtype=torch.float64)
+        fed.memory["celm/evidence"] = torch.empty(0, n, fed.classes, dtype=torch.float64)
+        fed.memory["celm/history"] = torch.empty(0, n, dtype=torch.float64)
+
+    def horizon(self, fed: Federation) -> int:
+        """Return T_w in rounds."""
+        return max(1, round(self.warm_up * fed.spec.rounds))
+
+    def broadcast(self, fed: Federation, model: State) -> None:
+        """Send the backbone during warm-up, all of the model afterwards (lines 16-20)."""
+        if not (self.local_heads and fed.round <= self.horizon(fed)):
+            super().broadcast(fed, model)
+            return
+        head = fed.clients[0].head_mask()
+        fed.ledger.down("model", message(model, left_out=head), clients=len(fed.clients))
+        fed.broadcast(model, backbone_only=True)
+
+    def contributions(self, fed: Federation) -> list[float]:
+        """Return c, estimated anew during warm-up (lines 22-37)."""
+        c = fed.memory["celm/contributions"].cpu()
+        if fed.round <= self.horizon(fed):
+            q = self._evidence(fed).cpu()
+            probed = ~q.isnan().any(0)
+            instantaneous = scores(q[:, probed])
+            if instantaneous is not None:  # without any evidence, c stays as it is
+                c = smooth(c, instantaneous, self.smoothing)
+                c = c / c.sum()  # only rounding can have moved the sum off 1
+            fed.log(evidence=float(q[:, probed].sum()))
+            fed.memory["celm/contributions"] = c
+            self._remember(fed, q, c)
+        return c.tolist()
+
+    def _evidence(self, fed: Federation) -> torch.Tensor:
+        """Return q, float64 (clients, classes), NaN for classes not probed (lines 23-30)."""
+        assert fed.server is not None
+        start = time.perf_counter()
+        classes = self._classes(fed)
+        images = self._images(fed)
+        # w_g^(t-1), all of it: the server has averaged the heads even where it did not send them.
+        models = [fed.server, *fed.clients]
+        logits, final = fed.maximise_logits(
+            models, images[:, classes], classes,
+            steps=self.steps, rate=self.rate, penalty=self.penalty,
+        )  # fmt: skip
+        images[:, classes] = final
+        fed.memory["celm/images"] = images
+        logits = logits.double()
+        if not torch.isfinite(logits).all():
+            bad = int((~torch.isfinite(logits)).any(1).nonzero()[0])
+            raise Diverged(f"logits of {models[bad].name} in logit maximisation are not finite")
+        reference = logits[0] if self.debias else torch.zeros_like(logits[0])
+        q = logits.new_full((len(fed.clients), fed.classes), torch.nan)
+        q[:, classes] = evidence(logits[1:], reference)
+        fed.log(seconds_probe=time.perf_counter() - start)
+        return q
+
+    def _classes(self, fed: Federation) -> torch.Tensor:
+        count = min(self.classes_per_round or fed.classes, fed.classes)
+        chosen = torch.arange(fed.classes)
+        if count < fed.classes:
+            drawn = rng(fed.spec.seed, "probe classes", fed.round).permutation(fed.classes)
+            chosen = torch.as_tensor(drawn[:count]).sort().values
+        return chosen.to(fed.data.device)
+
+    def _images(self, fed: Federation) -> torch.Tensor:
+        """Return X_g and X_i, (1 + clients, classes, channels, height, width) (line 14)."""
+        if self.warm_start and "celm/images" in fed.memory:
+            return fed.memory["celm/images"].clone()
+        again = 0 if self.warm_start else fed.round
+        shape = (fed.classes, *fed.data.shape)
+        owners = [0, *(client.index + 1 for client in fed.clients)]
+        noise = [
+            torch.randn(shape, generator=torch_rng(fed.spec.seed, "probe images", i, again))
+            for i in owners
+        ]
+        return torch.stack(noise).to(fed.data.device)
+
+    def _remember(self, fed: Federation, q: torch.Tensor, c: torch.Tensor) -> None:
+        """Keep Q and c of every warm-up round, and the final images of the last one."""
+        memory = fed.memory
+        memory["celm/evidence"] = torch.cat([memory["celm/evidence"].cpu(), q[None]])
+        memory["celm/history"] = torch.cat([memory["celm/history"].cpu(), c[None]])
+        if fed.round == self.horizon(fed):
+            # A checkpoint has no need of images that no later round starts from.
+            memory["celm/final_images"] = memory.pop("celm/images")
+
+    def finish(self, fed: Federation) -> None:
+        """Hand over what `export` may ask for."""
+        memory = fed.memory
+        fed.keep("evidence", evidence=memory["celm/evidence"], contributions=memory["celm/history"])
+        fed.keep("probes", images=memory["celm/final_images"])

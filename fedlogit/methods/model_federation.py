@@ -1,0 +1,72 @@
+"""The round that FedAvg, ShapFed and CELM share: one model, clients weighed (CELM §3.1)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation import Federation, State
+from fedlogit.methods.base import Method
+
+__all__ = ["ModelFederation"]
+
+
+class ModelFederation(Method):
+    """The server broadcasts a model, clients train it, the server averages what they return.
+
+    All clients start from the server's initial model w_g^(0). What differs between methods is how
+    much each client's model counts, eq. 2: w_g = Σ_i c_i w_i. Bytes are those of dense float32
+    models both ways, with floating buffers such as batch-norm statistics.
+    """
+
+    one_model: ClassVar[bool] = True
+
+    def init(self, fed: Federation) -> None:
+        """Give every client w_g^(0)."""
+        assert fed.server is not None
+        fed.broadcast(fed.server.state())
+
+    def round(self, fed: Federation, r: int) -> None:
+        """Do a round of eq. 2."""
+        assert fed.server is not None
+        self.broadcast(fed, fed.server.state())
+        fed.train_private()
+        fed.ledger.up("model", messages(fed))
+        shares = checked(self.contributions(fed), self.name)
+        fed.contribute(shares)
+        fed.server.load(fed.merge(shares))
+
+    def broadcast(self, fed: Federation, model: State) -> None:
+        """Send the global model to every client."""
+        fed.ledger.down("model", message(model), clients=len(fed.clients))
+        fed.broadcast(model)
+
+    @abstractmethod
+    def contributions(self, fed: Federation) -> list[float]:
+        """Return c_i of each client, which sum to 1, from the models they have just trained."""
+
+
+def message(model: State, left_out: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the numbers that a model's message holds, but for the entries of `left_out`."""
+    vector = model.vector if left_out is None else model.vector[~left_out]
+    return torch.cat([vector, model.buffers])
+
+
+def messages(fed: Federation) -> torch.Tensor:
+    """Return what all clients send when they return their models, (clients, numbers)."""
+    return torch.stack([message(client.state()) for client in fed.clients])
+
+
+def checked(shares: list[float], method: str) -> list[float]:
+    """Return contributions that are finite and sum to 1, to rounding.
+
+    Raises:
+        FedlogitError: if they are not; a wrong weighting must not pass as a result.
+    """
+    total = sum(shares)
+    if not abs(total - 1) < 1e-6:  # also true of NaN
+        raise FedlogitError(f"method {method}: contributions {shares} sum to {total}, not to 1")
+    return shares

@@ -1,0 +1,65 @@
+"""ShapFed: class-wise agreement of the last layer's gradients (Tastan et al. 2024; CELM §5)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+
+from fedlogit.aggregation.contribution import class_similarity, smooth
+from fedlogit.federation import Federation, State
+from fedlogit.methods.model_federation import ModelFederation
+
+__all__ = ["ShapFed"]
+
+
+class ShapFed(ModelFederation):
+    """Contributions are mean class-wise cosines with the weighted average, smoothed over rounds.
+
+    Attributes:
+        smoothing: μ of γ ← μ γ_old + (1-μ) γ_new; the first round is taken as it is. 0.9 in the
+            official script, 0.5 in the CELM author's port. 0 forgets.
+        cosine: ``half`` maps a cosine to (1 + cos) / 2, as the CELM author's later code does: the
+            weights stay positive and near uniform. ``raw`` is the official code's.
+        rewards: Send client i the mixture (1-ω_i) w_i + ω_i w_g, as the official code does. CELM
+            compares one global model, so it is off.
+    """
+
+    name: ClassVar[str] = "shapfed"
+
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    cosine: Literal["half", "raw"] = "half"
+    rewards: bool = False
+
+    def init(self, fed: Federation) -> None:
+        """Start from equal weights ω_i = 1/N."""
+        super().init(fed)
+        n = len(fed.clients)
+        fed.memory["shapfed/weights"] = torch.full((n,), 1 / n, dtype=torch.float64)
+
+    def broadcast(self, fed: Federation, model: State) -> None:
+        """Send w_g, or each client its own mixture."""
+        own = fed.vectors()
+        super().broadcast(fed, model)
+        if self.rewards:
+            weights = fed.memory["shapfed/weights"].to(own)[:, None]
+            fed.load_vectors((1 - weights) * own + weights * model.vector)
+        # What each client starts from, whose difference is its gradient.
+        fed.memory["shapfed/before"] = fed.vectors()
+
+    def contributions(self, fed: Federation) -> list[float]:
+        """Return ω = γ / Σγ."""
+        before, after = fed.memory.pop("shapfed/before"), fed.vectors()
+        # The cosine does not see the learning rate that turns a difference into a gradient.
+        heads = torch.stack(
+            [c.head_rows(b - a) for c, b, a in zip(fed.clients, before, after, strict=True)]
+        ).double()
+        weights = fed.memory["shapfed/weights"].to(heads)
+        similarity = class_similarity(heads, weights)
+        if self.cosine == "half":
+            similarity = (1 + similarity) / 2
+        gamma = smooth(fed.memory.get("shapfed/gamma"), similarity.mean(1), self.smoothing)
+        fed.memory["shapfed/gamma"] = gamma
+        fed.memory["shapfed/weights"] = gamma / gamma.sum()
+        return fed.memory["shapfed/weights"].tolist()

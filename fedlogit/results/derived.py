@@ -1,0 +1,100 @@
+"""Metrics that are computed from what a run left, by name: a new one needs no new run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from fedlogit.errors import DataError
+from fedlogit.partition import distances
+from fedlogit.results.detection import auroc, false_positive_rate
+
+if TYPE_CHECKING:
+    from fedlogit.results.runs import Run
+
+__all__ = ["DERIVED", "final_evidence"]
+
+
+def _rare_accuracy(run: Run) -> float:
+    """Mean recall over the rare classes (CELM Table 2)."""
+    rare = _given(run, "rare_classes", run.result.split.rare_classes)
+    recall = run.result.final.per_class if run.result.final else []
+    return float(np.mean([recall[c] for c in rare]))
+
+
+def _auroc(run: Run) -> float:
+    """CELM Table 3."""
+    return auroc(run.contributions(), _riders(run))
+
+
+def _fpr(run: Run) -> float:
+    """CELM Table 3: mean over rounds and thresholds."""
+    return float(false_positive_rate(run.contributions(), _riders(run)).mean())
+
+
+def _riders(run: Run) -> list[int]:
+    return _given(run, "free_riders", run.result.split.free_riders)
+
+
+def _given(run: Run, what: str, values: list[int]) -> list[int]:
+    if not values:
+        raise DataError(f"{run.folder}: partition {run.spec.partition.name} has no {what}")
+    return values
+
+
+def final_evidence(run: Run) -> np.ndarray:
+    """Return Q of the last warm-up round, (clients, classes); 0 for classes not probed in it."""
+    return np.nan_to_num(run.export("evidence")["evidence"][-1])
+
+
+def _distance(key: str) -> Callable[[Run], float]:
+    """CELM Table 4: true counts against the evidence."""
+    return lambda run: distances(run.counts(), final_evidence(run))[key]
+
+
+def _from_uniform(key: str) -> Callable[[Run], float]:
+    """CELM Table 4: true counts against a uniform distribution."""
+    return lambda run: distances(run.counts())[key]
+
+
+def _shapley_correlation(run: Run) -> float:
+    """Spearman's correlation of the last contributions with Shapley values; NaN if all equal."""
+    values = run.export("shapley")["values"]
+    last = run.contributions()[-1]
+    if np.ptp(last) < 1e-9:
+        return float("nan")
+    return float(stats.spearmanr(last, values).statistic)
+
+
+def _seconds_probe(run: Run) -> float:
+    """Mean seconds of probing in a warm-up round."""
+    return float(_probed(run)["seconds_probe"].mean())
+
+
+def _probe_share(run: Run) -> float:
+    """Probing as a share of the time of the warm-up rounds."""
+    rounds = _probed(run)
+    return float(rounds["seconds_probe"].sum() / rounds["seconds"].sum())
+
+
+def _probed(run: Run) -> pd.DataFrame:
+    if "seconds_probe" not in run.rounds:
+        raise DataError(f"{run.folder}: method {run.spec.method.name} does not probe")
+    return run.rounds.dropna(subset=["seconds_probe"])
+
+
+_KINDS = ("jsd", "emd", "emd_direct", "hellinger")
+DERIVED: dict[str, Callable[[Run], float]] = {
+    "rare_accuracy": _rare_accuracy,
+    "auroc": _auroc,
+    "fpr": _fpr,
+    "shapley_correlation": _shapley_correlation,
+    "seconds_probe": _seconds_probe,
+    "probe_share": _probe_share,
+    **{key: _distance(key) for key in _KINDS},
+    **{f"{key}_uniform": _from_uniform(key) for key in _KINDS},
+}

@@ -1,0 +1,52 @@
+"""Finding free riders by their contributions (CELM §6.2, Table 3, Figure 4).
+
+In each round contributions become z-scores; a client below a threshold is flagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["THRESHOLDS", "auroc", "false_positive_rate", "z_scores"]
+
+THRESHOLDS = np.round(np.arange(-20, 1) / 10, 1)
+"""CELM averages over "multiple threshold values" that it does not name; these are ours."""
+
+
+def z_scores(contributions: np.ndarray) -> np.ndarray:
+    """Return (c - mean) / std of each round, with the population's std; 0 where all are equal.
+
+    Args:
+        contributions: (rounds, clients).
+    """
+    centred = contributions - contributions.mean(axis=1, keepdims=True)
+    std = contributions.std(axis=1, keepdims=True)
+    # Equal contributions, such as 1/N, have a spread of rounding only.
+    return np.divide(centred, std, out=np.zeros_like(centred), where=std > 1e-9)
+
+
+def auroc(contributions: np.ndarray, riders: Sequence[int]) -> float:
+    """Return the mean over rounds of the chance that a free rider is below an honest client.
+
+    Args:
+        contributions: (rounds, clients).
+        riders: Which clients are free riders; ties count one half.
+    """
+    rider, honest = _sides(z_scores(contributions), riders)
+    pairs = honest[:, None, :] - rider[:, :, None]
+    return float(((pairs > 0) + 0.5 * (pairs == 0)).mean())
+
+
+def false_positive_rate(
+    contributions: np.ndarray, riders: Sequence[int], thresholds: np.ndarray = THRESHOLDS
+) -> np.ndarray:
+    """Return the share of honest clients flagged at each threshold, mean over rounds."""
+    _, honest = _sides(z_scores(contributions), riders)
+    return np.array([(honest < threshold).mean() for threshold in thresholds])
+
+
+def _sides(z: np.ndarray, riders: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    is_rider = np.isin(np.arange(z.shape[1]), list(riders))
+    return z[:, is_rider], z[:, ~is_rider]

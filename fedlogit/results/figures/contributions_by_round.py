@@ -1,0 +1,58 @@
+"""What each method thinks each client contributes, by round (CELM §6.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import legend, panel_name, runs_of, title
+from fedlogit.results.runs import Run
+from fedlogit.results.style import GREY, PALETTE, new_figure
+
+__all__ = ["draw"]
+
+_HONEST, _RIDER, _MAVERICK = GREY, PALETTE["vermillion"], PALETTE["blue"]
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a row per dataset and partition, a column per method, a line per client and seed."""
+    cells: dict[str, dict[str, list[Run]]] = {}
+    for ref, run in runs_of(artefact):
+        of_panel = cells.setdefault(panel_name(artefact, ref), {})
+        of_panel.setdefault(str(ref.axes["method"]), []).append(run)
+    methods = list(dict.fromkeys(method for row in cells.values() for method in row))
+    figure, grid = new_figure(len(cells), len(methods), panel=(2.6, 2.1), share_y="row")
+    for axes_row, (name, of_panel) in zip(grid, cells.items(), strict=True):
+        for axes, method in zip(axes_row, methods, strict=True):
+            for run in of_panel.get(method, []):
+                _lines(axes, run)
+            axes.set_title(f"{artefact.label(method)}\n{name}")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+        axes_row[0].set_ylabel("Contribution")
+    for axes in grid[-1]:
+        axes.set_xlabel("Round")
+    title(figure, artefact, collect(artefact), "a line is a client of one seed")
+    looks = ((_HONEST, "-", "honest"), (_RIDER, "--", "free rider"), (_MAVERICK, "-", "maverick"))
+    legend(figure, [Line2D([], [], color=c, ls=s, label=label) for c, s, label in looks])
+    return figure
+
+
+def _lines(axes: Axes, run: Run) -> None:
+    shares = run.contributions()
+    rounds = np.arange(1, len(shares) + 1)
+    rare = np.isin(np.arange(len(run.counts()[0])), run.result.split.rare_classes)
+    for client, series in enumerate(shares.T):
+        held = run.counts()[client]
+        if client in run.result.split.free_riders:
+            colour, style, width = _RIDER, "--", 1.8
+        elif rare.any() and held[rare].sum() == held.sum():
+            colour, style, width = _MAVERICK, "-", 1.8
+        else:
+            colour, style, width = _HONEST, "-", 0.9
+        axes.plot(rounds, series, color=colour, ls=style, lw=width, alpha=0.8)

@@ -1,0 +1,22 @@
+"""Who holds what: a bubble plot of each division (CELM Figures 2 and 3)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.bubbles import bubble_row
+from fedlogit.results.figures._parts import panel_name, runs_of
+
+__all__ = ["draw"]
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per run, with totals by class above and by client on the right.
+
+    Bubbles are on one scale in all panels. Nothing is trained for this picture that a table does
+    not need; the counts come from the runs' records.
+    """
+    panels = [(run.counts(), panel_name(artefact, ref)) for ref, run in runs_of(artefact)]
+    return bubble_row(panels, artefact.title, artefact.caption)

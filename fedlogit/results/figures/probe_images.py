@@ -1,0 +1,62 @@
+"""What CELM's server sees: the final probe images by client and class (CELM Figure 7)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import panel_name, runs_of, title
+from fedlogit.results.style import PALETTE, use_house_style
+
+__all__ = ["draw"]
+
+_CELL = 0.62  # inches
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a row per client, the server's first, and a column per class, for the first run.
+
+    Each image is stretched between its own 1st and 99th percentile, so brightness compares within
+    an image and not between images.
+    """
+    ref, run = next(iter(runs_of(artefact)), (None, None))
+    if ref is None or run is None:
+        raise FedlogitError(f"{artefact.name}: every run diverged, so there are no images")
+    arrays = run.export("probes")
+    images, owned = arrays["images"], arrays["owned"].astype(bool)
+    rows, classes = images.shape[:2]
+    use_house_style()
+    size = (_CELL * classes + 1.0, _CELL * rows + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, classes, squeeze=False)
+    for i in range(rows):
+        for c in range(classes):
+            axes = grid[i, c]
+            axes.imshow(_picture(images[i, c]), cmap="gray", interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            axes.grid(visible=False)
+            axes.spines[:].set_visible(False)
+            if i and owned[i - 1, c]:
+                axes.add_patch(
+                    Rectangle((0, 0), 1, 1, transform=axes.transAxes, fill=False,
+                              ec=PALETTE["vermillion"], lw=3.5)
+                )  # fmt: skip
+        name = f"client {i - 1}" if i else "server"
+        grid[i, 0].set_ylabel(name, rotation=0, ha="right", va="center")
+    for c in range(classes):
+        grid[0, c].set_title(str(c), loc="center", fontsize=9)
+    extra = f"{panel_name(artefact, ref)}; frame: the client holds the class"
+    title(figure, artefact, collect(artefact), extra)
+    return figure
+
+
+def _picture(image: np.ndarray) -> np.ndarray:
+    """Return (height, width) or (height, width, 3) in [0, 1] from (channels, height, width)."""
+    low, high = np.percentile(image, (1, 99))
+    scaled = np.clip((image - low) / max(high - low, 1e-12), 0, 1)
+    return scaled[0] if len(scaled) == 1 else np.moveaxis(scaled, 0, -1)

@@ -1,0 +1,74 @@
+"""The formulas of the CELM family, with numbers worked out by hand."""
+
+import pytest
+import torch
+
+from fedlogit.aggregation.contribution import (
+    class_similarity,
+    evidence,
+    largest,
+    normalised,
+    scores,
+    smooth,
+)
+
+
+def test_evidence_is_what_exceeds_the_global_model_s_mean_logit():
+    # b = (1 + 3) / 2 = 2 (eq. 8); q = max(0, u - 2) (eq. 9)
+    u = torch.tensor([[5.0, 1.0], [2.0, 2.5]])
+    assert evidence(u, torch.tensor([1.0, 3.0])).tolist() == [[3.0, 0.0], [0.0, 0.5]]
+
+
+def test_scores_are_mean_class_shares():
+    # Class 0: 3 and 1 of 4, so .75 and .25. Class 1: 0 and 2 of 2, so 0 and 1 (eq. 10).
+    # Means .375 and .625 (eq. 11), which already sum to 1 (eq. 12).
+    q = torch.tensor([[3.0, 0.0], [1.0, 2.0]], dtype=torch.float64)
+    assert scores(q).tolist() == pytest.approx([0.375, 0.625], abs=1e-11)
+
+
+def test_a_class_without_evidence_gives_nothing_to_anybody():
+    # Class 1 is nobody's: means (.75/2, .25/2), renormalised to .75, .25.
+    q = torch.tensor([[3.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
+    assert scores(q).tolist() == pytest.approx([0.75, 0.25], abs=1e-11)
+
+
+def test_an_exclusive_class_outweighs_many_shared_samples():
+    # Client 0 alone has class 1; three clients share class 0 equally: 1/6 + 1/2 against 1/6.
+    q = torch.tensor([[9.0, 1.0], [9.0, 0.0], [9.0, 0.0]], dtype=torch.float64)
+    assert scores(q).tolist() == pytest.approx([4 / 6, 1 / 6, 1 / 6], abs=1e-11)
+
+
+def test_no_evidence_at_all_is_no_score():
+    assert scores(torch.zeros(3, 4, dtype=torch.float64)) is None
+
+
+def test_moving_average():
+    old, new = torch.tensor([0.2, 0.8]), torch.tensor([0.6, 0.4])
+    assert smooth(old, new, 0.5).tolist() == pytest.approx([0.4, 0.6])
+    assert smooth(old, new, 0.0).tolist() == pytest.approx([0.6, 0.4])
+    assert smooth(None, new, 0.9) is new
+
+
+def test_class_similarity_by_hand():
+    # Equal weights. Class 0: rows (2, 0) and (0, 2), average (1, 1): cosine 1/sqrt(2) for both.
+    # Class 1: rows (1, 0) and (-3, 0), average (-1, 0): cosines -1 and 1.
+    # Class 2: a zero row has no direction: 0.
+    heads = torch.tensor(
+        [[[2.0, 0.0], [1.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [-3.0, 0.0], [0.0, 5.0]]],
+        dtype=torch.float64,
+    )
+    found = class_similarity(heads, torch.tensor([0.5, 0.5], dtype=torch.float64))
+    root = 2**-0.5
+    assert found[0].tolist() == pytest.approx([root, -1.0, 0.0])
+    assert found[1].tolist() == pytest.approx([root, 1.0, 1.0])
+
+
+def test_largest_keeps_entries_of_largest_magnitude():
+    values = torch.tensor([0.1, -3.0, 2.0, 0.0])
+    assert largest(values, 2).tolist() == [0.0, -3.0, 2.0, 0.0]
+    assert largest(values, 9).tolist() == values.tolist()
+
+
+def test_normalised_falls_back_to_uniform():
+    assert normalised(torch.tensor([1.0, 3.0])).tolist() == [0.25, 0.75]
+    assert normalised(torch.zeros(4)).tolist() == [0.25] * 4

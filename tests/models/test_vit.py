@@ -1,0 +1,71 @@
+"""Vision transformers: pretrained weights are found, checked, and missed with one clear line."""
+
+import hashlib
+
+import pytest
+import torch
+
+from fedlogit import models
+from fedlogit.errors import FedlogitError
+from fedlogit.models import vit
+
+SHAPE = (3, 32, 32)
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """Make ViT-B/16 small and look for its weights in an empty folder."""
+    sizes = {"patch_size": 16, "num_layers": 1, "hidden_dim": 8, "mlp_dim": 8, "num_heads": 2}
+    monkeypatch.setattr(vit.VitB16, "_sizes", lambda self: sizes)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("FEDLOGIT_WEIGHTS", str(tmp_path))
+    return tmp_path
+
+
+def build(call: str, seed: int = 0) -> torch.nn.Module:
+    return models.build(call, SHAPE, 8, torch.Generator().manual_seed(seed))
+
+
+def publish(folder, monkeypatch, state) -> None:
+    torch.save(state, folder / "weights")
+    digest = hashlib.sha256((folder / "weights").read_bytes()).hexdigest()
+    name = f"vit-{digest[:8]}.pth"
+    (folder / "weights").rename(folder / name)
+    monkeypatch.setattr(vit, "_WEIGHTS", f"http://127.0.0.1:9/{name}")
+
+
+def test_pretrained_weights_fill_all_but_the_head(small, monkeypatch):
+    other = build("vit_b16(weights='none')", seed=1)
+    publish(small, monkeypatch, other.state_dict())
+    network = build("vit_b16")
+    fresh = build("vit_b16(weights='none')")
+    for key, value in network.state_dict().items():
+        source = fresh if key.startswith("heads.") else other
+        assert torch.equal(value, source.state_dict()[key]), key
+
+
+def test_weights_that_are_nowhere(small, monkeypatch):
+    monkeypatch.setattr(vit, "_WEIGHTS", "http://127.0.0.1:9/vit-00000000.pth")
+    with pytest.raises(
+        FedlogitError, match="cannot be fetched.*FEDLOGIT_WEIGHTS"
+    ):
+        build("vit_b16")
+
+
+def test_damaged_weights_are_refused(small, monkeypatch):
+    publish(small, monkeypatch, build("vit_b16(weights='none')").state_dict())
+    file = next(small.glob("*.pth"))
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    with pytest.raises(FedlogitError, match="damaged"):
+        build("vit_b16")
+
+
+def test_weights_of_another_shape_are_refused(small, monkeypatch):
+    publish(small, monkeypatch, {"conv_proj.weight": torch.zeros(1)})
+    with pytest.raises(FedlogitError, match="does not fit model vit_b16"):
+        build("vit_b16")
+
+
+def test_images_must_be_whole_patches():
+    with pytest.raises(FedlogitError, match="multiple of 4"):
+        models.build("vit_tiny", (1, 10, 10), 3, torch.Generator())

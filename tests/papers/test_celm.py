@@ -1,0 +1,66 @@
+"""The paper file of CELM says what the paper says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fedlogit.papers import expand, load_paper
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPER = load_paper("celm", ROOT / "workflow" / "papers")
+
+
+def cells(id_: str, scale: str = "paper"):
+    return next(a for a in expand(PAPER, scale) if a.id == id_).cells
+
+
+def test_hyper_parameters_of_section_5():
+    spec = next(c.spec for c in cells("table1") if c.axes["dataset"] == "fashion_mnist")
+    assert (spec.clients, spec.rounds, spec.batch, spec.local.epochs) == (5, 100, 128, 1)
+    assert (spec.optimizer.name, spec.optimizer.lr, spec.optimizer.momentum) == ("sgd", 0.1, 0)
+    assert spec.schedule.factor(50) == 1
+    assert spec.schedule.factor(51) == pytest.approx(0.1)
+    cifar = next(c.spec for c in cells("table1") if c.axes["dataset"] == "cifar10")
+    assert cifar.rounds == 200
+    isic = cells("table1_fedisic")[0].spec
+    assert (isic.clients, isic.rounds, isic.optimizer.lr) == (6, 200, 0.01)
+    celm = next(c.spec for c in cells("table1") if c.axes["method"] == "celm")
+    assert celm.method.params["steps"] == 200
+    assert celm.method.params["warm_up"] == 0.05
+
+
+@pytest.mark.parametrize(
+    ("id_", "count"),
+    [
+        ("table1", 2 * 5 * 5 * 3),
+        ("table2", 2 * 5 * 3),
+        ("table3", 2 * 2 * 4 * 3),
+        ("table4", 5),
+        ("table5", 2 * 5 * 3),
+        ("table6", 2 * 3 * 5 * 3),
+        ("table7", 5 * 5 * 3),
+        ("table8", 4 * 5 * 3),
+    ],
+)
+def test_every_table_has_its_cells(id_, count):
+    assert len(cells(id_)) == count
+
+
+def test_a_warm_up_of_5_percent_is_table_1_s_run():
+    shared = {c.spec.digest() for c in cells("table1")}
+    five = [c for c in cells("table8") if c.axes["method"] == "celm(warm_up=0.05)"]
+    assert len(five) == 4 * 3
+    assert {c.spec.digest() for c in five} <= shared
+
+
+def test_published_numbers_belong_to_cells_that_are_run():
+    published = pd.read_csv(ROOT / "workflow/reference/celm.csv")
+    for table, rows in published.groupby("table"):
+        known = {
+            tuple(c.axes[axis] for axis in ("dataset", "partition", "method")) for c in cells(table)
+        }
+        found = set(rows[["dataset", "partition", "method"]].itertuples(index=False, name=None))
+        assert found == known, table

@@ -1,0 +1,38 @@
+"""Free-rider detection with numbers worked out by hand."""
+
+import numpy as np
+import pytest
+
+from fedlogit.results.detection import THRESHOLDS, auroc, false_positive_rate, z_scores
+
+
+def test_z_scores_use_the_population_s_spread():
+    # 1, 2, 3: mean 2, population std sqrt(2/3)
+    assert z_scores(np.array([[1.0, 2.0, 3.0]]))[0] == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
+    assert z_scores(np.full((1, 3), 1 / 3)).tolist() == [[0, 0, 0]], "no spread, nobody stands out"
+
+
+def test_auroc_counts_honest_clients_above_the_rider():
+    # Round 1: the rider (last) is below both; round 2: between them; round 3: equal to both.
+    rounds = np.array([[0.4, 0.4, 0.2], [0.1, 0.6, 0.3], [1 / 3] * 3])
+    assert auroc(rounds[:1], [2]) == 1
+    assert auroc(rounds[1:2], [2]) == 0.5
+    assert auroc(rounds, [2]) == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_false_positives_are_honest_clients_below_the_threshold():
+    # z of (1, 2, 3, 6): mean 3, std sqrt(14/4) = 1.871: -1.069, -.535, 0, 1.604; the last is honest
+    # too, the rider is client 0. Below -0.5: client 1, one of three honest ones. Below 0: client 1.
+    contributions = np.array([[1.0, 2.0, 3.0, 6.0]])
+    rates = dict(
+        zip(THRESHOLDS.tolist(), false_positive_rate(contributions, [0]).tolist(), strict=True)
+    )
+    assert rates[-0.6] == 0
+    assert rates[-0.5] == pytest.approx(1 / 3)
+    assert rates[0.0] == pytest.approx(1 / 3), "a threshold is strict: z = 0 is not below 0"
+
+
+def test_thresholds_are_those_documented():
+    assert THRESHOLDS[0] == -2.0
+    assert THRESHOLDS[-1] == 0.0
+    assert len(THRESHOLDS) == 21
