@@ -11,14 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.style import GREY, INK, PALETTE, save_figure, use_house_style
+from fedlogit.results.style import INK, PALETTE, save_figure, use_house_style
 
 __all__ = ["bubble_plot", "bubble_row", "bubbles"]
 
 _LEFT, _RIGHT, _BOTTOM, _GAP = 0.75, 0.7, 0.55, 0.08  # inches
 _MARGIN = 0.8  # height of the class totals and width of the client totals, inches
 _LINE = 0.22  # a line of the title, inches
-_HEADER = 0.6  # a title above several panels, inches
 _FILL = 0.92  # diameter of the largest bubble, as a share of a cell
 _DOT = 2.0  # area of the smallest bubble, square points: one sample must still be seen
 
@@ -43,28 +42,18 @@ def bubble_plot(counts: np.ndarray, path_png: Path, title: str) -> list[Path]:
     return save_figure(bubble_row([(counts, title)]), path_png)
 
 
-def bubble_row(
-    panels: Sequence[tuple[np.ndarray, str]], title: str = "", subtitle: str = ""
-) -> Figure:
+def bubble_row(panels: Sequence[tuple[np.ndarray, str]]) -> Figure:
     """Return a figure of several divisions side by side, their bubbles on one scale.
 
     Args:
         panels: Counts (N, K) and a title for each.
-        title: Above all panels, if given.
-        subtitle: Below it, in grey.
 
     Raises:
         FedlogitError: as `bubble_plot` does.
     """
     use_house_style()
     tables = [_checked(counts) for counts, _ in panels]
-    top_room = _HEADER if title else 0.0
-    figure, rows = _layout([t.shape for t in tables], [name for _, name in panels], top_room)
-    if title:
-        height, width = figure.get_figheight(), figure.get_figwidth()
-        place = (0.12 / width, 1 - 0.08 / height)
-        figure.text(*place, title, fontsize=11.5, weight="bold", va="top")
-        figure.text(place[0], 1 - 0.32 / height, subtitle, fontsize=8.5, color=GREY, va="top")
+    figure, rows = _layout([t.shape for t in tables], [name for _, name in panels])
     most = max(int(t.max()) for t in tables)
     for counts, (main, top, right, corner) in zip(tables, rows, strict=True):
         bubbles(main, counts, most)
@@ -117,7 +106,7 @@ def _cell(clients: int, classes: int) -> tuple[float, float]:
 
 
 def _layout(
-    shapes: Sequence[tuple[int, ...]], titles: Sequence[str], top_room: float
+    shapes: Sequence[tuple[int, ...]], titles: Sequence[str]
 ) -> tuple[Figure, list[list[Axes]]]:
     """Place four axes a panel by the inch, so that a cell has the same size in all of them."""
     cells = [_cell(*shape) for shape in shapes]
@@ -126,7 +115,7 @@ def _layout(
     widths = [_LEFT + w + _GAP + _MARGIN + _RIGHT for w in wide]
     lines = [textwrap.wrap(t, int(w * 10.5)) for t, w in zip(titles, widths, strict=True)]
     width = sum(widths)
-    height = _BOTTOM + tall + _GAP + _MARGIN + 0.25 + _LINE * max(map(len, lines)) + top_room
+    height = _BOTTOM + tall + _GAP + _MARGIN + 0.25 + _LINE * max(map(len, lines))
     figure = Figure(figsize=(width, height))
 
     def axes(x: float, y: float, w: float, h: float) -> Axes:
@@ -134,7 +123,7 @@ def _layout(
 
     rows, left = [], 0.0
     for title, w, panel in zip(lines, wide, widths, strict=True):
-        text = ((left + 0.12) / width, 1 - (0.1 + top_room) / height, "\n".join(title))
+        text = ((left + 0.12) / width, 1 - 0.1 / height, "\n".join(title))
         figure.text(*text, fontsize=11.5, weight="bold", va="top")
         right, above = left + _LEFT + w + _GAP, _BOTTOM + tall + _GAP
         rows.append(

@@ -147,6 +147,8 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
     tall = 0.12 + 0.22 * len(top) + 0.17 * len(below)
     height += tall
     figure.set_size_inches(width, height)
+    if figure.get_layout_engine() is None:
+        _shrink(figure, 1 - tall / height)
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.set(rect=(0, 0, 1, 1 - tall / height))  # type: ignore[call-arg]
@@ -154,6 +156,15 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
     figure.text(left, 1 - 0.08 / height, "\n".join(top), fontsize=11.5, weight="bold", va="top")
     start = 0.1 + 0.22 * len(top)
     figure.text(left, 1 - start / height, "\n".join(below), fontsize=8.5, color=GREY, va="top")
+
+
+def _shrink(figure: Figure, share: float) -> None:
+    """Keep axes and texts that were placed by hand at their size in inches, below a header."""
+    for axes in figure.axes:
+        x, y, wide, tall = axes.get_position().bounds
+        axes.set_position((x, y * share, wide, tall * share))
+    for text in figure.texts:
+        text.set_y(text.get_position()[1] * share)
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:

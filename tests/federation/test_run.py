@@ -202,7 +202,7 @@ def test_a_finished_run_is_left_alone(train, tmp_path):
         ({"method": "uwa(variance_floor=0)"}, "variance_floor = 0"),
         ({"method": "uwa(floor=1)"}, "unknown key 'floor'"),
         ({"public": None}, "method average needs a public set"),
-        ({"export": ["aggregation"]}, "no aggregation weights"),
+        ({"export": ["aggregation"]}, "export = 'aggregation': method"),
     ],
 )
 def test_bad_specs_get_one_line(tmp_path, change, message):

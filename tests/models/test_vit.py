@@ -46,9 +46,7 @@ def test_pretrained_weights_fill_all_but_the_head(small, monkeypatch):
 
 def test_weights_that_are_nowhere(small, monkeypatch):
     monkeypatch.setattr(vit, "_WEIGHTS", "http://127.0.0.1:9/vit-00000000.pth")
-    with pytest.raises(
-        FedlogitError, match="cannot be fetched.*FEDLOGIT_WEIGHTS"
-    ):
+    with pytest.raises(FedlogitError, match=r"cannot be fetched.*FEDLOGIT_WEIGHTS"):
         build("vit_b16")
 
 

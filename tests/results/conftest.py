@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedlogit.files import save_npz, write_json
+from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.spec import RunSpec
 
@@ -101,6 +101,44 @@ def make_artefact():
             "runs": [run.model_dump(mode="json") for run in runs],
         }
         return Artefact.model_validate(given | changes)
+
+    return make
+
+
+@pytest.fixture
+def make_celm(make_run):
+    """Return a function that makes a run of the CELM family: counts, roles, contributions, exports.
+
+    Client 0 alone holds class 0, client 3 rides free; contributions are .4, .3, .2, .1 throughout.
+    """
+
+    def make(accuracy=0.5, *, method="celm(steps=5, rate=0.1)", seed=0, **changes) -> RunRef:
+        axes = {"dataset": "mnist", "partition": "frm", "method": method.partition("(")[0]}
+        run = make_run(
+            accuracy,
+            method=method,
+            partition="frm",
+            seed=seed,
+            axes=axes | {"seed": seed},
+            **changes,
+        )
+        counts = np.array([[60, 0, 0], [0, 20, 20], [0, 20, 20], [0, 3, 3]])
+        result = read_json(run.dir / "result.json")
+        result["final"]["per_class"] = [0.2, 0.7, 0.9]
+        result["split"] = {"counts": counts.tolist(), "rare_classes": [0], "free_riders": [3]}
+        write_json(run.dir / "result.json", result)
+        shares = [0.4, 0.3, 0.2, 0.1]
+        head, *rows = (run.dir / "rounds.csv").read_text().splitlines()
+        head += "," + ",".join(f"contribution_{i}" for i in range(4)) + ",seconds_probe"
+        probed = ["0.5", "0.25", ""]
+        rows = [f"{r},{','.join(map(str, shares))},{p}" for r, p in zip(rows, probed, strict=True)]
+        (run.dir / "rounds.csv").write_text("\n".join([head, *rows]) + "\n")
+        evidence = np.stack([np.ones((4, 3)), counts + 1.0])
+        save_npz(run.dir / "exports" / "evidence.npz", {"evidence": evidence})
+        images = np.random.default_rng(seed).normal(size=(5, 3, 1, 8, 8)).astype(np.float32)
+        save_npz(run.dir / "exports" / "probes.npz", {"images": images, "owned": counts > 0})
+        save_npz(run.dir / "exports" / "shapley.npz", {"values": np.array([0.1, 0.3, 0.2, 0.0])})
+        return run
 
     return make
 

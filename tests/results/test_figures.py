@@ -10,11 +10,19 @@ from fedlogit.results.compare import read_reference
 from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures.aggregation_weights import mean_weights
 
+CELM = {
+    "contributions_by_round",
+    "distribution_fidelity",
+    "fpr_by_threshold",
+    "partitions",
+    "probe_heat_map",
+    "probe_images",
+}
 METHODS = {"average": 0.6, "uwa": 0.8, "meta_model": 0.85}
 
 
 @pytest.fixture
-def figure(make_run, make_artefact, export_weights):
+def figure(make_run, make_artefact, export_weights, make_celm):
     """Return a function from a kind to an artefact with runs it can draw."""
 
     def grid() -> list:
@@ -33,6 +41,10 @@ def figure(make_run, make_artefact, export_weights):
     def runs(kind: str) -> list:
         if kind == "aggregation_weights":
             return [export_weights(make_run(method="uwa", seed=s), seed=s) for s in (0, 1)]
+        if kind in CELM:
+            methods = ("celm(steps=5, rate=0.1)", "celm(steps=10, rate=0.1)", "cffl")
+            chosen = methods[:2] if kind == "probe_heat_map" else methods
+            return [make_celm(method=m, seed=s) for m in chosen for s in (0, 1)]
         if kind == "accuracy_by_public":
             return [
                 make_run(0.5, method=m, public={"size": size})

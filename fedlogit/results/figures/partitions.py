@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.bubbles import bubble_row
-from fedlogit.results.figures._parts import panel_name, runs_of
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import panel_name, runs_of, title
 
 __all__ = ["draw"]
 
@@ -19,4 +20,6 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     not need; the counts come from the runs' records.
     """
     panels = [(run.counts(), panel_name(artefact, ref)) for ref, run in runs_of(artefact)]
-    return bubble_row(panels, artefact.title, artefact.caption)
+    figure = bubble_row(panels)
+    title(figure, artefact, collect(artefact), "a bubble's area is its number of samples")
+    return figure

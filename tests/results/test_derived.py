@@ -1,0 +1,74 @@
+"""Metrics computed from what a run left, by hand."""
+
+import numpy as np
+import pytest
+
+from fedlogit.errors import DataError
+from fedlogit.partition import distances
+from fedlogit.results.runs import read_run
+from fedlogit.results.tables import write_table
+
+
+@pytest.fixture
+def run(make_celm):
+    ref = make_celm()
+    return read_run(ref.dir, ref.digest)
+
+
+def test_rare_accuracy_is_the_mean_recall_of_the_rare_classes(run):
+    assert run.value("rare_accuracy") == 0.2
+
+
+def test_free_riders_by_hand(run):
+    # Contributions .4 .3 .2 .1, the last rides free and is below all others.
+    assert run.value("auroc") == 1
+    # mean .25, std sqrt(.0125) = .1118: z of the honest 1.342, .447, -.447. The third is below the
+    # thresholds -.4, -.3, -.2, -.1, 0, five of 21.
+    assert run.value("fpr") == pytest.approx(5 / 21 / 3)
+
+
+def test_distances_compare_the_last_evidence_with_the_counts(run):
+    counts = np.array([[60, 0, 0], [0, 20, 20], [0, 20, 20], [0, 3, 3]])
+    assert run.value("jsd") == pytest.approx(distances(counts, counts + 1.0)["jsd"])
+    assert run.value("hellinger_uniform") == pytest.approx(distances(counts)["hellinger"])
+    assert run.value("jsd") < run.value("jsd_uniform")
+
+
+def test_rank_correlation_with_shapley_values(run):
+    # Ranks of contributions 4 3 2 1, of values 2 4 3 1: d = 2, -1, -1, 0; 1 - 6 * 6 / (4 * 15) = .4
+    assert run.value("shapley_correlation") == pytest.approx(0.4)
+
+
+def test_probing_is_measured_over_warm_up_rounds(run):
+    assert run.value("seconds_probe") == pytest.approx(0.375)
+    assert run.value("probe_share") == pytest.approx(0.75 / 3.0)  # 1.5 s a round
+
+
+def test_what_a_run_lacks_is_named(make_run):
+    ref = make_run()
+    plain = read_run(ref.dir, ref.digest)
+    for metric, message in {
+        "auroc": "has no contributions",
+        "rare_accuracy": "has no rare_classes",
+        "jsd_uniform": "split.counts",
+        "probe_share": "does not probe",
+        "jsd": "evidence.npz does not exist|split.counts",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            plain.value(metric)
+
+
+def test_a_table_of_several_metrics(make_celm, make_artefact, tmp_path):
+    artefact = make_artefact(
+        *(make_celm(seed=s) for s in (0, 1)),
+        rows=["dataset", "metric"],
+        columns=["method"],
+        metrics=["auroc", "rare_accuracy", "jsd_uniform"],
+        labels={"auroc": "AUROC"},
+    )
+    write_table(artefact, tmp_path / "t")
+    text = (tmp_path / "t.md").read_text()
+    assert "AUROC" in text
+    assert "1.0000 ± 0.0000" in text
+    assert "0.2000 ± 0.0000" in text
+    assert (tmp_path / "t.csv").read_text().count("\n") == 4
