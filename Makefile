@@ -58,7 +58,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@snakefmt --check workflow Snakefile
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py
-	@$(call README_BLOCK,--check)
+	@$(call README_BLOCKS,--check)
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
@@ -66,14 +66,15 @@ bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to b
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
-README_RESULTS = results/figures/who_to_trust/paper/figure1.png \
-	results/summary/who_to_trust/paper/compare.md results/summary/who_to_trust/paper/claims.md \
-	results/figures/who_to_trust/paper/curves.png
-README_BLOCK = python scripts/readme_results.py $(1) $(README_RESULTS)
+README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
+		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
+	&& python scripts/readme_results.py $(1) --block celm \
+		results/figures/celm/paper/curves.png $(wildcard results/tables/celm/paper/table[1-4].md) \
+	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
 
 .PHONY: readme
 readme: $(STAMP) ## Write results into the README, from the files that hold them
-	@$(call README_BLOCK,)
+	@$(call README_BLOCKS,)
 
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files

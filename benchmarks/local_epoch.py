@@ -9,7 +9,7 @@ and in the same minibatch order, timed in turn so that a drifting machine hits a
 - ``dataloader``: normalised tensors in a TensorDataset and a DataLoader;
 - ``tensors``: a loop that slices normalised tensors by index;
 - ``fedlogit``: the engine, with its workers;
-- ``fedlogit, native``: the same with ``kernel: native``, for LeNet where there is a C++ compiler.
+- ``fedlogit, native``: the same with ``kernel: native``, where there is a C++ compiler.
 
 The plain ways use PyTorch as it comes, with all cores inside an operation.
 """
@@ -43,7 +43,7 @@ from fedlogit import data, methods
 from fedlogit.cli import run_main
 from fedlogit.federation import Federation
 from fedlogit.federation.executor import Executor, f32_matmul
-from fedlogit.federation.provenance import device_name
+from fedlogit.federation.provenance import code_version, device_name
 from fedlogit.federation.setup import federate
 from fedlogit.files import write_atomic
 from fedlogit.partition import make_split
@@ -186,7 +186,7 @@ class Bench:
             "tensors": lambda: self.plain(tensors),
             "fedlogit": self.fedlogit,
         }
-        if self.spec.models[0].name == "lenet" and (shutil.which("g++") or shutil.which("clang++")):
+        if shutil.which("g++") or shutil.which("clang++"):
             ways["fedlogit, native"] = lambda: self.fedlogit("native")
         return ways
 
@@ -225,9 +225,19 @@ def measure(name: str, folder: Path, workers: int, repeats: int) -> list[dict[st
             ),
             "accuracy": round(accuracy[key], 4),
             "n": len(t),
+            "code": code_version(),
         }
         for key, t in times.items()
     ]
+
+
+def read(out: Path) -> list[dict[str, object]]:
+    """Return the rows of an earlier table."""
+    path = out.with_suffix(".csv")
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def write(rows: list[dict[str, object]], out: Path, workers: int) -> None:
@@ -257,9 +267,16 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--data", type=Path, default=ROOT / "data" / "prepared")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "local_epoch")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", choices=list(WORKLOADS), help="keep the other workload's rows")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args(argv)
-    rows = [r for w in WORKLOADS for r in measure(w, args.data, args.workers, args.repeats)]
+    kept = read(args.out) if args.only else []
+    rows: list[dict[str, object]] = []
+    for name in WORKLOADS:
+        if args.only in (None, name):
+            rows += measure(name, args.data, args.workers, args.repeats)
+        else:
+            rows += [row for row in kept if row["workload"] == name]
     write(rows, args.out, args.workers)
 
 

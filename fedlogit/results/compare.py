@@ -15,7 +15,7 @@ from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.text import is_share, markdown, number, spread
 from fedlogit.results.verdict import VERDICT_RULE, standard_error, verdict
 
-__all__ = ["compare", "comparison_markdown", "comparison_table", "read_reference"]
+__all__ = ["compare", "comparison_markdown", "comparison_table", "not_run", "read_reference"]
 
 _KEYS = ["dataset", "partition", "method"]
 _COLUMNS = ["table", *_KEYS, "metric", "mean", "std"]
@@ -115,8 +115,13 @@ def _judge(row: Mapping[str, Any], runs: pd.DataFrame) -> str:
 
 
 def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Return a comparison as strings to print; columns that never vary are left out."""
-    shown = {"Table": rows["table"], "Metric": rows["metric"]}
+    """Return a comparison as strings to print; columns that never vary are left out.
+
+    So are numbers whose runs do not exist, of which there may be hundreds; `not_run` tells of them.
+    """
+    rows = rows[rows["verdict"] != "not run"] if (rows["verdict"] != "not run").any() else rows
+    metric = rows["metric"].map(lambda value: labels.get(value, value))
+    shown = {"Table": rows["table"], "Metric": metric}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
     for key in _KEYS:
         table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
@@ -127,6 +132,16 @@ def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFr
     table["Difference"] = [_signed(r["difference"], r["metric"]) for r in records]
     table["Verdict"] = [_verdict_text(r) for r in records]
     return table
+
+
+def not_run(rows: pd.DataFrame) -> str:
+    """Return a sentence on the published numbers that have no counterpart here, or ""."""
+    missing = rows[rows["verdict"] == "not run"]
+    if missing.empty or len(missing) == len(rows):
+        return ""
+    places = missing.groupby(["table", "dataset"], sort=False).size()
+    told = ", ".join(f"{table} on {data}: {count}" for (table, data), count in places.items())
+    return f"Not run: {len(missing)} of {len(rows)} published numbers ({told})."
 
 
 def _signed(value: float, metric: str) -> str:
@@ -145,4 +160,5 @@ def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> st
     text = markdown(table, right=("Paper", "Ours", "n", "Difference"))
     used = [a for a in artefacts if a.id in set(rows["table"])]
     source = describe(pd.concat([collect(a) for a in used])) if used else "nothing was run"
-    return f"### Paper beside ours\n\n{text}\n\nOurs: {source}.\n\n{VERDICT_RULE}"
+    parts = ["### Paper beside ours", text, not_run(rows), f"Ours: {source}.", VERDICT_RULE]
+    return "\n\n".join(part for part in parts if part)

@@ -78,6 +78,19 @@ def test_a_table_that_was_not_made_is_not_run(make_run, make_artefact, reference
     assert math.isnan(rows["ours"].item())
 
 
+def test_numbers_without_runs_are_told_in_a_sentence(make_run, make_artefact, reference):
+    lines = (
+        "table1,mnist,k_classes(2),average,accuracy,0.5,",
+        "table9,mnist,,average,accuracy,0.5,",
+        "table9,mnist,,uwa,accuracy,0.5,",
+    )
+    artefact = make_artefact(make_run(0.5))
+    rows = compare([artefact], reference(*lines))
+    text = comparison_markdown(rows, [artefact])
+    assert "Not run: 2 of 3 published numbers (table9 on mnist: 2)." in text
+    assert text.count("| mnist") == 1
+
+
 def test_an_empty_partition_matches_any(make_run, make_artefact, reference):
     run = make_run(0.98, method="fully_informed", partition="iid")
     rows = compare(
