@@ -17,6 +17,7 @@ from fedlogit.results.runs import Run, read_run
 from fedlogit.results.style import INK, header, look
 
 __all__ = [
+    "band",
     "bars",
     "competitors",
     "legend",
@@ -61,6 +62,12 @@ def panels_of(artefact: Artefact) -> dict[str, list[tuple[RunRef, Run]]]:
 def bars(frame: pd.DataFrame) -> str:
     """Return what error bars are, if there are any."""
     return "bars: standard deviation over seeds" if frame["seed"].nunique() > 1 else ""
+
+
+def band(frame: pd.DataFrame) -> str:
+    """Return what a band around a line is, if there is one."""
+    several = frame["seed"].nunique() > 1
+    return "band: from the lowest to the highest seed" if several else ""
 
 
 def values(frame: pd.DataFrame, axis: str) -> list[str]:

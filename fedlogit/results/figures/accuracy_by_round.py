@@ -11,6 +11,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import (
+    band,
     competitors,
     legend,
     method_handle,
@@ -55,8 +56,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         grid[i, 0].set_ylabel(metric_label(artefact.metric).capitalize())
     handles = [method_handle(artefact, method) for method in methods]
     handles += [reference_handle(artefact)] if has_reference else []
-    several = shown["seed"].nunique() > 1
-    title(figure, artefact, final, "band: from the lowest to the highest seed" if several else "")
+    title(figure, artefact, final, band(shown))
     legend(figure, handles)
     return figure
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.detection import THRESHOLDS, false_positive_rate
-from fedlogit.results.figures._parts import legend, method_handle, panels_of, title
+from fedlogit.results.figures._parts import band, legend, method_handle, panels_of, title
 from fedlogit.results.style import look, new_figure
 
 __all__ = ["draw"]
@@ -33,6 +33,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         methods |= dict.fromkeys(by_method)
         axes.set(title=name, xlabel="Threshold on the z-score", ylim=(-0.02, 1.02))
     grid[0, 0].set_ylabel("False-positive rate")
-    title(figure, artefact, collect(artefact), "band: from the lowest to the highest seed")
+    frame = collect(artefact)
+    title(figure, artefact, frame, band(frame))
     legend(figure, [method_handle(artefact, method) for method in methods])
     return figure
