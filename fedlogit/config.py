@@ -72,7 +72,7 @@ class Settings(Part):
     precision: Literal["f32", "bf16"] | None = None
     kernel: Literal["autograd", "native"] | None = None
     device: str = "auto"
-    workers: Annotated[int, Field(gt=0)] = 2
+    workers: Annotated[int, Field(gt=0)] = 1
     mirror: str | None = None
     frozen: bool = False
     partial: bool = False

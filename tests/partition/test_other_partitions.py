@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fedlogit.partition import distances, get, make_split
+from fedlogit.errors import FedlogitError
+from fedlogit.partition import Split, distances, get, make_split
 
 CIFAR10 = np.repeat(np.arange(10), 5000)
 
@@ -97,3 +98,31 @@ def test_repeating_free_rider_holds_ten_samples_many_times():
     plain = make_split(CIFAR10, 10, "dir_client(1.0)", 5, 42)
     assert all(map(np.array_equal, others, plain.clients[:-1]))
     assert np.isin(values, plain.clients[-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "rare", "riders"),
+    [
+        ("maverick", 2, ()),
+        ("fr", 0, (4,)),
+        ("frm", 2, (4,)),
+        ("fr_repeat", 0, (4,)),
+        ("iid", 0, ()),
+    ],
+)
+def test_roles_are_kept_with_the_split(tmp_path, name, rare, riders):
+    split = make_split(CIFAR10, 10, name, 5, 0)
+    split.save(tmp_path / "indices.npz")
+    roles = Split.load(tmp_path / "indices.npz").roles
+    assert roles == split.roles
+    assert roles.free_riders == riders
+    assert len(roles.rare_classes) == rare
+    held_elsewhere = split.counts[1:, list(roles.rare_classes)]
+    assert not held_elsewhere.any(), "a rare class is client 0's alone"
+
+
+@pytest.mark.parametrize("name", ["maverick", "frm"])
+def test_a_rare_class_that_nobody_can_hold_is_refused(name):
+    labels = np.repeat(np.arange(3), 100)  # of ten classes, seven are empty
+    with pytest.raises(FedlogitError, match="has no samples, so no client holds it"):
+        make_split(labels, 10, name, 5, 0)
