@@ -139,8 +139,8 @@ def not_run(rows: pd.DataFrame) -> str:
     missing = rows[rows["verdict"] == "not run"]
     if missing.empty or len(missing) == len(rows):
         return ""
-    places = missing.groupby(["table", "dataset"], sort=False).size()
-    told = ", ".join(f"{table} on {data}: {count}" for (table, data), count in places.items())
+    places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
+    told = ", ".join(f"{r.table} on {r.dataset}: {r.numbers}" for r in places.itertuples(index=False))
     return f"Not run: {len(missing)} of {len(rows)} published numbers ({told})."
 
 
