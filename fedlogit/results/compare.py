@@ -140,7 +140,8 @@ def not_run(rows: pd.DataFrame) -> str:
     if missing.empty or len(missing) == len(rows):
         return ""
     places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
-    told = ", ".join(f"{r.table} on {r.dataset}: {r.numbers}" for r in places.itertuples(index=False))
+    numbers = (f"{r.table} on {r.dataset}: {r.numbers}" for r in places.itertuples(index=False))
+    told = ", ".join(numbers)
     return f"Not run: {len(missing)} of {len(rows)} published numbers ({told})."
 
 
