@@ -48,7 +48,7 @@ figures: $(STAMP) ## Write every table and figure, training only the runs that a
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
-	@python -m pytest $(TESTS)
+	@python -m pytest -n 2 --dist loadfile $(TESTS)
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, types and the workflow

@@ -20,9 +20,9 @@ from fedlogit import data, methods
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.run import Options, check_folder, is_finished, run
-from fedlogit.federation.setup import choose_device
+from fedlogit.federation.setup import choose_device, divide
 from fedlogit.files import read_json
-from fedlogit.partition import Split, make_split
+from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
 
 
@@ -59,25 +59,9 @@ def main(argv: Sequence[str]) -> None:
         print(f"{args.out} is finished")
         return
     dataset = data.load(spec.dataset, args.data)
-    split = load_split(args.split, spec, dataset)
+    split = Split.load(args.split) if args.split else divide(spec, dataset)
     options = Options(device, args.workers, args.checkpoint_seconds, progress=not args.quiet)
     run(spec, methods.get(spec.method), dataset, split, args.out, options)
-
-
-def load_split(path: Path | None, spec: RunSpec, dataset: data.Dataset) -> Split:
-    """Return the split that the DAG made, or make it."""
-    if path is not None:
-        return Split.load(path)
-    return make_split(
-        dataset.y_train,
-        dataset.classes,
-        spec.partition,
-        spec.clients,
-        spec.seed,
-        public=spec.public,
-        train_size=spec.train_size,
-        groups=dataset.group_train,
-    )
 
 
 if __name__ == "__main__":

@@ -17,22 +17,7 @@ from fedlogit.data import Dataset, load
 from fedlogit.federation import Federation
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
-from fedlogit.federation.setup import federate
-from fedlogit.partition import make_split
-from fedlogit.spec import RunSpec
-
-
-def split_of(spec: RunSpec, dataset: Dataset):
-    return make_split(
-        dataset.y_train,
-        dataset.classes,
-        spec.partition,
-        spec.clients,
-        spec.seed,
-        public=spec.public,
-        train_size=spec.train_size,
-        groups=dataset.group_train,
-    )
+from fedlogit.federation.setup import divide, federate
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +31,7 @@ def federation(digits):
 
     def build(workers: int = 1, **changes) -> Federation:
         spec = small_spec(**changes)
-        method, split = methods.get(spec.method), split_of(spec, digits)
+        method, split = methods.get(spec.method), divide(spec, digits)
         return federate(spec, method, digits, split, torch.device("cpu"), Executor(workers))
 
     return build
@@ -60,7 +45,7 @@ def train(digits, tmp_path):
         spec = small_spec(**changes)
         folder = folder or tmp_path / spec.digest()[:8]
         options = Options(torch.device("cpu"), workers, every, progress=False)
-        run(spec, methods.get(spec.method), digits, split_of(spec, digits), folder, options)
+        run(spec, methods.get(spec.method), digits, divide(spec, digits), folder, options)
         return folder
 
     return go

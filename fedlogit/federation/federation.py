@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 
-from fedlogit.aggregation.logit_maximisation import maximise_logits, maximise_stacked
+from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits, maximise_stacked
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client, State
 from fedlogit.federation.device_data import DeviceData
@@ -223,14 +223,13 @@ class Federation:
         Returns:
             Final logits (models, k) and final images.
         """
-        settings: dict[str, Any] = {"steps": steps, "rate": rate, "penalty": penalty}
-        settings["check"] = self._executor.check
+        ascent = Ascent(steps, rate, penalty, self._executor.check)
         networks = [client.model for client in models]
         one_kind = len({client.architecture for client in models}) == 1
         if self.data.device.type == "cuda" and one_kind:
-            return maximise_stacked(networks, images, classes, **settings)
+            return maximise_stacked(networks, images, classes, ascent)
         found = self._map(
-            lambda job: maximise_logits(*job, classes, **settings),
+            lambda job: maximise_logits(*job, classes, ascent),
             list(zip(networks, images, strict=True)),
         )
         logits, final = zip(*found, strict=True)

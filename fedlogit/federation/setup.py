@@ -17,7 +17,7 @@ from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.native import check_native
-from fedlogit.partition import Split
+from fedlogit.partition import Split, make_split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
@@ -25,7 +25,7 @@ from fedlogit.spec import RunSpec
 if TYPE_CHECKING:
     from fedlogit.methods import Method
 
-__all__ = ["choose_device", "federate"]
+__all__ = ["choose_device", "divide", "federate"]
 
 
 def choose_device(name: str) -> torch.device:
@@ -44,6 +44,20 @@ def choose_device(name: str) -> torch.device:
             f"device = {name!r} is not there (this machine has: {', '.join(available)})"
         )
     return torch.device(name)
+
+
+def divide(spec: RunSpec, dataset: Dataset) -> Split:
+    """Return the division of a data set that a spec implies."""
+    return make_split(
+        dataset.y_train,
+        dataset.classes,
+        spec.partition,
+        spec.clients,
+        spec.seed,
+        public=spec.public,
+        train_size=spec.train_size,
+        groups=dataset.group_train,
+    )
 
 
 def federate(

@@ -131,16 +131,13 @@ class CELM(ModelFederation):
         return torch.stack(noise).to(fed.data.device)
 
     def _remember(self, fed: Federation, q: torch.Tensor, c: torch.Tensor) -> None:
-        """Keep Q and c of every warm-up round, and the final images of the last one."""
+        """Keep Q and c of every warm-up round."""
         memory = fed.memory
         memory["celm/evidence"] = torch.cat([memory["celm/evidence"].cpu(), q[None]])
         memory["celm/history"] = torch.cat([memory["celm/history"].cpu(), c[None]])
-        if fed.round == self.horizon(fed):
-            # A checkpoint has no need of images that no later round starts from.
-            memory["celm/final_images"] = memory.pop("celm/images")
 
     def finish(self, fed: Federation) -> None:
         """Hand over what `export` may ask for."""
         memory = fed.memory
         fed.keep("evidence", evidence=memory["celm/evidence"], contributions=memory["celm/history"])
-        fed.keep("probes", images=memory["celm/final_images"])
+        fed.keep("probes", images=memory["celm/images"])

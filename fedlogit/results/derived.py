@@ -10,7 +10,6 @@ import pandas as pd
 from scipy import stats
 
 from fedlogit.errors import DataError
-from fedlogit.partition import distances
 from fedlogit.results.detection import auroc, false_positive_rate
 
 if TYPE_CHECKING:
@@ -53,12 +52,18 @@ def final_evidence(run: Run) -> np.ndarray:
 
 def _distance(key: str) -> Callable[[Run], float]:
     """CELM Table 4: true counts against the evidence."""
-    return lambda run: distances(run.counts(), final_evidence(run))[key]
+    return lambda run: _distances(run.counts(), final_evidence(run))[key]
 
 
 def _from_uniform(key: str) -> Callable[[Run], float]:
     """CELM Table 4: true counts against a uniform distribution."""
-    return lambda run: distances(run.counts())[key]
+    return lambda run: _distances(run.counts())[key]
+
+
+def _distances(*counts: np.ndarray) -> dict[str, float]:
+    from fedlogit.partition import distances  # imports PyTorch, which few tables need
+
+    return distances(*counts)
 
 
 def _shapley_correlation(run: Run) -> float:

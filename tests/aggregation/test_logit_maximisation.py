@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from fedlogit import models
-from fedlogit.aggregation.logit_maximisation import maximise_logits, maximise_stacked
+from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits, maximise_stacked
 
-SETTINGS = {"steps": 400, "rate": 0.05, "penalty": 0.5}
+ASCENT = Ascent(steps=400, rate=0.05, penalty=0.5)
 
 
 def linear(weight, bias) -> nn.Module:
@@ -22,7 +22,7 @@ def test_a_linear_model_s_maximum_is_known():
     # w_c·x + b_c - λ|x|² is largest at x = w_c / 2λ, where the logit is |w_c|²/2λ + b_c.
     # λ = .5: x = w_c and s_c = |w_c|² + b_c: 1 + 4 + .25 and 9 + 0 - 1.
     model = linear([[1.0, 2.0], [3.0, 0.0]], [0.25, -1.0])
-    logits, images = maximise_logits(model, torch.zeros(2, 1, 1, 2), torch.arange(2), **SETTINGS)
+    logits, images = maximise_logits(model, torch.zeros(2, 1, 1, 2), torch.arange(2), ASCENT)
     assert images.flatten(1).tolist() == [
         pytest.approx([1, 2], abs=1e-3),
         pytest.approx([3, 0], abs=1e-3),
@@ -32,7 +32,7 @@ def test_a_linear_model_s_maximum_is_known():
 
 def test_only_the_wanted_classes_are_probed():
     model = linear([[1.0, 2.0], [3.0, 0.0]], [0.25, -1.0])
-    logits, images = maximise_logits(model, torch.zeros(1, 1, 1, 2), torch.tensor([1]), **SETTINGS)
+    logits, images = maximise_logits(model, torch.zeros(1, 1, 1, 2), torch.tensor([1]), ASCENT)
     assert images.shape == (1, 1, 1, 2)
     assert logits.tolist() == pytest.approx([8.0], abs=1e-2)
 
@@ -44,12 +44,12 @@ def test_stacked_models_reach_the_same_logits(name, shape):
     networks = [models.build(name, shape, 5, torch.Generator().manual_seed(i)) for i in range(3)]
     start = torch.randn(3, 5, *shape, generator=torch.Generator().manual_seed(9))
     before = [{k: v.clone() for k, v in n.state_dict().items()} for n in networks]
-    settings = {"steps": 20, "rate": 0.01, "penalty": 1e-3}
+    ascent = Ascent(steps=20, rate=0.01, penalty=1e-3)
     one_by_one = [
-        maximise_logits(n, x, torch.arange(5), **settings)[0]
+        maximise_logits(n, x, torch.arange(5), ascent)[0]
         for n, x in zip(networks, start, strict=True)
     ]
-    stacked, images = maximise_stacked(networks, start, torch.arange(5), **settings)
+    stacked, images = maximise_stacked(networks, start, torch.arange(5), ascent)
     assert images.shape == start.shape
     assert torch.allclose(stacked, torch.stack(one_by_one), rtol=1e-3, atol=1e-3)
     for network, state in zip(networks, before, strict=True):
