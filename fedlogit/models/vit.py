@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import urllib.error
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,7 +21,7 @@ __all__ = ["VitB16", "VitTiny"]
 _WEIGHTS = "https://download.pytorch.org/models/vit_b_16-c867db91.pth"
 
 
-class _ViT(ModelConfig):
+class _ViT(ModelConfig, ABC):
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network; images of any number of channels are cut into patches."""
         try:  # here, so that other models do without torchvision
@@ -33,8 +34,9 @@ class _ViT(ModelConfig):
         network.head = "heads.head"
         return network
 
+    @abstractmethod
     def _sizes(self) -> dict[str, int]:
-        raise NotImplementedError
+        """Return the sizes that torchvision's class takes."""
 
     def check(self, shape: ImageShape) -> None:
         """Refuse images that are not square and a multiple of the patch."""
