@@ -31,7 +31,7 @@ def test_paths_lead_back_to_specs_at_any_scale(tmp_path):
     assert here.split(str(split_dir(spec))).split_key() == spec.split_key()
     other = plan(tmp_path, scale="quick").artefacts[0].cells[0].spec
     assert here.run(str(run_dir(other))) == other
-    with pytest.raises(FedlogitError, match="a/b is no run of who_to_trust.* at any scale"):
+    with pytest.raises(FedlogitError, match=r"a/b is no run of who_to_trust.* at any scale"):
         here.run("a/b")
 
 
