@@ -85,7 +85,7 @@ def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
 def evidence_markdown(rows: pd.DataFrame) -> str:
     """Return the numbers behind each claim, as lists."""
     parts = ["### Evidence"]
-    for row in rows.to_dict("records"):
+    for row in rows[rows["evidence"] != ""].to_dict("records"):
         cells = "\n".join(f"- {cell}" for cell in row["evidence"].split("; "))
         parts.append(f"{row['text']}: {row['result']}.\n\n{cells}")
     return "\n\n".join(parts)
