@@ -69,7 +69,8 @@ bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to b
 README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
 	&& python scripts/readme_results.py $(1) --block celm \
-		results/figures/celm/quick/figure5.png results/tables/celm/quick/table1.md \
+		results/tables/celm/paper/table1.md results/figures/celm/paper/curves.png \
+		results/tables/celm/paper/table3.md results/figures/celm/paper/figure5.png \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
 
 .PHONY: readme
