@@ -159,7 +159,7 @@ def command(spec: Path, out: Path, data: Path) -> list[str]:
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, kill):
-    changes = {"rounds": 40, "export": ["weights"], "method": "uwa"}
+    changes = {"rounds": 80, "export": ["weights"], "method": "uwa"}
     write_json(tmp_path / "spec.json", SMALL | changes)
     whole = train(tmp_path / "whole", **changes)
     out = tmp_path / "out"
