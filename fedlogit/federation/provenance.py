@@ -61,7 +61,8 @@ class Provenance:
             "python": platform.python_version(),
             "host_cores": os.cpu_count(),
             "started": _now(),
-            "command": " ".join(["python", *sys.argv]),
+            # Relative to where it ran: a path of one machine tells others nothing.
+            "command": " ".join(["python", *sys.argv]).replace(f"{Path.cwd()}{os.sep}", ""),
         }
 
     def record(self, seconds: float) -> dict[str, Any]:
