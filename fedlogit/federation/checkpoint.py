@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from fedlogit.errors import DataError
-from fedlogit.federation.client import Client, State
+from fedlogit.federation.client import State
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.tensors import save_tensors
 
@@ -97,13 +97,9 @@ def _digest(tensors: dict[str, torch.Tensor], note: str) -> str:
     return digest.hexdigest()
 
 
-def _models(fed: Federation) -> list[Client]:
-    return [*fed.clients, *([fed.server] if fed.server else [])]
-
-
 def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     tensors = {f"memory/{name}": value for name, value in fed.memory.items()}
-    for client in _models(fed):
+    for client in fed.models:
         state, at = client.state(), client.name
         tensors |= {f"{at}/vector": state.vector}
         tensors |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
@@ -119,7 +115,7 @@ def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
         for name, value in tensors.items()
         if name.startswith("memory/")
     }
-    for client in _models(fed):
+    for client in fed.models:
         at = f"{client.name}/"
         own = {k.removeprefix(at): v.to(device) for k, v in tensors.items() if k.startswith(at)}
         client.load(State(own["vector"], own["buffers"], own["counters"]))

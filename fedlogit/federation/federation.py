@@ -81,6 +81,11 @@ class Federation:
         self._on_task = on_task
         self._log: dict[str, float] = {}
 
+    @property
+    def models(self) -> list[Client]:
+        """All models there are: the clients', and the global one if there is one."""
+        return self.clients if self.server is None else [*self.clients, self.server]
+
     # --- training -----------------------------------------------------------------------------
 
     def train_private(self, *, with_public: bool = False) -> None:

@@ -90,7 +90,7 @@ def _export_weights(fed: Federation, path: Path) -> None:
     """Write every model's state dict under ``client<i>/<name>``, the global one's ``server/``."""
     tensors = {
         f"{client.name}/{name}": value.detach().cpu().contiguous().clone()
-        for client in [*fed.clients, *([fed.server] if fed.server else [])]
+        for client in fed.models
         for name, value in client.model.state_dict().items()
     }
     save_tensors(path, tensors)
