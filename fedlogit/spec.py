@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from fedlogit.component import Call, Part
 
-__all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule"]
+__all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server"]
 
 Count = Annotated[int, Field(gt=0)]
 Export = Literal["logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley"]
@@ -102,6 +102,25 @@ class Public(Part):
     overlap: bool = False
 
 
+class Server(Part):
+    """The model that a server trains on what clients predict, and how long.
+
+    Attributes:
+        model: Its architecture; it may be larger than any client's.
+        epochs: Passes over the public set each time it is taught.
+        batch: Minibatch size; None takes the clients'.
+        optimizer: None takes the clients' settings. Its state is new each time it is taught.
+        augment: As `RunSpec.augment`, on the public images that it learns from; the targets are
+            those of the image as it is.
+    """
+
+    model: Call
+    epochs: Count
+    batch: Count | None = None
+    optimizer: Optimizer | None = None
+    augment: Literal["none", "crop_flip"] = "none"
+
+
 class Evaluation(Part):
     """When test accuracy is measured: every `every` rounds, in `rounds`, and in the last one."""
 
@@ -122,6 +141,7 @@ class RunSpec(Part):
         clients: Number of clients N.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
+        server: The server's own model, for a method that teaches one; dropped for others.
         same_init: All clients (of one architecture) start from the same weights.
         method: A call such as ``uwa(variance_floor=0.001)``.
         rounds: Number of communication rounds.
@@ -146,6 +166,7 @@ class RunSpec(Part):
     clients: Count
     public: Public | None = None
     models: tuple[Call, ...] = Field(min_length=1)
+    server: Server | None = None
     same_init: bool = False
     method: Call
     rounds: Count

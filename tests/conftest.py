@@ -20,6 +20,11 @@ from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import divide, federate
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put whole workflows first: files are dealt to workers in order, and these take longest."""
+    items.sort(key=lambda item: "workflow" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory) -> Dataset:
     return load("digits", tmp_path_factory.mktemp("prepared"))

@@ -12,6 +12,7 @@ SMALL = {
     "clients": 4,
     "public": {"size": 60},
     "models": ["mlp(hidden=[16])"],
+    "server": {"model": "mlp(hidden=[24])", "epochs": 20},
     "method": "average",
     "rounds": 3,
     "local": {"epochs": 1, "first_epochs": 2},

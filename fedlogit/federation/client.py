@@ -54,6 +54,7 @@ class Client:
         optimizer: Optimizer,
     ) -> None:
         self.index = index
+        self.role = ""  # what a model is that is not the client's own, such as a teacher
         self.model = model
         self.architecture = architecture
         self.private = private
@@ -66,6 +67,11 @@ class Client:
     def name(self) -> str:
         """What files call it: ``client0``, ``client1``, …, or ``server``."""
         return "server" if self.index < 0 else f"client{self.index}"
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return "the server" if self.index < 0 else f"client {self.index}"
 
     @property
     def samples(self) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import torch
 
 from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits, maximise_stacked
+from fedlogit.aggregation.targets import Targets
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client, State
 from fedlogit.federation.device_data import DeviceData
@@ -21,10 +22,14 @@ from fedlogit.federation.evaluation import Scores, confusion, score
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.ledger import Ledger
 from fedlogit.federation.native.stage import run_native
+from fedlogit.federation.newcomers import newcomer
 from fedlogit.federation.work import Work, minibatches, run_work
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
+
+if TYPE_CHECKING:
+    from fedlogit.federation.stages import Given
 
 __all__ = ["Federation"]
 
@@ -41,7 +46,7 @@ class Federation:
     Attributes:
         spec: The run's settings.
         clients: The participants.
-        server: The global model, for a method that has one; else None.
+        server: The server's model, for a method that has one; else None.
         classes: Number of classes C.
         public: Indices of the public samples, int64 (points,); their labels stay with `data`.
         counts: Samples of each class at each client, int64 (clients, classes); for diagnostics.
@@ -51,6 +56,7 @@ class Federation:
         memory: What a method remembers between rounds, by name; saved in checkpoints.
         kept: What a method wants exported, by file and array; the last value counts.
         round: The current round, from 1.
+        given: What earlier jobs did in round 1, if it is made in stages.
     """
 
     def __init__(
@@ -76,6 +82,7 @@ class Federation:
         self.memory: dict[str, torch.Tensor] = {}
         self.kept: dict[str, dict[str, np.ndarray]] = {}
         self.round = 0
+        self.given: Given | None = None
         self._split = split
         self._executor = executor
         self._on_task = on_task
@@ -86,14 +93,24 @@ class Federation:
         """All models there are: the clients', and the global one if there is one."""
         return self.clients if self.server is None else [*self.clients, self.server]
 
+    @property
+    def workers(self) -> int:
+        """How many clients train at a time."""
+        return self._executor.workers
+
     # --- training -----------------------------------------------------------------------------
 
-    def train_private(self, *, with_public: bool = False) -> None:
+    def train_private(self, *, with_public: bool = False, pull: float = 0.0) -> None:
         """Every client trains on its labelled private samples, as `spec.local` says.
 
         Args:
             with_public: Add the public samples, with their labels (the fully informed reference).
+            pull: μ of a proximal term that holds each client near where it starts (FedProx).
+
+        If an earlier job did it (`given`), its models are there already.
         """
+        if self.given is not None:
+            return
         if self.spec.optimizer.lifetime == "round":
             for client in self.clients:
                 client.renew_optimizer()
@@ -106,6 +123,8 @@ class Federation:
                 batches=self._batches("private", client, len(points)),
                 labels=self.data.labels[points],
                 augment=self._augmentation(client),
+                anchor=client.vector.detach().clone() if pull else None,
+                pull=pull,
                 stage="private training",
             )
 
@@ -131,6 +150,89 @@ class Federation:
         ]
         self._train(works, "loss_distil")
 
+    def teach(self, targets: Targets, *, part: int = 1) -> None:
+        """The server's model trains on the public samples, as `spec.server` says.
+
+        Its optimizer is new. Samples with weight 0 are left out.
+
+        Args:
+            targets: What it shall predict on `public`.
+            part: Number of this lesson in the round, if there are several.
+
+        Raises:
+            FedlogitError: if there is no target with a weight.
+        """
+        server, how = self.server, self.spec.server
+        assert server is not None
+        assert how is not None
+        spoken = targets.weights > 0
+        if not spoken.any():
+            raise FedlogitError(
+                f"method {self.spec.method.name}: no public sample has a target to learn from"
+            )
+        server.renew_optimizer()
+        points = self.public[spoken]
+        seed, where = self.spec.seed, (self.round, part)
+        work = Work(
+            client=server,
+            points=points,
+            batches=minibatches(
+                len(points),
+                how.batch or self.spec.batch,
+                torch_rng(seed, "batches/teach", *where),
+                epochs=how.epochs,
+                steps=None,
+            ),
+            soft=targets.weighted()[spoken].to(self.data.device, torch.float32),
+            augment=None if how.augment == "none" else torch_rng(seed, "augment/teach", *where),
+            stage="distillation",
+        )
+        self._train([work], "loss_server", kernel=run_work)
+
+    def given_targets(self) -> Targets | None:
+        """Return what an earlier job's aggregator made of the clients' logits, if there was one."""
+        if self.given is None or self.given.targets is None:
+            return None
+        found, device = self.given.targets, self.data.device
+        return Targets(found.distributions.to(device), found.weights.to(device))
+
+    def recruits(self, owner: Client, role: str, samples: Sequence[torch.Tensor]) -> list[Client]:
+        """Return new models of a client's architecture, one for each list of samples.
+
+        Args:
+            owner: Whose models they are.
+            role: What they are; part of the address of all that is random about them.
+            samples: What each trains on, int64 indices.
+        """
+        call = self.spec.models[owner.index % len(self.spec.models)]
+        recruits = []
+        for i, points in enumerate(samples):
+            weights = torch_rng(self.spec.seed, f"init/{role}", owner.index, i)
+            recruit = newcomer(self.spec, self.data, owner.index, call, weights, points)
+            recruit.role = f"{role}/{i}"
+            recruits.append(recruit)
+        return recruits
+
+    def fit(self, recruits: Sequence[Client], labels: Sequence[torch.Tensor]) -> None:
+        """Train each recruit on its samples with the given labels, as long as `spec.local` says.
+
+        Args:
+            recruits: From `recruits`.
+            labels: Each one's labels, int64 (its samples,).
+        """
+        works = [
+            Work(
+                client=recruit,
+                points=recruit.private,
+                batches=self._batches(recruit.role, recruit, recruit.samples),
+                labels=given,
+                augment=self._augmentation(recruit),
+                stage=f"training as {recruit.role}",
+            )
+            for recruit, given in zip(recruits, labels, strict=True)
+        ]
+        self._train(works, "loss_private")
+
     def _batches(self, stage: str, client: Client, n: int) -> list[torch.Tensor]:
         local = self.spec.local
         generator = torch_rng(self.spec.seed, f"batches/{stage}", client.index, self.round)
@@ -140,15 +242,19 @@ class Federation:
     def _augmentation(self, client: Client) -> torch.Generator | None:
         if self.spec.augment == "none":
             return None
-        return torch_rng(self.spec.seed, "augment", client.index, self.round)
+        purpose = f"augment/{client.role}" if client.role else "augment"
+        return torch_rng(self.spec.seed, purpose, client.index, self.round)
 
-    def _train(self, works: Sequence[Work], name: str) -> None:
+    def _train(
+        self, works: Sequence[Work], name: str, kernel: Callable[..., float] | None = None
+    ) -> None:
         factor = self.spec.schedule.factor(self.round)
         for work in works:
             if self.spec.optimizer.lifetime == "stage":
                 work.client.renew_optimizer()
             work.client.set_rate(factor)
-        kernel = run_native if self.spec.kernel == "native" else run_work
+        if kernel is None:
+            kernel = run_native if self.spec.kernel == "native" else run_work
         run = partial(
             kernel, data=self.data, executor=self._executor, precision=self.spec.precision
         )
@@ -167,9 +273,21 @@ class Federation:
 
     # --- predictions --------------------------------------------------------------------------
 
-    def logits(self, points: torch.Tensor) -> torch.Tensor:
-        """Return every client's logits on the same samples, float32 (clients, n, classes)."""
-        return torch.stack(self.own_logits([points] * len(self.clients)))
+    def logits(self, points: torch.Tensor, models: Sequence[Client] | None = None) -> torch.Tensor:
+        """Return logits of every client, or of `models`, on the same samples.
+
+        Returns:
+            float32 (clients, n, classes).
+        """
+        if self.given and self.given.answers and models is None and points is self.public:
+            return self.given.answers.public.to(self.data.device)
+        asked = self.clients if models is None else models
+        return torch.stack(self._map(lambda model: self._forward(model, points), asked))
+
+    def server_logits(self, points: torch.Tensor) -> torch.Tensor:
+        """Return the server's logits, float32 (n, classes)."""
+        assert self.server is not None
+        return self._forward(self.server, points)
 
     def own_logits(self, points: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return each client's logits on its own list of samples, float32 (n_i, classes).
@@ -332,9 +450,15 @@ class Federation:
         """Return how often the largest logit is the true class: (..., n, classes) -> (...)."""
         return (logits.argmax(-1) == self.data.labels[points]).double().mean(-1)
 
-    def accuracy_on_public(self, targets: torch.Tensor) -> float:
-        """Return how often the largest target is the true class; for diagnostics only."""
-        return float((targets.argmax(-1) == self.data.labels[self.public]).float().mean())
+    def accuracy_on_public(self, targets: torch.Tensor, known: torch.Tensor | None = None) -> float:
+        """Return how often the largest target is the true class; for diagnostics only.
+
+        Args:
+            targets: (points, classes).
+            known: Count these only, bool (points,); None counts all.
+        """
+        right = (targets.argmax(-1) == self.data.labels[self.public]).float()
+        return float(right.mean() if known is None else right[known].mean())
 
     def log(self, **values: float) -> None:
         """Add columns to this round's row of `rounds.csv`."""

@@ -65,6 +65,10 @@ class Provenance:
             "command": " ".join(["python", *sys.argv]).replace(f"{Path.cwd()}{os.sep}", ""),
         }
 
+    def add(self, facts: dict[str, Any]) -> None:
+        """Add facts, such as where clients come from that were trained before."""
+        self._start |= facts
+
     def record(self, seconds: float) -> dict[str, Any]:
         """Return all facts; `seconds` is the time that rounds took, resumed parts included."""
         return self._start | {

@@ -23,6 +23,7 @@ from fedlogit.federation.outputs import write_outputs
 from fedlogit.federation.progress import Progress
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.setup import federate
+from fedlogit.federation.stages import Given, begin
 from fedlogit.files import read_json, write_json
 from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
@@ -77,7 +78,13 @@ def is_finished(folder: Path) -> bool:
 
 
 def run(
-    spec: RunSpec, method: Method, dataset: Dataset, split: Split, folder: Path, options: Options
+    spec: RunSpec,
+    method: Method,
+    dataset: Dataset,
+    split: Split,
+    folder: Path,
+    options: Options,
+    given: Given | None = None,
 ) -> None:
     """Train as `spec` says and write `folder`; go on from its checkpoint if there is one.
 
@@ -88,6 +95,7 @@ def run(
         split: The division of the training split it implies.
         folder: The run's folder; made if missing.
         options: How to run.
+        given: What earlier jobs did, for a run in stages.
 
     Raises:
         FedlogitError: if the folder is another run's or cannot be written.
@@ -100,6 +108,9 @@ def run(
     progress = Progress(spec, options.progress)
     try:
         fed = federate(spec, method, dataset, split, options.device, executor, progress.stage)
+        if given is not None:
+            begin(fed, given)
+            provenance.add(given.note)
         _train(fed, method, folder, options, provenance, progress)
     finally:
         executor.close()

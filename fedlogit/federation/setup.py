@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from fedlogit import models
-from fedlogit.data import Dataset
+from fedlogit.data import Dataset, load
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.native import check_native
+from fedlogit.federation.newcomers import first_weights, newcomer
 from fedlogit.partition import Split, make_split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
@@ -25,7 +25,7 @@ from fedlogit.spec import RunSpec
 if TYPE_CHECKING:
     from fedlogit.methods import Method
 
-__all__ = ["choose_device", "divide", "federate"]
+__all__ = ["choose_device", "divide", "federate", "open_data"]
 
 
 def choose_device(name: str) -> torch.device:
@@ -60,6 +60,18 @@ def divide(spec: RunSpec, dataset: Dataset) -> Split:
     )
 
 
+def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset, Split]:
+    """Return a spec's data set and its division.
+
+    Args:
+        spec: A resolved spec.
+        folder: Where prepared data sets are.
+        split: ``indices.npz``; None divides anew, which gives the same.
+    """
+    dataset = load(spec.dataset, folder)
+    return dataset, Split.load(split) if split else divide(spec, dataset)
+
+
 def federate(
     spec: RunSpec,
     method: Method,
@@ -90,19 +102,28 @@ def federate(
         _client(spec, i, data, np.asarray(part), method.holdout)
         for i, part in enumerate(split.clients)
     ]
-    server = _client(spec, -1, data, np.empty(0, np.int64), 0.0) if method.one_model else None
+    server = _server(spec, method, data)
     return Federation(spec, data, split, clients, executor, server, on_task)
+
+
+def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:
+    """Build the global model: client 0's at first, or a student of its own; None if unused."""
+    nothing = np.empty(0, np.int64)
+    if method.student:
+        assert spec.server is not None
+        weights = torch_rng(spec.seed, "init/server")
+        taught = spec.server.optimizer
+        return newcomer(spec, data, -1, spec.server.model, weights, nothing, optimizer=taught)
+    if method.one_model:
+        return newcomer(spec, data, -1, spec.models[0], first_weights(spec, 0), nothing)
+    return None
 
 
 def _client(
     spec: RunSpec, index: int, data: DeviceData, private: np.ndarray, holdout: float
 ) -> Client:
-    """Build a client, or, for index -1, the server's model, which starts as client 0's."""
-    first = max(index, 0)
-    call = spec.models[first % len(spec.models)]
-    start = 0 if spec.same_init else first
-    model = models.build(call, data.shape, data.classes, torch_rng(spec.seed, "init", start))
-    held = np.empty(0, dtype=np.int64)
+    """Build a client, which keeps a share of its samples out of training."""
+    held = None
     if holdout:
         labels = data.labels.cpu().numpy()[private]
         size = max(1, round(holdout * len(private)))
@@ -113,11 +134,5 @@ def _client(
         chosen = stratified(labels, size, rng(spec.seed, "holdout", index))
         held = private[chosen]
         private = np.delete(private, chosen)
-    return Client(
-        index=index,
-        model=model.to(data.device),
-        architecture=json.dumps(call.model_dump(), sort_keys=True),
-        private=torch.as_tensor(private, dtype=torch.int64, device=data.device),
-        validation=torch.as_tensor(held, dtype=torch.int64, device=data.device),
-        optimizer=spec.optimizer,
-    )
+    call = spec.models[index % len(spec.models)]
+    return newcomer(spec, data, index, call, first_weights(spec, index), private, held)

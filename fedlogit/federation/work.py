@@ -32,6 +32,8 @@ class Work:
         label_weight: Weight of the cross-entropy with `labels`.
         soft_weight: Weight of the cross-entropy with `soft`: the gradient of KL(soft ‖ model).
         augment: Generator of crops and flips; None leaves images as they are.
+        anchor: Where the parameters are pulled to, a flat vector; None for nowhere.
+        pull: μ of the proximal term μ/2 ‖w - anchor‖² (FedProx).
         stage: Name of the stage, for messages.
     """
 
@@ -43,6 +45,8 @@ class Work:
     label_weight: float = 1.0
     soft_weight: float = 1.0
     augment: torch.Generator | None = None
+    anchor: torch.Tensor | None = None
+    pull: float = 0.0
     stage: str = "private"
 
     def cost(self) -> float:
@@ -104,6 +108,8 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
         with torch.autocast(data.device.type, torch.bfloat16, enabled=precision == "bf16"):
             loss = _loss(work, model(x).float(), positions)
         loss.backward()
+        if work.anchor is not None:  # the gradient of the proximal term
+            gradient.add_(client.vector.detach() - work.anchor, alpha=work.pull)
         optimizer.step()
         total += loss.detach() * len(batch)
         seen += len(batch)
@@ -118,7 +124,7 @@ def checked_mean(total: float, samples: int, work: Work) -> float:
     """
     mean = total / max(samples, 1)
     if not math.isfinite(mean):
-        raise Diverged(f"loss of client {work.client.index} in {work.stage} is {mean}")
+        raise Diverged(f"loss of {work.client.label} in {work.stage} is {mean}")
     return mean
 
 

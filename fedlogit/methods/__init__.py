@@ -6,7 +6,7 @@ from fedlogit import data, models, partition
 from fedlogit.component import Call, find, instantiate
 from fedlogit.errors import FedlogitError
 from fedlogit.methods.base import Method
-from fedlogit.spec import RunSpec
+from fedlogit.spec import RunSpec, Server
 
 __all__ = ["Method", "complete", "get"]
 
@@ -34,6 +34,11 @@ def complete(spec: RunSpec) -> RunSpec:
         raise FedlogitError(
             f"method {spec.method.name} needs a public set; give public: {{size: n}}"
         )
+    if method.student and spec.server is None:
+        raise FedlogitError(
+            f"method {spec.method.name} teaches a model of the server; give"
+            " server: {model: …, epochs: n}"
+        )
     _check_exports(spec, method)
     if spec.clients < method.min_clients:
         raise FedlogitError(
@@ -47,16 +52,23 @@ def complete(spec: RunSpec) -> RunSpec:
         )
     if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
         raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
-    if spec.augment == "crop_flip" and not card.shape:
+    taught = spec.server.augment if method.student and spec.server else "none"
+    if "crop_flip" in (spec.augment, taught) and not card.shape:
         raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
     part = partition.get(spec.partition)
     return spec.model_copy(
         update={
             "partition": Call(name=spec.partition.name, params=part.params()),
             "models": tuple(models.complete(call) for call in spec.models),
+            "server": _server(spec) if method.student else None,
             "method": Call(name=spec.method.name, params=method.params()),
         }
     )
+
+
+def _server(spec: RunSpec) -> Server:
+    assert spec.server is not None
+    return spec.server.model_copy(update={"model": models.complete(spec.server.model)})
 
 
 _OF_METHODS = {"aggregation", "evidence", "probes"}

@@ -20,13 +20,20 @@ class Method(Component, ABC):
     Attributes:
         needs_public: The spec must have a public set.
         exports: What `spec.export` may name besides what every method has.
-        one_model: There is a global model, `fed.server`, and it is what is tested.
+        one_model: There is a global model, `fed.server`, and it is what is tested; clients have its
+            architecture.
+        student: There is a server's model of its own, `spec.server`, which learns from predictions;
+            it is what is tested, and clients may have any architectures.
+        one_shot: In a run of one round its clients only train and answer, as those of other such
+            methods do, so that these stages can be shared (see `fedlogit.federation.stages`).
         min_clients: The least number of clients it makes sense with.
     """
 
     needs_public: ClassVar[bool] = False
     exports: ClassVar[frozenset[str]] = frozenset()
     one_model: ClassVar[bool] = False
+    student: ClassVar[bool] = False
+    one_shot: ClassVar[bool] = False
     min_clients: ClassVar[int] = 1
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
@@ -10,6 +12,8 @@ __all__ = ["Local"]
 
 class Local(Method):
     """Private training and nothing else."""
+
+    one_shot: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train."""

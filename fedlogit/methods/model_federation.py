@@ -33,7 +33,7 @@ class ModelFederation(Method):
         """Do a round of eq. 2."""
         assert fed.server is not None
         self.broadcast(fed, fed.server.state())
-        fed.train_private()
+        self.train(fed)
         fed.ledger.up("model", messages(fed))
         shares = checked(self.contributions(fed), self.name)
         fed.contribute(shares)
@@ -43,6 +43,10 @@ class ModelFederation(Method):
         """Send the global model to every client."""
         fed.ledger.down("model", message(model), clients=len(fed.clients))
         fed.broadcast(model)
+
+    def train(self, fed: Federation) -> None:
+        """Let every client train on what it has."""
+        fed.train_private()
 
     @abstractmethod
     def contributions(self, fed: Federation) -> list[float]:

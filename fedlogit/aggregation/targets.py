@@ -1,0 +1,85 @@
+"""What an aggregator gives a student model: a distribution for each public sample, and a weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from fedlogit.errors import FedlogitError
+
+__all__ = ["Targets", "checked", "hard"]
+
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Soft targets with a weight per sample.
+
+    Attributes:
+        distributions: (points, classes), float32; each row sums to 1.
+        weights: How much each sample counts in the mean loss, (points,), float32; 1 is usual, and
+            0 is a sample that nobody has anything to say about.
+    """
+
+    distributions: torch.Tensor
+    weights: torch.Tensor
+
+    def weighted(self) -> torch.Tensor:
+        """Return weight times distribution, (points, classes).
+
+        The cross-entropy with it has the gradient of weight times KL(distribution ‖ student).
+        """
+        return self.distributions * self.weights[:, None]
+
+
+def hard(labels: torch.Tensor, classes: int) -> Targets:
+    """Return one-hot targets; a label of -1 is a sample without a vote, with weight 0.
+
+    Args:
+        labels: int64 (points,).
+        classes: Number of classes.
+    """
+    known = labels >= 0
+    distributions = F.one_hot(labels.clamp_min(0), classes).float()
+    uniform = torch.full_like(distributions, 1 / classes)
+    return Targets(torch.where(known[:, None], distributions, uniform), known.float())
+
+
+def checked(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) -> Targets:
+    """Return what an aggregator gave as targets, if that is what it is.
+
+    Args:
+        found: `Targets`, or distributions alone, which then all count 1.
+        logits: What it was given, (clients, points, classes).
+        who: The aggregator's name, for the message.
+
+    Raises:
+        FedlogitError: if the shape is wrong, a value is not finite or negative, or a row does not
+            sum to 1.
+    """
+    if isinstance(found, torch.Tensor):
+        found = Targets(found, torch.ones(len(found), device=found.device))
+    if not isinstance(found, Targets):
+        raise FedlogitError(
+            f"aggregator {who} returned {type(found).__name__}; give a tensor (points, classes)"
+        )
+    rows, weights = found.distributions.float(), found.weights.float()
+    wanted = tuple(logits.shape[1:])
+    if tuple(rows.shape) != wanted or tuple(weights.shape) != wanted[:1]:
+        raise FedlogitError(
+            f"aggregator {who} returned shape {tuple(rows.shape)} with {tuple(weights.shape)}"
+            f" weights; the logits ask for {wanted}"
+        )
+    bad = ~torch.isfinite(rows).all(1) | (rows < 0).any(1)
+    bad |= ~((rows.sum(1) - 1).abs() <= _TOLERANCE) | ~torch.isfinite(weights) | (weights < 0)
+    if bad.any():
+        first = int(bad.nonzero()[0])
+        raise FedlogitError(
+            f"aggregator {who} returned no distribution for public sample {first}:"
+            f" smallest {float(rows[first].min()):.4g}, sum {float(rows[first].sum()):.4g},"
+            f" weight {float(weights[first]):.4g}"
+        )
+    return Targets(rows, weights)

@@ -1,0 +1,84 @@
+"""A job that is a part of a run: a federation to work with, and a record of where it worked."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tqdm import tqdm
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.executor import Executor, f32_matmul
+from fedlogit.federation.provenance import Provenance
+from fedlogit.federation.setup import choose_device, federate, open_data
+from fedlogit.spec import RunSpec
+
+__all__ = ["Job"]
+
+
+class Job:
+    """Opens the data and builds the federation of a spec; use it in a `with` statement.
+
+    Attributes:
+        federation: What the job works on.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        data: Path,
+        split: Path | None,
+        device: str,
+        workers: int,
+        bar: bool,
+    ) -> None:
+        """Build the federation.
+
+        Args:
+            spec: A resolved spec.
+            data: Folder of prepared data sets.
+            split: ``indices.npz``; None divides anew.
+            device: ``auto``, ``cpu``, ``cuda``, …
+            workers: Threads on a CPU.
+            bar: Show a progress bar, a step a client.
+
+        Raises:
+            FedlogitError: if a setting is wrong, or the data are not there.
+        """
+        from fedlogit import methods  # which lies above
+
+        if workers < 1:
+            raise FedlogitError(f"workers = {workers}: give 1 or more")
+        where = choose_device(device)
+        dataset, division = open_data(spec, data, split)
+        matmul = f32_matmul() if where.type == "cpu" else "default"
+        self._provenance = Provenance(spec, dataset, division, where, matmul)
+        self._executor = Executor(workers if where.type == "cpu" else 1)
+        name = f"{spec.dataset} {spec.partition} clients seed {spec.seed}"
+        self._bar = tqdm(total=spec.clients, desc=name, unit="client", disable=not bar)
+        self._start = time.perf_counter()
+        method = methods.get(spec.method)
+        self.federation = federate(
+            spec, method, dataset, division, where, self._executor, self._advance
+        )
+
+    def _advance(self) -> None:
+        self._bar.update()
+
+    def record(self) -> dict[str, Any]:
+        """Return facts about the job, as a run's provenance."""
+        return self._provenance.record(time.perf_counter() - self._start)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._executor.close()
+        self._bar.close()

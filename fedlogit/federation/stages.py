@@ -1,0 +1,344 @@
+"""A one-shot run in stages with files between: clients train, answer, are aggregated, teach.
+
+Six methods of FedOL's Table I share one set of clients and their answers. Each stage can be a job
+of its own; together they give the same bits as the run in one piece, because all that is random
+has an address that does not know who asks.
+
+``train_clients``: a folder with ``spec.json``, ``weights.safetensors`` and ``clients.json``.
+``export_logits``: ``logits.npz`` and ``logits.json``.
+``aggregate``: ``targets.npz`` and ``targets.json``.
+``distil``: the run's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+
+from fedlogit.aggregation.targets import Targets
+from fedlogit.component import Call
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.federation.client import Client
+from fedlogit.federation.federation import Federation
+from fedlogit.federation.tensors import save_tensors
+from fedlogit.files import array_digest, load_npz, read_json, save_npz, write_json
+from fedlogit.spec import Evaluation, RunSpec
+
+if TYPE_CHECKING:
+    from fedlogit.methods import Method
+
+__all__ = [
+    "Answers",
+    "Given",
+    "begin",
+    "check_public",
+    "clients_spec",
+    "export_logits",
+    "in_stages",
+    "load_answers",
+    "load_given",
+    "load_targets",
+    "load_weights",
+    "restore",
+    "save_targets",
+    "train_clients",
+]
+
+_CLIENT = re.compile(r"client(\d+)/(.+)")
+
+
+def in_stages(spec: RunSpec, method: Method) -> bool:
+    """Return whether a run can be made in stages: its clients train once and then only answer."""
+    return method.one_shot and spec.rounds == 1
+
+
+def clients_spec(spec: RunSpec) -> RunSpec:
+    """Return the spec of the clients of a one-shot run: what all methods on them share.
+
+    It is that of the method `local`, so a table's column "Local" is these clients, tested.
+    """
+    from fedlogit.methods import complete  # which lies above
+
+    shared = {
+        "method": Call(name="local"),
+        "server": None,
+        "export": (),
+        "evaluation": Evaluation(),
+    }
+    return complete(spec.model_copy(update=shared))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Clients' logits, as exported.
+
+    Attributes:
+        public: On the public set, float32 (clients, points, classes).
+        points: Indices of the public samples in the training split, int64 (points,).
+        test: On the test split, float32 (clients, samples, classes).
+        digest: SHA-256 over the arrays.
+    """
+
+    public: torch.Tensor
+    points: torch.Tensor
+    test: torch.Tensor
+    digest: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """What earlier jobs did in a run's only round.
+
+    Attributes:
+        weights: Each client's trained model, by parameter name.
+        answers: The clients' logits.
+        targets: What the aggregator made of them; None for a method that teaches nobody.
+        note: Where they come from, for the run's record.
+    """
+
+    weights: list[dict[str, torch.Tensor]]
+    answers: Answers | None = None
+    targets: Targets | None = None
+    note: dict[str, Any] = field(default_factory=dict)
+
+
+def train_clients(fed: Federation, folder: Path) -> None:
+    """Train every client in round 1 and write ``weights.safetensors``; go on where it stopped.
+
+    Clients train as many at a time as there are workers; each is saved when its group is done.
+
+    Args:
+        fed: A federation that has not begun.
+        folder: Where to write.
+    """
+    everybody = fed.clients
+    fed.round = 1
+    parts = {c.index: folder / f"part-{c.index}.safetensors" for c in everybody}
+    for client in everybody:
+        if parts[client.index].exists():
+            _load(client, _read_tensors(parts[client.index], fed.spec.digest()))
+    left = [c for c in everybody if not parts[c.index].exists()]
+    for start in range(0, len(left), fed.workers):
+        fed.clients = left[start : start + fed.workers]
+        fed.train_private()
+        for client in fed.clients:
+            save_tensors(parts[client.index], _tensors(client), {"spec": fed.spec.digest()})
+    fed.clients = everybody
+    joined = {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
+    save_tensors(folder / "weights.safetensors", joined, {"spec": fed.spec.digest()})
+    for path in parts.values():
+        path.unlink(missing_ok=True)
+
+
+def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:
+    """Write what trained clients answer: ``logits.npz`` and, last, ``logits.json`` with a digest.
+
+    Arrays are ``public_000``, …, ``test_000``, … by client, float32, and ``points``.
+    """
+    restore(fed, weights)
+    arrays = {"points": fed.public.cpu().numpy()}
+    for kind, logits in (("public", fed.logits(fed.public)), ("test", fed.test_logits())):
+        arrays |= {f"{kind}_{i:03d}": row.cpu().numpy() for i, row in enumerate(logits)}
+    save_npz(folder / "logits.npz", arrays)
+    write_json(
+        folder / "logits.json",
+        {
+            "digest": _digest(arrays),
+            "spec_digest": fed.spec.digest(),
+            "shape": [len(weights), len(fed.public), fed.classes],
+        },
+    )
+
+
+def load_answers(path: Path, classes: int | None = None) -> Answers:
+    """Read and check ``logits.npz``, ours or anybody's.
+
+    Args:
+        path: The file; ``logits.json`` beside it, if there is one, must have its digest.
+        classes: Number of classes that every client must have; None asks only that they agree.
+
+    Raises:
+        DataError: naming the file and the client whose logits are missing, of the wrong shape or
+            type, or not finite; or if the file is not the one that was exported.
+    """
+    arrays = load_npz(path)
+    if "points" not in arrays or arrays["points"].ndim != 1:
+        raise DataError(f"{path}: has no 'points' (indices of the public samples)")
+    public = _stack(path, arrays, "public", len(arrays["points"]), classes)
+    test = _stack(path, arrays, "test", None, public.shape[2])
+    if len(test) not in (0, len(public)):
+        raise DataError(f"{path}: {len(public)} clients answer in public, {len(test)} on the test")
+    digest = _digest(arrays)
+    beside = path.with_name("logits.json")
+    if beside.exists() and read_json(beside).get("digest") != digest:
+        raise DataError(f"{path} is not what {beside.name} describes: its digest differs")
+    return Answers(
+        torch.from_numpy(public),
+        torch.from_numpy(arrays["points"].astype(np.int64)),
+        torch.from_numpy(test),
+        digest,
+    )
+
+
+def save_targets(targets: Targets, points: torch.Tensor, path: Path) -> None:
+    """Write ``targets.npz``: `distributions`, `weights` and `points`."""
+    arrays = {
+        "distributions": targets.distributions.cpu().numpy(),
+        "weights": targets.weights.cpu().numpy(),
+        "points": points.cpu().numpy(),
+    }
+    save_npz(path, arrays)
+
+
+def load_targets(path: Path, points: torch.Tensor) -> Targets:
+    """Read what `save_targets` wrote, for these public samples.
+
+    Raises:
+        DataError: if the file is another thing, or for other samples.
+    """
+    arrays = load_npz(path)
+    if {"distributions", "weights", "points"} - arrays.keys():
+        raise DataError(f"{path}: not an aggregator's targets")
+    if not np.array_equal(arrays["points"], points.cpu().numpy()):
+        raise DataError(f"{path}: targets for other public samples than the run's")
+    return Targets(torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"]))
+
+
+def load_weights(path: Path, spec: RunSpec) -> list[dict[str, torch.Tensor]]:
+    """Read every client's model, by parameter name.
+
+    Args:
+        path: ``weights.safetensors`` of `train_clients`, or a run's exported weights.
+        spec: How many clients there should be.
+
+    Raises:
+        DataError: if the file is damaged, or is of other clients.
+    """
+    found: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.clients)]
+    for name, tensor in _read_tensors(path, None).items():
+        match = _CLIENT.fullmatch(name)
+        if match and int(match[1]) < spec.clients:
+            found[int(match[1])][match[2]] = tensor
+    missing = [i for i, tensors in enumerate(found) if not tensors]
+    if missing:
+        raise DataError(f"{path}: has no weights of client {missing[0]} (of {spec.clients})")
+    return found
+
+
+def load_given(spec: RunSpec, weights: Path, logits: Path, targets: Path | None) -> Given:
+    """Read what the stages before `distil` left.
+
+    Raises:
+        DataError: naming the file that does not fit.
+    """
+    answers = load_answers(logits)
+    note = {"logits_digest": answers.digest}
+    made = weights.with_name("clients.json")
+    if made.exists():
+        clients = read_json(made)
+        note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
+    return Given(
+        load_weights(weights, spec),
+        answers,
+        load_targets(targets, answers.points) if targets else None,
+        note,
+    )
+
+
+_OF_CLIENTS = ("code_version", "device", "wall_seconds", "started")
+
+
+def begin(fed: Federation, given: Given) -> None:
+    """Give a federation what earlier jobs did.
+
+    Raises:
+        FedlogitError: if it is another federation's.
+    """
+    if given.answers is not None:
+        check_public(fed, given.answers)
+    restore(fed, given.weights)
+    fed.given = given
+
+
+def restore(fed: Federation, weights: list[dict[str, torch.Tensor]]) -> None:
+    """Give every client its trained model.
+
+    Raises:
+        DataError: if a model has another architecture.
+    """
+    for client in fed.clients:
+        _load(client, weights[client.index])
+
+
+def _load(client: Client, tensors: dict[str, torch.Tensor]) -> None:
+    try:
+        client.model.load_state_dict(tensors)  # in place: parameters stay views of the vector
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"weights of {client.label} do not fit its model: {reason}") from None
+
+
+def _tensors(client: Client) -> dict[str, torch.Tensor]:
+    state = client.model.state_dict()
+    return {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
+
+
+def _read_tensors(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"{path} is not a readable file of weights ({error})") from None
+    if spec_digest is not None and header.get("spec") != spec_digest:
+        raise DataError(f"{path} belongs to another spec; remove it")
+    return tensors
+
+
+def _stack(
+    path: Path, arrays: dict[str, np.ndarray], kind: str, rows: int | None, classes: int | None
+) -> np.ndarray:
+    """Return one array of all clients' logits, after checking each."""
+    names = sorted(name for name in arrays if re.fullmatch(rf"{kind}_\d+", name))
+    if not names:
+        if kind == "public":
+            raise DataError(f"{path}: has no logits (arrays public_000, public_001, …)")
+        return np.empty((0, 0, classes or 0), np.float32)
+    for number, name in enumerate(names):
+        logits = arrays[name]
+        who = f"{path}: client {number}: {kind} logits"
+        if logits.ndim != 2 or not np.issubdtype(logits.dtype, np.floating):
+            raise DataError(f"{who} have shape {logits.shape} of {logits.dtype}, not (n, classes)")
+        rows = len(logits) if rows is None else rows
+        classes = logits.shape[1] if classes is None else classes
+        if len(logits) != rows:
+            raise DataError(f"{who} are {len(logits)} rows, not {rows}")
+        if logits.shape[1] != classes:
+            raise DataError(f"{who} have {logits.shape[1]} classes, not {classes}")
+        bad = ~np.isfinite(logits)
+        if bad.any():
+            raise DataError(f"{who} are not finite in row {int(bad.any(1).argmax())}")
+    return np.stack([arrays[name].astype(np.float32) for name in names])
+
+
+def _digest(arrays: dict[str, np.ndarray]) -> str:
+    return array_digest(*(arrays[name] for name in sorted(arrays)))
+
+
+def check_public(fed: Federation, answers: Answers) -> None:
+    """Refuse answers of other clients, or to other questions.
+
+    Raises:
+        FedlogitError: saying what differs.
+    """
+    found, wanted = tuple(answers.public.shape), (len(fed.clients), len(fed.public), fed.classes)
+    if found != wanted:
+        raise FedlogitError(f"logits have shape {found}; the run's clients would give {wanted}")
+    if not torch.equal(answers.points, fed.public.cpu()):
+        raise FedlogitError("logits are of other public samples than the run's")

@@ -1,0 +1,30 @@
+"""Any function from logits to targets, as a method: the bench for a new aggregator."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from fedlogit.aggregation.custom import load_function
+from fedlogit.aggregation.targets import Targets
+from fedlogit.methods.one_shot import OneShot
+
+__all__ = ["Aggregator"]
+
+
+class Aggregator(OneShot):
+    """One round with an aggregator from anywhere importable.
+
+    Attributes:
+        function: ``package.module:function``, from logits (clients, points, classes) to
+            distributions (points, classes). See docs/add-an-aggregator.md.
+    """
+
+    name: ClassVar[str] = "aggregator"
+
+    function: str = "fedlogit.aggregation.average:average_probabilities"
+
+    def targets(self, logits: torch.Tensor) -> torch.Tensor | Targets:
+        """Return what the function returns."""
+        return load_function(self.function)(logits)

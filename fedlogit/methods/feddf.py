@@ -1,0 +1,22 @@
+"""FedDF: distil the mean of all clients' logits (Lin et al. 2020; FedOL §V-A)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from fedlogit.aggregation.average import average_logits
+from fedlogit.methods.one_shot import OneShot
+
+__all__ = ["FedDF"]
+
+
+class FedDF(OneShot):
+    """Ensemble distillation with equal weights; it has no parameters."""
+
+    name: ClassVar[str] = "feddf"
+
+    def targets(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return softmax of the mean logits."""
+        return average_logits(logits).softmax(1)

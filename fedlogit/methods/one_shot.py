@@ -1,0 +1,88 @@
+"""The round that FedOL and its peers share: clients predict, the server's model learns (§II)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+
+from fedlogit.aggregation.confidence import entropy_weights
+from fedlogit.aggregation.targets import Targets, checked
+from fedlogit.federation import Federation
+from fedlogit.methods.base import Method
+
+__all__ = ["OneShot"]
+
+
+class OneShot(Method):
+    """Clients train alone, answer once on the public set, and the server's model learns from it.
+
+    In a run of one round nothing comes back, which is the paper's setting (Table I). In a run of
+    several (Figure 2) the server's predictions on the public set go to the clients, who distil
+    them; the paper does not say what its multi-round baselines send back.
+
+    A subclass says what the server learns from the clients' logits.
+    """
+
+    needs_public: ClassVar[bool] = True
+    student: ClassVar[bool] = True
+    one_shot: ClassVar[bool] = True
+    exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
+
+    def round(self, fed: Federation, r: int) -> None:
+        """Do one round."""
+        fed.train_private()
+        logits = fed.logits(fed.public)
+        fed.ledger.up("logits", logits)
+        _note(fed, logits)
+        self.teach(fed, logits)
+        if r < fed.spec.rounds:
+            answer = fed.server_logits(fed.public)
+            fed.ledger.down("logits", answer, clients=len(fed.clients))
+            fed.distil(fed.public, answer.softmax(1))
+
+    def teach(self, fed: Federation, logits: torch.Tensor) -> None:
+        """Train the server's model on the clients' logits."""
+        targets = fed.given_targets() or checked(self.targets(logits), logits, self.name)
+        known = targets.weights > 0
+        fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
+        fed.teach(targets)
+
+    @abstractmethod
+    def targets(self, logits: torch.Tensor) -> Targets | torch.Tensor:
+        """Return what the server shall predict: a pure function of the clients' logits.
+
+        Args:
+            logits: On the public set, (clients, points, classes).
+
+        Returns:
+            Targets, or distributions (points, classes) of equal weight.
+        """
+
+
+def _note(fed: Federation, logits: torch.Tensor) -> None:
+    """Log what the ensemble could know, and keep whom entropy would trust."""
+    right = logits.argmax(-1) == fed.labels(fed.public)
+    fed.log(
+        client_public_accuracy=float(right.double().mean()),
+        oracle_accuracy=float(right.any(0).double().mean()),  # some client is right
+        agreement=_agreement(logits),
+    )
+    fed.keep(
+        "aggregation",
+        weights=entropy_weights(logits).float(),
+        points=fed.public,
+        labels=fed.labels(fed.public),
+    )
+
+
+def _agreement(logits: torch.Tensor) -> float:
+    """Return how often two different clients predict the same class; 1 for a single client."""
+    predicted = logits.argmax(-1)
+    n, points = predicted.shape
+    if n < 2:
+        return 1.0
+    counts = torch.zeros(points, logits.shape[-1], device=logits.device)
+    counts.scatter_add_(1, predicted.T, torch.ones_like(predicted.T, dtype=counts.dtype))
+    return float(((counts * (counts - 1)).sum(1) / (n * (n - 1))).mean())

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Train the clients of a one-shot run: python scripts/train_clients.py --spec FILE --out DIR.
+
+Writes spec.json, weights.safetensors and, last, clients.json. The spec may be that of any one-shot
+run; what its methods do with the clients is left out of it. Run again to resume.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from _options import read_spec, run_options
+
+from fedlogit import methods
+from fedlogit.cli import run_main
+from fedlogit.federation.jobs import Job
+from fedlogit.federation.run import check_folder
+from fedlogit.federation.stages import clients_spec, train_clients
+from fedlogit.files import write_json
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run the command line."""
+    parser = run_options(__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="the clients' folder")
+    args = parser.parse_args(argv)
+    spec = clients_spec(methods.complete(read_spec(args.spec)))
+    check_folder(spec, args.out)
+    if (args.out / "clients.json").exists():
+        print(f"{args.out} is finished")
+        return
+    write_json(args.out / "spec.json", spec.model_dump(mode="json"))
+    with Job(spec, args.data, args.split, args.device, args.workers, not args.quiet) as job:
+        train_clients(job.federation, args.out)
+        write_json(args.out / "clients.json", job.record())
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,108 @@
+"""FedET's consensus, MinE's label, FedKT's votes, and what an aggregator may return."""
+
+import math
+
+import pytest
+import torch
+
+from fedlogit.aggregation.custom import load_function
+from fedlogit.aggregation.fedet import consensus_with_diversity, variance_weights
+from fedlogit.aggregation.hard_votes import consistent_votes, least_entropy, majority
+from fedlogit.aggregation.targets import Targets, checked, hard
+from fedlogit.errors import FedlogitError
+
+LOGITS = torch.randn(3, 7, 4, generator=torch.Generator().manual_seed(0))
+
+
+def test_fedet_weighs_by_variance():
+    # Population variances over classes: of (0, 2) it is 1, of (0, 4) it is 4.
+    weights = variance_weights(torch.tensor([[[0.0, 2.0]], [[0.0, 4.0]]]))
+    assert weights[:, 0].tolist() == pytest.approx([0.2, 0.8])
+    flat = variance_weights(torch.zeros(2, 1, 3))
+    assert flat[:, 0].tolist() == [0.5, 0.5], "no variance anywhere: nobody is preferred"
+
+
+def test_fedet_with_equal_variances_is_the_mean():
+    logits = torch.stack([LOGITS[0], LOGITS[0].flip(1)])
+    target = consensus_with_diversity(logits, 0.0)
+    assert torch.equal(target.distributions.argmax(1), logits.mean(0).argmax(1))
+
+
+def test_fedet_without_dissent_has_no_diversity_term():
+    target = consensus_with_diversity(torch.tensor([[[3.0, 0.0]], [[2.0, 0.0]]]), 0.05)
+    assert target.distributions.tolist() == [[1.0, 0.0]]
+    assert target.weights.tolist() == [1.0]
+
+
+def test_fedet_with_dissent():
+    # Variances 4 and 1, so α = 0.8 and 0.2; consensus 0.8 (4, 0) + 0.2 (0, 2): class 0. Client 1
+    # disagrees alone, so z_div = (0, 2) and σ(z_div)_1 = e² / (1 + e²).
+    target = consensus_with_diversity(torch.tensor([[[4.0, 0.0]], [[0.0, 2.0]]]), 0.05)
+    p = math.exp(2) / (1 + math.exp(2))
+    assert target.weights.tolist() == pytest.approx([1.05])
+    assert target.weighted()[0].tolist() == pytest.approx([1 + 0.05 * (1 - p), 0.05 * p])
+
+
+def test_mine_takes_the_surest():
+    logits = torch.tensor([[[1.0, 0.0, 0.0]], [[0.0, 0.0, 9.0]]])
+    assert least_entropy(logits).tolist() == [2]
+    assert torch.equal(least_entropy(LOGITS[:1]), LOGITS[0].argmax(1)), "one client: its argmax"
+
+
+def test_majority():
+    assert majority(torch.tensor([[0, 1], [2, 1], [2, 0]]), 3).tolist() == [2, 1]
+    assert majority(torch.tensor([[2], [1]]), 3).tolist() == [1], "a tie goes to the lowest"
+
+
+def test_disagreeing_students_cast_no_vote():
+    # Party 0 agrees on class 1; party 1's students disagree; party 2 agrees on class 0 in the
+    # second sample only.
+    parties = torch.tensor([[[1, 2], [1, 1]], [[0, 0], [2, 2]], [[2, 0], [1, 0]]])
+    assert consistent_votes(parties, 3, consistent=True).tolist() == [1, 0]
+    # All six votes: sample 0 has 1 1 0 2 2 1, sample 1 has 2 1 0 2 0 0.
+    assert consistent_votes(parties, 3, consistent=False).tolist() == [1, 0]
+    nobody = torch.tensor([[[0], [1]]])
+    assert consistent_votes(nobody, 3, consistent=True).tolist() == [-1]
+
+
+def test_hard_targets_leave_the_unlabelled_out():
+    target = hard(torch.tensor([2, -1]), 3)
+    assert target.weights.tolist() == [1, 0]
+    assert target.distributions[0].tolist() == [0, 0, 1]
+    assert target.distributions[1].sum().item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("text", "returned str"),
+        (torch.ones(7, 3) / 3, r"shape \(7, 3\)"),
+        (torch.ones(7, 4), "public sample 0: smallest 1, sum 4"),
+        (torch.full((7, 4), torch.nan), "public sample 0"),
+        (torch.tensor([1.5, -0.5, 0, 0]).expand(7, 4), "smallest -0.5"),
+        (Targets(torch.ones(7, 4) / 4, -torch.ones(7)), "weight -1"),
+        (Targets(torch.ones(7, 4) / 4, torch.ones(6)), r"\(6,\) weights"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(found, said):
+    with pytest.raises(FedlogitError, match=said) as error:
+        checked(found, LOGITS, "mine:f")
+    assert "mine:f" in str(error.value)
+
+
+def test_distributions_alone_count_one():
+    assert checked(torch.ones(7, 4) / 4, LOGITS, "f").weights.tolist() == [1.0] * 7
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("median", "should be 'package.module:function'"),
+        ("no_such_package:f", "cannot be imported"),
+        ("math:no_such_function", "cannot be imported"),
+        ("math:pi", "is a float, not a function"),
+    ],
+)
+def test_a_function_that_is_not_there(name, said):
+    with pytest.raises(FedlogitError, match=said):
+        load_function(name)

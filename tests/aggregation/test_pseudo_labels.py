@@ -1,0 +1,89 @@
+"""FedOL's votes and baselines, with numbers derived by hand."""
+
+import pytest
+import torch
+
+from fedlogit.aggregation.pseudo_labels import entropy_baselines, pseudo_labels, votes
+from fedlogit.methods.fedol import FedOL
+
+
+def logs(*rows) -> torch.Tensor:
+    return torch.tensor(rows).log()
+
+
+def test_baseline_is_the_kth_smallest_entropy():
+    uncertainty = torch.tensor([[0.4, 0.1, 0.3, 0.2, 0.5]])
+    # ⌈0.1 · 5⌉ = 1, ⌈0.4 · 5⌉ = 2, ⌈0.41 · 5⌉ = 3, ⌈1 · 5⌉ = 5
+    for ratio, wanted in ((0.1, 0.1), (0.4, 0.2), (0.41, 0.3), (1.0, 0.5)):
+        assert entropy_baselines(uncertainty, ratio).item() == pytest.approx(wanted)
+
+
+def test_baseline_is_not_moved_by_rounding():
+    """0.15 · 20 is 3.0000000000000004 in binary; its ceiling must be 3."""
+    uncertainty = torch.arange(20.0)[None]
+    assert entropy_baselines(uncertainty, 0.1 + 0.05).item() == 2.0
+
+
+def test_votes_of_two_models():
+    # C² = (0.7, 0.3) and (0.2, 0.8); model 0 says class 0, model 1 says class 1.
+    confidence = torch.tensor([[0.7, 0.3], [0.2, 0.8]])
+    both = torch.ones(2, 1, dtype=torch.bool)
+    found = votes(torch.tensor([[0], [1]]), both, confidence, negative=True)
+    # G_0 = (0.7 - 0.2) / 0.9, G_1 = (0.8 - 0.3) / 1.1
+    assert found[0].tolist() == pytest.approx([0.5 / 0.9, 0.5 / 1.1])
+    # Equal to 2 P_c - 1 with P_c the share that voted for c: 2 · 0.7 / 0.9 - 1.
+    assert found[0, 0].item() == pytest.approx(2 * 0.7 / 0.9 - 1)
+    # Without rejections the larger weight wins instead: 0.7 against 0.8.
+    plain = votes(torch.tensor([[0], [1]]), both, confidence, negative=False)
+    assert plain[0].tolist() == pytest.approx([0.7, 0.8])
+
+
+def test_votes_lie_between_minus_one_and_one_and_skip_the_unsure():
+    confidence = torch.tensor([[0.7, 0.3], [0.2, 0.8]])
+    only_second = torch.tensor([[False], [True]])
+    found = votes(torch.tensor([[0], [1]]), only_second, confidence, negative=True)
+    assert found[0].tolist() == pytest.approx([-1, 1])
+
+
+def test_one_client_with_full_ratio_labels_everything_itself():
+    logits = torch.randn(1, 30, 5, generator=torch.Generator().manual_seed(0))
+    confidence = logits.softmax(-1).mean(1)
+    assert torch.equal(pseudo_labels(logits, confidence, 1.0), logits[0].argmax(1))
+
+
+def test_a_sample_without_a_voter_has_no_label():
+    # Ten samples of falling certainty; with ρ = 0.1 only the first may be voted on.
+    tops = torch.linspace(0.95, 0.55, 10)
+    logits = torch.stack([tops, 1 - tops], 1).log()[None]
+    found = pseudo_labels(logits, torch.tensor([[0.5, 0.5]]), 0.1)
+    assert found.tolist() == [0] + [-1] * 9
+
+
+def test_ties_go_to_the_lowest_class():
+    logits = torch.stack([logs([0.1, 0.8, 0.1]), logs([0.8, 0.1, 0.1])])
+    confidence = torch.full((2, 3), 1 / 3)
+    assert pseudo_labels(logits, confidence, 1.0).tolist() == [0]
+
+
+def test_ratio_grows_by_steps_and_stops_at_one():
+    method = FedOL()
+    assert [round(method.ratio(t), 2) for t in (1, 2, 10)] == [0.1, 0.15, 0.55]
+    assert FedOL(curriculum=False).ratio(1) == pytest.approx(0.55)
+    assert FedOL(ratio_step=0.3).ratio(10) == 1.0
+
+
+def test_objective_adds_the_pseudo_label():
+    # One client with p = (0.6, 0.4) and ρ = 1: ŷ = (1, 0), τ = 0.2, so the weighted target is
+    # (0.6 + 0.2, 0.4), weight 1.2 and distribution (2/3, 1/3).
+    targets = FedOL(first_ratio=1.0).targets(logs([[0.6, 0.4]]))
+    assert targets.weights.tolist() == pytest.approx([1.2])
+    assert targets.distributions[0].tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert targets.weighted()[0].tolist() == pytest.approx([0.8, 0.4])
+
+
+def test_without_trade_off_the_objective_is_fedhkts():
+    from fedlogit.methods.fedhkt import FedHKT
+
+    logits = torch.randn(3, 20, 4, generator=torch.Generator().manual_seed(1))
+    mine = FedOL(trade_off=0.0).targets(logits)
+    assert torch.allclose(mine.weighted(), FedHKT().targets(logits))

@@ -1,0 +1,160 @@
+"""One-shot runs in stages: the same bits as in one piece, and files that are checked."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from small import small_spec
+
+from fedlogit import methods
+from fedlogit.aggregation.targets import checked
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.run import Options, run
+from fedlogit.federation.setup import divide, federate
+from fedlogit.federation.stages import (
+    clients_spec,
+    export_logits,
+    in_stages,
+    load_answers,
+    load_given,
+    load_weights,
+    save_targets,
+    train_clients,
+)
+from fedlogit.files import load_npz, read_json, save_npz
+
+ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
+METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]
+
+
+def build(digits, spec, workers=1):
+    method, split = methods.get(spec.method), divide(spec, digits)
+    return federate(spec, method, digits, split, torch.device("cpu"), Executor(workers))
+
+
+@pytest.fixture(scope="module")
+def clients(digits, tmp_path_factory):
+    """A folder with trained clients and their answers, which several methods share."""
+    folder = tmp_path_factory.mktemp("clients")
+    spec = clients_spec(small_spec(method="feddf", **ONCE))
+    train_clients(build(digits, spec), folder)
+    export_logits(build(digits, spec), load_weights(folder / "weights.safetensors", spec), folder)
+    return folder
+
+
+@pytest.mark.parametrize("call", METHODS)
+def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
+    spec = small_spec(method=call, **ONCE)
+    method = methods.get(spec.method)
+    whole = train(tmp_path / "whole", method=call, **ONCE)
+
+    assert in_stages(spec, method)
+    assert clients_spec(spec).digest() == clients_spec(small_spec(method="feddf", **ONCE)).digest()
+    answers = load_answers(clients / "logits.npz")
+    targets = None
+    if call != "local":
+        targets = tmp_path / "targets.npz"
+        save_targets(
+            checked(method.targets(answers.public), answers.public, call),
+            answers.points,
+            targets,
+        )
+    given = load_given(spec, clients / "weights.safetensors", clients / "logits.npz", targets)
+    options = Options(torch.device("cpu"), progress=False)
+    folder = tmp_path / "staged"
+    run(spec, method, digits, divide(spec, digits), folder, options, given)
+
+    one, other = (load_file(path / "exports" / "weights.safetensors") for path in (whole, folder))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    first, second = (read_json(path / "result.json") for path in (whole, folder))
+    assert first["final"] == second["final"]
+    assert first["bytes"] == second["bytes"]
+    assert second["provenance"]["logits_digest"] == answers.digest
+
+
+def test_a_run_of_several_rounds_is_not_made_in_stages():
+    spec = small_spec(method="feddf", rounds=2)
+    assert not in_stages(spec, methods.get(spec.method))
+
+
+def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):
+    """Two of four clients are done when the job is killed; the others follow, to the same bits."""
+    spec = clients_spec(small_spec(method="feddf", **ONCE))
+    fed = build(digits, spec)
+    trained = []
+    original = type(fed).train_private
+
+    def dies(self, **kwargs):
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        trained.extend(c.index for c in self.clients)
+        original(self, **kwargs)
+
+    monkeypatch.setattr(type(fed), "train_private", dies)
+    with pytest.raises(KeyboardInterrupt):
+        train_clients(fed, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "part-0.safetensors",
+        "part-1.safetensors",
+    ]
+    monkeypatch.setattr(type(fed), "train_private", original)
+    train_clients(build(digits, spec, workers=2), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["weights.safetensors"]
+    one, other = (load_file(p / "weights.safetensors") for p in (clients, tmp_path))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def _change(arrays, key, value):
+    return {**arrays, key: value}
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda a: _change(a, "public_001", a["public_001"][:-1]), "client 1: public .* 59 rows"),
+        (lambda a: _change(a, "public_002", a["public_002"][:, :9]), "client 2: .* 9 classes"),
+        (lambda a: _change(a, "test_000", a["test_000"][:, :9]), "client 0: test .* 9 classes"),
+        (lambda a: _change(a, "public_003", a["public_003"] * np.nan), "client 3: .* not finite"),
+        (lambda a: _change(a, "public_000", a["public_000"][0]), r"client 0: .* shape \(10,\)"),
+        (lambda a: _change(a, "public_000", a["public_000"] + 1), "its digest differs"),
+        (lambda a: {k: v for k, v in a.items() if k != "points"}, "has no 'points'"),
+        (lambda a: {"points": a["points"]}, "has no logits"),
+    ],
+)
+def test_logits_that_are_not_what_they_should_be(clients, tmp_path, break_it, said):
+    arrays = load_npz(clients / "logits.npz")
+    save_npz(tmp_path / "logits.npz", break_it(arrays))
+    (tmp_path / "logits.json").write_text((clients / "logits.json").read_text())
+    with pytest.raises(DataError, match=said) as error:
+        load_answers(tmp_path / "logits.npz")
+    assert "logits.npz" in str(error.value)
+
+
+def test_answers_to_another_question_are_refused(digits, clients, tmp_path):
+    other = small_spec(method="feddf", **ONCE | {"seed": 1})
+    given = load_given(other, clients / "weights.safetensors", clients / "logits.npz", None)
+    options = Options(torch.device("cpu"), progress=False)
+    with pytest.raises(FedlogitError, match="other public samples"):
+        run(
+            other, methods.get(other.method), digits, divide(other, digits), tmp_path, options,
+            given,
+        )  # fmt: skip
+
+
+def test_weights_of_other_clients_are_refused(clients):
+    five = small_spec(method="feddf", **ONCE | {"clients": 5})
+    with pytest.raises(DataError, match="no weights of client 4"):
+        load_weights(clients / "weights.safetensors", five)
+    (clients / "broken.safetensors").write_bytes(b"not weights")
+    with pytest.raises(DataError, match="not a readable file of weights"):
+        load_weights(clients / "broken.safetensors", five)
+
+
+def test_logits_json_says_what_is_there(clients):
+    note = json.loads((clients / "logits.json").read_text())
+    assert note["shape"] == [4, 60, 10]
+    assert note["digest"] == load_answers(clients / "logits.npz").digest
