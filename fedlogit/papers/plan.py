@@ -39,6 +39,8 @@ class Plan:
         self.papers = {name: load_paper(name, folder) for name in settings.papers}
         self._runs: dict[str, RunSpec] = {}
         self._splits: dict[str, RunSpec] = {}
+        self._clients: dict[str, RunSpec] = {}
+        self._staged: dict[str, str] = {}
         self._made: dict[tuple[str, str], list[Artefact]] = {}
         self.artefacts: list[Artefact] = [
             a for name in self.papers for a in self.of(name, settings.scale)
@@ -58,6 +60,7 @@ class Plan:
                 for cell in artefact.cells:
                     self._runs[str(run_dir(cell.spec))] = cell.spec
                     self._splits.setdefault(str(split_dir(cell.spec)), cell.spec)
+                    self._note_stages(cell.spec)
             self._made[paper, scale] = [kept for a in whole if (kept := self._kept(a)).cells]
         return self._made[paper, scale]
 
@@ -119,10 +122,44 @@ class Plan:
         """Return the spec of some run whose data are divided as at `path`."""
         return self._find(path, "division of the data", self._splits)
 
+    def staged(self) -> list[str]:
+        """Return the runs, at any scale, that are made in stages."""
+        for _ in self._scales():
+            pass
+        return list(self._staged)
+
+    def clients_of(self, run: str) -> str:
+        """Return the clients that a run in stages shares with others, as a path like a run's."""
+        return self._staged[run]
+
+    def clients(self, path: str) -> RunSpec:
+        """Return the spec of the clients at `path`.
+
+        Raises:
+            FedlogitError: if no run at any scale has such clients.
+        """
+        return self._find(path, "set of clients", self._clients)
+
+    def clients_file(self, path: str) -> str:
+        """Write the clients' spec, unless the file says so already; return its path."""
+        file = self.results / "plan" / "clients" / f"{path}.json"
+        return _write_changed(file, self.clients(path).model_dump(mode="json"))
+
     def splits(self) -> list[str]:
         """Return the divisions of the data at the configured scale, as paths below their folder."""
         specs = (cell.spec for artefact in self.artefacts for cell in artefact.cells)
         return list(dict.fromkeys(str(split_dir(spec)) for spec in specs))
+
+    def _note_stages(self, spec: RunSpec) -> None:
+        """Remember a run in stages, and its clients."""
+        from fedlogit import methods  # imports PyTorch, as a paper's expansion does
+        from fedlogit.federation.stages import clients_spec, in_stages
+
+        run = str(run_dir(spec))
+        if run not in self._staged and in_stages(spec, methods.get(spec.method)):
+            clients = clients_spec(spec)
+            self._staged[run] = str(run_dir(clients))
+            self._clients[self._staged[run]] = clients
 
     def _find(self, path: str, kind: str, known: dict[str, RunSpec]) -> RunSpec:
         for _ in self._scales():

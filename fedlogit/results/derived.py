@@ -92,6 +92,11 @@ def _probed(run: Run) -> pd.DataFrame:
     return run.rounds.dropna(subset=["seconds_probe"])
 
 
+def _mebibytes_up(run: Run) -> float:
+    """MiB that a client sends in a round (FedOL Table II, which calls them MB)."""
+    return run.value("bytes_up") / 2**20
+
+
 _KINDS = ("jsd", "emd", "emd_direct", "hellinger")
 DERIVED: dict[str, Callable[[Run], float]] = {
     "rare_accuracy": _rare_accuracy,
@@ -100,6 +105,7 @@ DERIVED: dict[str, Callable[[Run], float]] = {
     "shapley_correlation": _shapley_correlation,
     "seconds_probe": _seconds_probe,
     "probe_share": _probe_share,
+    "mebibytes_up": _mebibytes_up,
     **{key: _distance(key) for key in _KINDS},
     **{f"{key}_uniform": _from_uniform(key) for key in _KINDS},
 }

@@ -96,9 +96,48 @@ def train_input(wildcards):
 
 def split_file(wildcards):
     """Return the division of the data of a run."""
-    return (
-        f"results/partitions/{split_dir(checked(PLAN.run, wildcards.run))}/indices.npz"
-    )
+    return divided(checked(PLAN.run, wildcards.run))
+
+
+def divided(spec):
+    """Return the division of the data that a spec implies."""
+    return f"results/partitions/{split_dir(spec)}/indices.npz"
+
+
+def clients_input(wildcards):
+    """Ask for spec, data and division only where the clients are missing, as for a run."""
+    spec = checked(PLAN.clients, wildcards.run)
+    if made(f"results/clients/{wildcards.run}/clients.json", "train_clients"):
+        return {}
+    return {
+        "spec": PLAN.clients_file(wildcards.run),
+        "data": prepared(spec.dataset),
+        "split": divided(spec),
+    }
+
+
+def clients_split(wildcards):
+    """Return the division of the data of a set of clients."""
+    return divided(checked(PLAN.clients, wildcards.run))
+
+
+def distil_input(wildcards):
+    """Ask for the clients' answers, and what an aggregator made of them, where the run is missing."""
+    run = wildcards.run
+    if made(f"results/runs/{run}/result.json", "distil"):
+        return {}
+    found = {
+        "spec": PLAN.spec_file(run),
+        "logits": f"results/clients/{PLAN.clients_of(run)}/logits.json",
+    }
+    if taught(run):
+        found["targets"] = f"results/targets/{run}/targets.npz"
+    return found
+
+
+def taught(run):
+    """Return whether a run's method teaches a model of the server, which needs targets."""
+    return checked(PLAN.run, run).server is not None
 
 
 def prepared(dataset):

@@ -30,7 +30,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset (down) and partition (across): the mean over seeds by round.
 
     The band spans the seeds, from the least to the largest. The dashed line is where the reference
-    ends, whose rounds are not comparable. A run that diverged contributes the rounds it had.
+    ends, whose rounds are not comparable; a method of one round has a line of its own, to compare
+    the others' later rounds with. A run that diverged contributes the rounds it had.
     """
     final, frame = collect(artefact), curves(artefact)
     if artefact.metric not in frame:
@@ -67,6 +68,8 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> N
         own = measured[measured["method"] == method].groupby("round")[metric]
         band = own.agg(["mean", "min", "max"])
         colour, marker = look(method)
+        if len(band) == 1:  # a method of one round beside others of several
+            axes.axhline(band["mean"].iloc[0], color=colour, lw=1.2, ls=(0, (4, 2)), zorder=1)
         every = max(1, len(band) // 8)
         axes.plot(band.index, band["mean"], color=colour, marker=marker, markevery=every, ms=4.5)
         axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.2, lw=0)

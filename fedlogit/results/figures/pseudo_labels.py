@@ -1,0 +1,76 @@
+"""FedOL's pseudo-labels by iteration: how many there are, and how many are right (§IV)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import band, legend, panels_of, title
+from fedlogit.results.runs import Run
+from fedlogit.results.style import PALETTE, new_figure
+
+__all__ = ["by_iteration", "draw"]
+
+_LINES = {
+    "pseudo_share": ("Samples with a pseudo-label", "sky", "o"),
+    "pseudo_accuracy": ("Pseudo-labels that are right", "green", "s"),
+    "server_public_accuracy": ("Server's accuracy on the public set", "vermillion", "D"),
+}
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per dataset and partition: the mean over seeds by iteration, and their band."""
+    panels = panels_of(artefact)
+    frame = collect(artefact)
+    columns = min(2, len(panels))
+    figure, grid = new_figure(-(-len(panels) // columns), columns, panel=(3.3, 2.4), share_y=True)
+    cells = list(grid.flat)
+    for axes, (name, runs) in zip(cells, panels.items(), strict=False):
+        _panel(axes, [run for _, run in runs])
+        axes.set_title(name)
+    for axes in cells[len(panels) :]:
+        axes.set_visible(False)
+    for row in grid:
+        row[0].set_ylabel("Share of public samples")
+    for axes in grid[-1]:
+        axes.set_xlabel("Iteration")
+    title(figure, artefact, frame, band(frame))
+    handles = [
+        Line2D([], [], color=PALETTE[colour], marker=marker, label=label)
+        for label, colour, marker in _LINES.values()
+    ]
+    legend(figure, handles)
+    return figure
+
+
+def by_iteration(run: Run, quantity: str) -> np.ndarray:
+    """Return a quantity of the last round by iteration.
+
+    Raises:
+        FedlogitError: if the run's method has no iterations.
+    """
+    pattern = re.compile(rf"{quantity}_(\d+)")
+    found = {int(m[1]): name for name in run.rounds if (m := pattern.fullmatch(name))}
+    if not found:
+        raise FedlogitError(f"{run.folder}: method {run.spec.method.name} has no {quantity}")
+    return np.array([run.value(found[i]) for i in sorted(found)])
+
+
+def _panel(axes: Axes, runs: list[Run]) -> None:
+    for quantity, (_, colour, marker) in _LINES.items():
+        rows = np.stack([by_iteration(run, quantity) for run in runs])
+        x = np.arange(1, rows.shape[1] + 1)
+        axes.plot(x, rows.mean(0), color=PALETTE[colour], marker=marker, ms=4.5)
+        axes.fill_between(x, rows.min(0), rows.max(0), color=PALETTE[colour], alpha=0.2, lw=0)
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))

@@ -1,0 +1,116 @@
+"""A one-shot run in stages: methods on the same clients share their training and their answers."""
+
+STAGED = PLAN.staged()
+
+
+if STAGED and not SETTINGS.frozen:
+
+    ruleorder: distil > train
+
+    rule train_clients:
+        input:
+            unpack(clients_input),
+        output:
+            note="results/clients/{run}/clients.json",
+            weights="results/clients/{run}/weights.safetensors",
+        log:
+            "logs/train_clients/{run}.log",
+        benchmark:
+            "benchmarks/jobs/train_clients/{run}.tsv"
+        threads: SETTINGS.workers
+        resources:
+            mem_mb=lambda wildcards, attempt: 4000 * attempt,
+            runtime=lambda wildcards, attempt: 720 * attempt,
+            gpu=int(SETTINGS.device.startswith("cuda")),
+        params:
+            script=here("scripts/train_clients.py"),
+            spec="results/plan/clients/{run}.json",
+            folder=subpath(output.note, parent=True),
+            data=f"{DATA}/prepared",
+            split=clients_split,
+            device=SETTINGS.device,
+            bar="" if sys.stderr.isatty() else "--quiet",
+        shell:
+            "python {params.script} --spec {params.spec} --out {params.folder}"
+            " --data {params.data} --split {params.split}"
+            " --device {params.device} --workers {threads} {params.bar}"
+            " 2> >(tee {log} >&2)"
+
+    rule export_logits:
+        input:
+            note=rules.train_clients.output.note,
+            weights=rules.train_clients.output.weights,
+        output:
+            note="results/clients/{run}/logits.json",
+            logits="results/clients/{run}/logits.npz",
+        log:
+            "logs/export_logits/{run}.log",
+        threads: SETTINGS.workers
+        resources:
+            mem_mb=4000,
+            runtime=60,
+            gpu=int(SETTINGS.device.startswith("cuda")),
+        params:
+            script=here("scripts/export_logits.py"),
+            spec=lambda wildcards, input: str(Path(input.note).with_name("spec.json")),
+            folder=subpath(output.note, parent=True),
+            data=f"{DATA}/prepared",
+            split=clients_split,
+            device=SETTINGS.device,
+        shell:
+            "python {params.script} --spec {params.spec} --weights {input.weights}"
+            " --out {params.folder} --data {params.data} --split {params.split}"
+            " --device {params.device} --workers {threads} --quiet > {log} 2>&1"
+
+    rule aggregate:
+        input:
+            logits=lambda wildcards: f"results/clients/{PLAN.clients_of(wildcards.run)}/logits.npz",
+        output:
+            "results/targets/{run}/targets.npz",
+        log:
+            "logs/aggregate/{run}.log",
+        resources:
+            mem_mb=4000,
+            runtime=10,
+        params:
+            script=here("scripts/aggregate.py"),
+            spec=lambda wildcards: checked(PLAN.spec_file, wildcards.run),
+        shell:
+            "python {params.script} --spec {params.spec} --logits {input.logits}"
+            " --out {output} > {log} 2>&1"
+
+    rule distil:
+        input:
+            unpack(distil_input),
+        output:
+            "results/runs/{run}/result.json",
+        log:
+            "logs/distil/{run}.log",
+        benchmark:
+            "benchmarks/jobs/distil/{run}.tsv"
+        wildcard_constraints:
+            run="|".join(re.escape(run) for run in STAGED),
+        threads: SETTINGS.workers
+        resources:
+            mem_mb=lambda wildcards, attempt: 4000 * attempt,
+            runtime=lambda wildcards, attempt: 720 * attempt,
+            gpu=int(SETTINGS.device.startswith("cuda")),
+        params:
+            script=here("scripts/distil.py"),
+            spec="results/plan/runs/{run}.json",
+            clients=lambda wildcards: f"results/clients/{PLAN.clients_of(wildcards.run)}",
+            targets=lambda wildcards, input: (
+                f"--targets {input.targets}" if "targets" in input.keys() else ""
+            ),
+            folder=subpath(output[0], parent=True),
+            data=f"{DATA}/prepared",
+            split=split_file,
+            device=SETTINGS.device,
+            bar="" if sys.stderr.isatty() else "--quiet",
+        shell:
+            "python {params.script} --spec {params.spec} --out {params.folder}"
+            " --weights {params.clients}/weights.safetensors"
+            " --logits {params.clients}/logits.npz {params.targets}"
+            " --data {params.data} --split {params.split}"
+            " --device {params.device} --workers {threads} {params.bar}"
+            " 2> >(tee {log} >&2)"
