@@ -90,10 +90,10 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     """
     about = card(name)
     path = Path(folder) / f"{name}.npz"
-    if name == "digits":
-        arrays = digits()
-    elif path.exists():
+    if path.exists():
         arrays = load_npz(path)
+    elif name == "digits":  # embedded: it need not be prepared
+        arrays = digits()
     else:
         raise DataError(
             f"{path} does not exist; make it with scripts/download.py {name} and "

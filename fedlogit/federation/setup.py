@@ -15,6 +15,7 @@ from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
+from fedlogit.federation.leakage import check_disjoint
 from fedlogit.federation.native import check_native
 from fedlogit.federation.newcomers import first_weights, newcomer
 from fedlogit.partition import Split, make_split
@@ -92,6 +93,8 @@ def federate(
         executor: Who runs clients.
         on_task: Called whenever a client finished a stage.
     """
+    if method.needs_public and spec.public is not None:
+        check_disjoint(dataset, split, private=not spec.public.overlap)
     test = None
     if spec.test_size is not None:
         test = stratified(dataset.y_test, spec.test_size, rng(spec.seed, "test"), "test_size")

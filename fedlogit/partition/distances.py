@@ -8,8 +8,6 @@ are one joint distribution, compared with 1 / (N K). It is not an average over c
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist, jensenshannon
 
 from fedlogit.errors import FedlogitError
 
@@ -34,6 +32,9 @@ def distances(counts_p: np.ndarray, counts_q: np.ndarray | None = None) -> dict[
         FedlogitError: if the matrices differ in shape, or one is not finite, non-negative and
             somewhere positive.
     """
+    from scipy.optimize import linear_sum_assignment  # which takes a second that runs need not wait
+    from scipy.spatial.distance import cdist, jensenshannon
+
     p = _joint(counts_p)
     q = np.full_like(p, 1 / p.size) if counts_q is None else _joint(counts_q)
     if p.shape != q.shape:

@@ -41,10 +41,13 @@ _NAMES = {
     "jsd_uniform": "Jensen-Shannon distance from uniform",
     "emd_uniform": "earth mover's distance from uniform",
     "hellinger_uniform": "Hellinger distance from uniform",
+    "mebibytes_up": "MiB sent per client per round",
+    "agreement": "share of pairs of clients that agree",
+    "oracle_accuracy": "share with at least one client right",
 }
 
-_SHARES = {"auroc", "fpr", "probe_share"}
-_PLACES = {"seconds": 1, "seconds_probe": 2, "shapley_correlation": 2} | {
+_SHARES = {"agreement", "auroc", "fpr", "probe_share"}
+_PLACES = {"mebibytes_up": 2, "seconds": 1, "seconds_probe": 2, "shapley_correlation": 2} | {
     f"{kind}{of}": 3
     for kind in ("jsd", "emd", "emd_direct", "hellinger")
     for of in ("", "_uniform")

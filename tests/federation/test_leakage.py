@@ -1,0 +1,46 @@
+"""A public set shares no sample with private sets or the test split."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from small import small_spec
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.leakage import check_disjoint, twins
+from fedlogit.federation.setup import divide
+
+
+@pytest.fixture(scope="module")
+def split(digits):
+    return divide(small_spec(), digits)
+
+
+def test_twins_are_equal_rows():
+    a, b = np.arange(6, dtype=np.uint8).reshape(3, 2), np.array([[2, 3], [9, 9]], np.uint8)
+    assert twins(a, [b]) == 1
+    assert twins(a, [b, a]) == 3
+
+
+def test_an_honest_division_passes(digits, split):
+    assert check_disjoint(digits, split) == 0
+
+
+def test_a_public_set_that_is_private_too(digits, split):
+    mixed = dataclasses.replace(split, public=split.clients[1][:20])
+    with pytest.raises(FedlogitError, match="20 of 20 public samples are also in private sets"):
+        check_disjoint(digits, mixed)
+    assert check_disjoint(digits, mixed, private=False) == 0
+
+
+def test_a_public_set_with_test_images_under_other_indices(digits, split):
+    """The content counts, not the index."""
+    x = digits.x_train.copy()
+    x[split.public[:5]] = digits.x_test[:5]
+    with pytest.raises(FedlogitError, match="5 of 60 public samples are also in the test split"):
+        check_disjoint(dataclasses.replace(digits, x_train=x), split)
+
+
+def test_an_empty_public_set(digits, split):
+    with pytest.raises(FedlogitError, match="public set is empty"):
+        check_disjoint(digits, dataclasses.replace(split, public=np.empty(0, np.int64)))
