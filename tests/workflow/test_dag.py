@@ -16,7 +16,8 @@ from fedlogit.papers import expand, list_papers, load_paper, run_dir
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = list_papers(REPOSITORY / "workflow" / "papers")
-SMOKE = ("scale=smoke", "workers=1", "device=cpu")
+ALL = f"papers=[{','.join(PAPERS)}]"
+SMOKE = (ALL, "scale=smoke", "workers=1", "device=cpu")
 
 
 def snakemake(folder: Path, *args: str, config: tuple[str, ...] = SMOKE):
@@ -96,7 +97,7 @@ def test_runs_lie_where_their_hash_says(made):
 
 
 def test_second_call_does_nothing_also_on_another_device(made):
-    assert dry(made, "all", config=("scale=smoke", "workers=2", "device=cuda:1")) == {}
+    assert dry(made, "all", config=(ALL, "scale=smoke", "workers=2", "device=cuda:1")) == {}
 
 
 def test_finished_runs_survive_newer_files_and_missing_data(copy):
@@ -107,7 +108,7 @@ def test_finished_runs_survive_newer_files_and_missing_data(copy):
     shutil.rmtree(copy / "results/plan")
     jobs = dry(copy, "all")
     assert set(jobs) <= {"all", "table", "figure", "compare"}
-    assert dry(copy, "all", config=("scale=smoke", "frozen=true")) == jobs
+    assert dry(copy, "all", config=(ALL, "scale=smoke", "frozen=true")) == jobs
 
 
 def test_one_missing_run_is_one_training(copy):
@@ -117,11 +118,11 @@ def test_one_missing_run_is_one_training(copy):
     shutil.rmtree(copy / "data")
     jobs = dry(copy, "all")
     assert (jobs["train"], jobs["download"], jobs["prepare"]) == (1, 1, 1)
-    done = snakemake(copy, "all", config=("scale=smoke", "frozen=true"))
+    done = snakemake(copy, "all", config=(ALL, "scale=smoke", "frozen=true"))
     assert done.returncode == 1
     assert "frozen = true, but 1 of the" in done.stdout
     assert str(run) in done.stdout
-    kept = dry(copy, "all", config=("scale=smoke", "partial=true"))
+    kept = dry(copy, "all", config=(ALL, "scale=smoke", "partial=true"))
     assert "train" not in kept
     assert kept["table"] >= 1
 
@@ -132,6 +133,19 @@ def test_forced_training_asks_for_its_inputs(copy):
     jobs = dry(copy, f"results/runs/{run}/result.json", options=("--forcerun", "train"))
     assert jobs["train"] == 1
     assert jobs["prepare"] == 1
+
+
+def test_methods_of_one_round_share_their_clients(made, copy):
+    """Six methods and Local are made of one set of clients; a new aggregator trains none anew."""
+    assert len(list(made.glob("results/clients/**/clients.json"))) == 1
+    assert len(list(made.glob("results/targets/**/targets.npz"))) == 7  # FedOL in two variants
+    (mine,) = copy.glob("results/runs/digits/*/mine/*/result.json")
+    (targets,) = copy.glob("results/targets/digits/*/mine/*/targets.npz")
+    mine.unlink()
+    targets.unlink()
+    jobs = dry(copy, f"results/runs/{mine.relative_to(copy / 'results/runs')}")
+    assert (jobs["aggregate"], jobs["distil"]) == (1, 1)
+    assert not {"train", "train_clients", "export_logits"} & set(jobs)
 
 
 def test_one_figure_makes_only_what_it_needs(tmp_path):
@@ -153,9 +167,10 @@ def test_targets(tmp_path):
     assert {r: drawn[r] for r in ("figure", "table", "partition")} == {
         r: everything[r] for r in ("figure", "table", "partition")
     }
-    by_name = [dry(tmp_path, paper)["train"] for paper in PAPERS]
-    assert sum(by_name) == everything["train"]
-    assert min(by_name) > 0
+    by_name = [dry(tmp_path, paper) for paper in PAPERS]
+    for rule in ("train", "distil"):
+        assert sum(jobs.get(rule, 0) for jobs in by_name) == everything[rule]
+    assert min(jobs["train"] for jobs in by_name) > 0
 
 
 def test_profile_slurm_plans(tmp_path):
