@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
+from pydantic import field_validator
 
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.targets import Targets
@@ -24,6 +25,12 @@ class Aggregator(OneShot):
     name: ClassVar[str] = "aggregator"
 
     function: str = "fedlogit.aggregation.average:average_probabilities"
+
+    @field_validator("function")
+    @classmethod
+    def _is_there(cls, value: str) -> str:
+        load_function(value)
+        return value
 
     def targets(self, logits: torch.Tensor) -> torch.Tensor | Targets:
         """Return what the function returns."""

@@ -9,10 +9,11 @@ import torch
 
 from fedlogit.aggregation.confidence import entropy_weights
 from fedlogit.aggregation.targets import Targets, checked
+from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
-__all__ = ["OneShot"]
+__all__ = ["OneShot", "finite"]
 
 
 class OneShot(Method):
@@ -33,7 +34,7 @@ class OneShot(Method):
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
         fed.train_private()
-        logits = fed.logits(fed.public)
+        logits = finite(fed.logits(fed.public))
         fed.ledger.up("logits", logits)
         _note(fed, logits)
         self.teach(fed, logits)
@@ -59,6 +60,18 @@ class OneShot(Method):
         Returns:
             Targets, or distributions (points, classes) of equal weight.
         """
+
+
+def finite(logits: torch.Tensor) -> torch.Tensor:
+    """Return logits (clients, points, classes) as they are.
+
+    Raises:
+        Diverged: naming the first client with a value that is not finite.
+    """
+    bad = ~torch.isfinite(logits).flatten(1).all(1)
+    if bad.any():
+        raise Diverged(f"logits of client {int(bad.nonzero()[0])} on the public set are not finite")
+    return logits
 
 
 def _note(fed: Federation, logits: torch.Tensor) -> None:

@@ -97,6 +97,11 @@ def _mebibytes_up(run: Run) -> float:
     return run.value("bytes_up") / 2**20
 
 
+def _lost_classes(run: Run) -> float:
+    """Classes that no client holds, so that nobody can teach them (FedOL §V-A's second split)."""
+    return float((run.counts().sum(0) == 0).sum())
+
+
 _KINDS = ("jsd", "emd", "emd_direct", "hellinger")
 DERIVED: dict[str, Callable[[Run], float]] = {
     "rare_accuracy": _rare_accuracy,
@@ -106,6 +111,7 @@ DERIVED: dict[str, Callable[[Run], float]] = {
     "seconds_probe": _seconds_probe,
     "probe_share": _probe_share,
     "mebibytes_up": _mebibytes_up,
+    "lost_classes": _lost_classes,
     **{key: _distance(key) for key in _KINDS},
     **{f"{key}_uniform": _from_uniform(key) for key in _KINDS},
 }

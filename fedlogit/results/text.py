@@ -42,6 +42,7 @@ _NAMES = {
     "emd_uniform": "earth mover's distance from uniform",
     "hellinger_uniform": "Hellinger distance from uniform",
     "mebibytes_up": "MiB sent per client per round",
+    "lost_classes": "classes that no client holds",
     "agreement": "share of pairs of clients that agree",
     "oracle_accuracy": "share with at least one client right",
 }

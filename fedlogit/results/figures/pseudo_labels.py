@@ -59,7 +59,7 @@ def by_iteration(run: Run, quantity: str) -> np.ndarray:
         FedlogitError: if the run's method has no iterations.
     """
     pattern = re.compile(rf"{quantity}_(\d+)")
-    found = {int(m[1]): name for name in run.rounds if (m := pattern.fullmatch(name))}
+    found = {int(m[1]): name for name in map(str, run.rounds) if (m := pattern.fullmatch(name))}
     if not found:
         raise FedlogitError(f"{run.folder}: method {run.spec.method.name} has no {quantity}")
     return np.array([run.value(found[i]) for i in sorted(found)])
