@@ -100,12 +100,19 @@ class Federation:
 
     # --- training -----------------------------------------------------------------------------
 
-    def train_private(self, *, with_public: bool = False, pull: float = 0.0) -> None:
+    def train_private(
+        self,
+        *,
+        with_public: bool = False,
+        pull: float = 0.0,
+        anchors: torch.Tensor | None = None,
+    ) -> None:
         """Every client trains on its labelled private samples, as `spec.local` says.
 
         Args:
             with_public: Add the public samples, with their labels (the fully informed reference).
-            pull: μ of a proximal term that holds each client near where it starts (FedProx).
+            pull: μ of a proximal term that holds each client near its anchor (FedProx).
+            anchors: A vector a client, (clients, parameters); None takes where each starts from.
 
         If an earlier job did it (`given`), its models are there already.
         """
@@ -115,34 +122,48 @@ class Federation:
             for client in self.clients:
                 client.renew_optimizer()
 
-        def work(client: Client) -> Work:
+        def work(i: int, client: Client) -> Work:
             points = torch.cat([client.private, self.public]) if with_public else client.private
+            start = client.vector.detach() if anchors is None else anchors[i]
             return Work(
                 client=client,
                 points=points,
                 batches=self._batches("private", client, len(points)),
                 labels=self.data.labels[points],
                 augment=self._augmentation(client),
-                anchor=client.vector.detach().clone() if pull else None,
+                anchor=start.clone() if pull else None,
                 pull=pull,
                 stage="private training",
             )
 
-        self._train([work(c) for c in self.clients], "loss_private")
+        self._train([work(i, c) for i, c in enumerate(self.clients)], "loss_private")
 
-    def distil(self, points: torch.Tensor, targets: torch.Tensor) -> None:
-        """Every client trains on `points` with soft targets, as long as `spec.local` says.
+    def distil(
+        self,
+        points: torch.Tensor,
+        targets: torch.Tensor | None,
+        *,
+        label_weight: float = 0.0,
+        once: bool = False,
+    ) -> None:
+        """Every client trains on `points`, as long as `spec.local` says.
 
         Args:
             points: Sample indices, int64 (n,).
-            targets: Distributions (n, classes), the same for everybody.
+            targets: Distributions (n, classes), the same for everybody; rows of another sum weigh
+                as much. None for none.
+            label_weight: Weight of the cross-entropy with the points' labels.
+            once: Do a single step on all points instead.
         """
-        soft = targets.to(torch.float32)
+        soft = None if targets is None else targets.to(torch.float32)
+        whole = [torch.arange(len(points))]
         works = [
             Work(
                 client=client,
                 points=points,
-                batches=self._batches("distil", client, len(points)),
+                batches=whole if once else self._batches("distil", client, len(points)),
+                labels=self.data.labels[points] if label_weight else None,
+                label_weight=label_weight,
                 soft=soft,
                 stage="distillation",
             )
@@ -432,6 +453,12 @@ class Federation:
     def labels(self, points: torch.Tensor) -> torch.Tensor:
         """Return true labels, int64 (n,). A method may use those of private samples only."""
         return self.data.labels[points]
+
+    def probes(self, size: int) -> torch.Tensor:
+        """Return public samples of this round, the same for all clients, int64 (size,)."""
+        generator = rng(self.spec.seed, "probes", self.round)
+        chosen = generator.choice(len(self.public), size, replace=False)
+        return self.public[torch.as_tensor(chosen, device=self.public.device)]
 
     def from_private(self, per_class: int) -> torch.Tensor:
         """Return up to `per_class` samples of each class from the union of the private sets."""

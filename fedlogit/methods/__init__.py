@@ -55,6 +55,7 @@ def complete(spec: RunSpec) -> RunSpec:
     taught = spec.server.augment if method.student and spec.server else "none"
     if "crop_flip" in (spec.augment, taught) and not card.shape:
         raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
+    method.check(spec)
     part = partition.get(spec.partition)
     return spec.model_copy(
         update={

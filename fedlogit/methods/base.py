@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from fedlogit.component import Component
 from fedlogit.federation import Federation
+from fedlogit.spec import RunSpec
 
 __all__ = ["Method"]
 
@@ -40,6 +41,9 @@ class Method(Component, ABC):
     def holdout(self) -> float:
         """Share of each client's private samples that it keeps for validation."""
         return 0.0
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse a run that the method's settings do not fit, with a `FedlogitError`."""
 
     def init(self, fed: Federation) -> None:
         """Do what comes before the first round; not called again when a run resumes."""

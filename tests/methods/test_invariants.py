@@ -22,6 +22,13 @@ CALLS = {
     "shapfed": ["shapfed", "shapfed(rewards=True)"],
     "fedkt": ["fedkt(teachers=2)", "fedkt(partitions=1, teachers=1, consistent=False)"],
     "fedol": ["fedol(iterations=2)", "fedol(iterations=2, negative=False, votes='equal')"],
+    "tally_train": [
+        "tally_train(warm_up=1)",
+        "tally_train(warm_up=0, label_weight=0.0, decay_rounds=2)",
+        "tally_train(signal='probabilities', warm_up=0, merge_every=2)",
+        "tally_train(signal='top_k', k=3, warm_up=0, emphasis=2.0)",
+        "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=1, proximal=0.1)",
+    ],
     "uwa": ["uwa(validation=0.2)", "uwa(0.2, fit='em')"],
 }
 VARIANTS = [call for name in METHODS for call in CALLS.get(name, [name])]
@@ -46,9 +53,10 @@ def same(a, b) -> bool:
 def changes(call: str) -> dict:
     """Return a spec for a method: one in which a few rounds are enough to beat chance."""
     special: dict = {}
-    if call == "fully_informed":
+    name = call.partition("(")[0]
+    if name == "fully_informed":
         special = {"clients": 1, "partition": "iid(90)"}
-    elif catalogue("fedlogit.methods", Method)[call.partition("(")[0]].student:
+    elif name == "tally_train" or catalogue("fedlogit.methods", Method)[name].student:
         special = {"partition": "iid(90)", "local": {"epochs": 8}}
     return {"method": call, "export": ["weights"]} | special
 

@@ -1,0 +1,140 @@
+"""Votes of peers on public probes, and what they become (TallyTrain §3, appendices D and E)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from fedlogit.errors import FedlogitError
+
+__all__ = [
+    "asymmetric",
+    "bits_per_vote",
+    "emphasis",
+    "pack",
+    "soft_average",
+    "tally",
+    "top_k",
+    "unpack",
+]
+
+
+def tally(votes: torch.Tensor, classes: int) -> torch.Tensor:
+    """Return the voting histogram H̄(x) = (1/N) Σ_n e_{Y_n} (Algorithm 1).
+
+    Args:
+        votes: Class that each peer names, int64 (peers, probes).
+        classes: Number of classes C.
+
+    Returns:
+        Distributions (probes, classes), float32.
+    """
+    return F.one_hot(votes, classes).float().mean(0)
+
+
+def soft_average(logits: torch.Tensor) -> torch.Tensor:
+    """Return P̄(x) = (1/N) Σ_n softmax f_n(x), what FedMD's peers learn from here (§4.1).
+
+    Args:
+        logits: (peers, probes, classes).
+    """
+    return logits.softmax(-1).mean(0)
+
+
+def top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
+    """Return the mean of peers' k largest probabilities, each peer's normalised (appendix E).
+
+    With k = 1 it is the tally, with k = C the soft average.
+
+    Args:
+        logits: (peers, probes, classes).
+        k: Ranks that a peer sends, from 1 to classes.
+    """
+    probabilities = logits.softmax(-1)
+    values, index = probabilities.topk(k, dim=-1)
+    kept = torch.zeros_like(probabilities).scatter_(-1, index, values)
+    return (kept / kept.sum(-1, keepdim=True)).mean(0)
+
+
+def emphasis(consensus: torch.Tensor, strength: float) -> torch.Tensor:
+    """Return 1 + β_dis (1 - max_c H̄_c(x)): more weight where peers disagree (appendix D).
+
+    Args:
+        consensus: H̄, (probes, classes).
+        strength: β_dis; 0 weighs all alike.
+
+    Returns:
+        (probes,).
+    """
+    return 1 + strength * (1 - consensus.max(1).values)
+
+
+def asymmetric(votes: torch.Tensor, classes: int, mixing: float) -> torch.Tensor:
+    """Return H̃(x) = Σ_n ω_n(x) e_{Y_n}, with more weight on peers in the minority (appendix D).
+
+    ω_n = (1 - β_asy) / N + β_asy v_n, with v_n inversely proportional to the share of peers that
+    vote like n, and summing to 1. The paper gives no formula; this one is ours.
+
+    Args:
+        votes: int64 (peers, probes).
+        classes: Number of classes.
+        mixing: β_asy, from 0 (the tally) to 1.
+    """
+    hot = F.one_hot(votes, classes).float()
+    alike = torch.einsum("npc,pc->np", hot, hot.mean(0))
+    rare = 1 / alike
+    weights = (1 - mixing) / len(votes) + mixing * rare / rare.sum(0)
+    return torch.einsum("np,npc->pc", weights, hot)
+
+
+def bits_per_vote(classes: int, *, packed: bool) -> int:
+    """Return the bits of one vote: ⌈log2 C⌉ packed, else whole bytes, of which at most two.
+
+    Raises:
+        FedlogitError: if two bytes do not tell so many classes apart.
+    """
+    if classes > 2**16:
+        raise FedlogitError(f"{classes} classes: a vote has two bytes, which tell 65536 apart")
+    if packed:
+        return max(1, math.ceil(math.log2(classes)))
+    return 8 if classes <= 2**8 else 16
+
+
+def pack(votes: torch.Tensor, classes: int) -> torch.Tensor:
+    """Return one peer's votes as a message of ⌈log2 C⌉ bits each, the highest bit first.
+
+    Args:
+        votes: int64 (probes,).
+        classes: Number of classes.
+
+    Returns:
+        uint8 (bytes,); the last byte is filled up with zeros.
+    """
+    width = bits_per_vote(classes, packed=True)
+    shifts = torch.arange(width - 1, -1, -1, device=votes.device)
+    bits = ((votes[:, None] >> shifts) & 1).flatten()
+    bits = F.pad(bits, (0, -len(bits) % 8)).view(-1, 8)
+    places = 1 << torch.arange(7, -1, -1, device=votes.device)
+    return (bits * places).sum(1).to(torch.uint8)
+
+
+def unpack(message: torch.Tensor, probes: int, classes: int) -> torch.Tensor:
+    """Return the votes that `pack` packed, int64 (probes,).
+
+    Raises:
+        FedlogitError: if the message has another length, or names a class that does not exist.
+    """
+    width = bits_per_vote(classes, packed=True)
+    if len(message) != -(-probes * width // 8):
+        raise FedlogitError(
+            f"a message of {len(message)} bytes is not {probes} votes of {width} bits"
+        )
+    shifts = torch.arange(7, -1, -1, device=message.device)
+    bits = ((message.long()[:, None] >> shifts) & 1).flatten()[: probes * width].view(probes, width)
+    places = 1 << torch.arange(width - 1, -1, -1, device=message.device)
+    votes = (bits * places).sum(1)
+    if len(votes) and int(votes.max()) >= classes:
+        raise FedlogitError(f"a vote for class {int(votes.max())} of {classes}")
+    return votes

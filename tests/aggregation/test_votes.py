@@ -1,0 +1,77 @@
+"""TallyTrain's votes, with numbers derived by hand."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedlogit.aggregation.votes import (
+    asymmetric,
+    bits_per_vote,
+    emphasis,
+    pack,
+    soft_average,
+    tally,
+    top_k,
+    unpack,
+)
+from fedlogit.errors import FedlogitError
+
+VOTES = torch.tensor([[0, 2], [0, 1], [1, 1], [0, 1]])  # four peers, two probes
+
+
+def test_tally():
+    assert tally(VOTES, 3).tolist() == [[0.75, 0.25, 0], [0, 0.75, 0.25]]
+
+
+def test_emphasis_grows_with_disagreement():
+    # 1 + 2 (1 - 0.75) = 1.5; unanimous probes count 1.
+    assert emphasis(tally(VOTES, 3), 2.0).tolist() == [1.5, 1.5]
+    assert emphasis(tally(VOTES[:1], 3), 2.0).tolist() == [1.0, 1.0]
+
+
+def test_asymmetric_weights_favour_the_minority():
+    # Probe 0: shares of like-minded .75 .75 .25 .75, inverses 4/3 4/3 4 4/3 with sum 8, so
+    # v = 1/6 1/6 1/2 1/6; ω = .5/4 + .5 v gives class 1 .125 + .25 = .375, class 0 the rest.
+    found = asymmetric(VOTES, 3, 0.5)
+    assert found[0].tolist() == pytest.approx([0.625, 0.375, 0])
+    assert found[1].tolist() == pytest.approx([0, 0.625, 0.375])
+    assert torch.allclose(asymmetric(VOTES, 3, 0.0), tally(VOTES, 3))
+
+
+def test_top_k_spans_from_tally_to_soft_average():
+    logits = torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(top_k(logits, 1), tally(logits.argmax(-1), 6))
+    assert torch.allclose(top_k(logits, 6), soft_average(logits), atol=1e-6)
+    # One peer with (.5, .3, .2) and k = 2: (.625, .375, 0).
+    one = torch.tensor([[[0.5, 0.3, 0.2]]]).log()
+    assert top_k(one, 2)[0].tolist() == pytest.approx([0.625, 0.375, 0])
+
+
+def test_bits_of_a_vote():
+    assert [bits_per_vote(c, packed=True) for c in (2, 10, 100, 256, 2048)] == [1, 4, 7, 8, 11]
+    assert [bits_per_vote(c, packed=False) for c in (2, 256, 257, 2048)] == [8, 8, 16, 16]
+    with pytest.raises(FedlogitError, match="65537 classes: a vote has two bytes"):
+        bits_per_vote(65537, packed=False)
+
+
+def test_packing_by_hand():
+    # Ten classes have 4 bits: 3 = 0011, 9 = 1001, 1 = 0001 and four zeros: 0x39, 0x10.
+    assert pack(torch.tensor([3, 9, 1]), 10).tolist() == [0x39, 0x10]
+
+
+@given(st.integers(2, 3000), st.data())
+def test_packed_votes_come_back(classes, data):
+    votes = torch.tensor(data.draw(st.lists(st.integers(0, classes - 1), max_size=40)))
+    votes = votes.long()
+    message = pack(votes, classes)
+    bits = bits_per_vote(classes, packed=True)
+    assert len(message) == -(-len(votes) * bits // 8), "no byte more than needed"
+    assert torch.equal(unpack(message, len(votes), classes), votes)
+
+
+def test_a_message_of_another_length_is_refused():
+    with pytest.raises(FedlogitError, match="1 bytes is not 3 votes of 4 bits"):
+        unpack(torch.zeros(1, dtype=torch.uint8), 3, 10)
+    with pytest.raises(FedlogitError, match="class 15 of 10"):
+        unpack(torch.tensor([0xF0], dtype=torch.uint8), 1, 10)
