@@ -145,6 +145,7 @@ class Federation:
         *,
         label_weight: float = 0.0,
         once: bool = False,
+        learners: Sequence[Client] | None = None,
     ) -> None:
         """Every client trains on `points`, as long as `spec.local` says.
 
@@ -154,6 +155,7 @@ class Federation:
                 as much. None for none.
             label_weight: Weight of the cross-entropy with the points' labels.
             once: Do a single step on all points instead.
+            learners: Who trains, if not all clients.
         """
         soft = None if targets is None else targets.to(torch.float32)
         whole = [torch.arange(len(points))]
@@ -167,7 +169,7 @@ class Federation:
                 soft=soft,
                 stage="distillation",
             )
-            for client in self.clients
+            for client in (self.clients if learners is None else learners)
         ]
         self._train(works, "loss_distil")
 

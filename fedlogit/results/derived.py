@@ -102,6 +102,32 @@ def _lost_classes(run: Run) -> float:
     return float((run.counts().sum(0) == 0).sum())
 
 
+def _tail(window: int) -> Callable[[Run], float]:
+    """Mean over the last logged rounds of the mean accuracy of all peers (TallyTrain §4)."""
+    return lambda run: float(run.rounds["accuracy"].dropna().tail(window).mean())
+
+
+def _peak(run: Run) -> float:
+    """Largest mean accuracy of all peers in any round (TallyTrain §4)."""
+    return float(run.rounds["accuracy"].max())
+
+
+def _cross_peer_std(run: Run) -> float:
+    """Mean over the last 100 logged rounds of the spread over peers (TallyTrain Table 2)."""
+    return float(run.rounds["accuracy_std"].dropna().tail(100).mean())
+
+
+def _payload(run: Run) -> float:
+    """MB (10^6 bytes) of a peer in the whole run, by the convention of TallyTrain's tables.
+
+    What it sends, and, of models that go through a server, also what it receives.
+    """
+    sent = sum(run.result.bytes.up.values())
+    if run.spec.method.params.get("merge_cost") != "mesh":
+        sent += run.result.bytes.down.get("model", 0)
+    return sent / run.spec.clients / 1e6
+
+
 _KINDS = ("jsd", "emd", "emd_direct", "hellinger")
 DERIVED: dict[str, Callable[[Run], float]] = {
     "rare_accuracy": _rare_accuracy,
@@ -112,6 +138,11 @@ DERIVED: dict[str, Callable[[Run], float]] = {
     "probe_share": _probe_share,
     "mebibytes_up": _mebibytes_up,
     "lost_classes": _lost_classes,
+    "tail_accuracy": _tail(100),
+    "tail600_accuracy": _tail(600),
+    "peak_accuracy": _peak,
+    "cross_peer_std": _cross_peer_std,
+    "payload_megabytes": _payload,
     **{key: _distance(key) for key in _KINDS},
     **{f"{key}_uniform": _from_uniform(key) for key in _KINDS},
 }

@@ -42,13 +42,24 @@ _NAMES = {
     "emd_uniform": "earth mover's distance from uniform",
     "hellinger_uniform": "Hellinger distance from uniform",
     "mebibytes_up": "MiB sent per client per round",
+    "tail_accuracy": "test accuracy, mean over the last 100 rounds",
+    "tail600_accuracy": "test accuracy, mean over the last 600 rounds",
+    "peak_accuracy": "largest test accuracy of any round",
+    "cross_peer_std": "standard deviation over peers, mean over the last 100 rounds",
+    "payload_megabytes": "MB of a peer in the whole run",
     "lost_classes": "classes that no client holds",
     "agreement": "share of pairs of clients that agree",
     "oracle_accuracy": "share with at least one client right",
 }
 
-_SHARES = {"agreement", "auroc", "fpr", "probe_share"}
-_PLACES = {"mebibytes_up": 2, "seconds": 1, "seconds_probe": 2, "shapley_correlation": 2} | {
+_SHARES = {"agreement", "auroc", "cross_peer_std", "fpr", "probe_share"}
+_PLACES = {
+    "mebibytes_up": 2,
+    "payload_megabytes": 2,
+    "seconds": 1,
+    "seconds_probe": 2,
+    "shapley_correlation": 2,
+} | {
     f"{kind}{of}": 3
     for kind in ("jsd", "emd", "emd_direct", "hellinger")
     for of in ("", "_uniform")

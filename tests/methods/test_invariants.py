@@ -20,6 +20,7 @@ CALLS = {
     "celm": ["celm(steps=5)"],
     "cffl": ["cffl", "cffl(feedback=True, removal=True)", "cffl(sparse=True)"],
     "shapfed": ["shapfed", "shapfed(rewards=True)"],
+    "feddf_fusion": ["feddf_fusion(warm_up=1)"],
     "fedkt": ["fedkt(teachers=2)", "fedkt(partitions=1, teachers=1, consistent=False)"],
     "fedol": ["fedol(iterations=2)", "fedol(iterations=2, negative=False, votes='equal')"],
     "tally_train": [
@@ -56,7 +57,10 @@ def changes(call: str) -> dict:
     name = call.partition("(")[0]
     if name == "fully_informed":
         special = {"clients": 1, "partition": "iid(90)"}
-    elif name == "tally_train" or catalogue("fedlogit.methods", Method)[name].student:
+    elif (
+        name in ("feddf_fusion", "tally_train")
+        or catalogue("fedlogit.methods", Method)[name].student
+    ):
         special = {"partition": "iid(90)", "local": {"epochs": 8}}
     return {"method": call, "export": ["weights"]} | special
 
