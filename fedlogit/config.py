@@ -65,7 +65,7 @@ class Settings(Part):
         data: Folder of raw and prepared datasets.
     """
 
-    papers: Names = ("who_to_trust", "celm")
+    papers: Names = ("who_to_trust", "celm", "fedol")
     scale: str = "quick"
     seeds: Seeds | None = None
     datasets: Names | None = None
