@@ -1,5 +1,7 @@
 """A one-shot run in stages: methods on the same clients share their training and their answers."""
 
+import re
+
 STAGED = PLAN.staged()
 
 
