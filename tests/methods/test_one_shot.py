@@ -125,3 +125,12 @@ def test_different_clients_learn_together(train):
     two = ["mlp(hidden=[16])", "mlp(hidden=[8, 8])"]
     folder = train(method="fedol(iterations=2)", models=two, **ONCE)
     assert read_json(folder / "result.json")["status"] == "finished"
+
+
+def test_the_native_kernel_refuses_a_proximal_term(federation):
+    sgd = {"name": "sgd", "lr": 0.1}
+    fed = federation(method="fedprox", partition="iid(90)", optimizer=sgd)
+    fed.spec = fed.spec.model_copy(update={"kernel": "native"})
+    fed.round = 1
+    with pytest.raises(FedlogitError, match="'native' has no proximal term"):
+        fed.train_private(pull=0.1)

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fedlogit.errors import FedlogitError
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.native.lenet import train_lenet
@@ -22,6 +23,10 @@ def run_native(work: Work, data: DeviceData, executor: Executor, precision: str)
         Diverged: if the loss is no longer finite.
     """
     assert precision == "f32"
+    if work.anchor is not None:
+        raise FedlogitError(
+            "kernel = 'native' has no proximal term; use kernel = 'autograd' for FedProx"
+        )
     executor.check()
     positions = torch.cat(work.batches)
     ends = torch.tensor([len(b) for b in work.batches]).cumsum(0)
