@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> None:
         raise FedlogitError(f"method {method.name} does not make targets of clients' logits")
     answers = load_answers(args.logits)
     targets = checked(method.targets(answers.public), answers.public, method.name)
-    save_targets(targets, answers.points, args.out)
+    save_targets(targets, answers, args.out)
 
 
 if __name__ == "__main__":

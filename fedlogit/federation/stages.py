@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _CLIENT = re.compile(r"client(\d+)/(.+)")
+_OF_CLIENTS = ("code_version", "device", "wall_seconds", "started")
 
 
 def in_stages(spec: RunSpec, method: Method) -> bool:
@@ -186,42 +187,45 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
     )
 
 
-def save_targets(targets: Targets, points: torch.Tensor, path: Path) -> None:
-    """Write ``targets.npz``: `distributions`, `weights` and `points`."""
+def save_targets(targets: Targets, answers: Answers, path: Path) -> None:
+    """Write ``targets.npz``: `distributions`, `weights`, and the digest of what they come from."""
     arrays = {
         "distributions": targets.distributions.cpu().numpy(),
         "weights": targets.weights.cpu().numpy(),
-        "points": points.cpu().numpy(),
+        "logits_digest": np.array(answers.digest),
     }
     save_npz(path, arrays)
 
 
-def load_targets(path: Path, points: torch.Tensor) -> Targets:
-    """Read what `save_targets` wrote, for these public samples.
+def load_targets(path: Path, answers: Answers) -> Targets:
+    """Read what `save_targets` wrote for these answers.
 
     Raises:
-        DataError: if the file is another thing, or for other samples.
+        DataError: if the file is another thing, or made of other logits.
     """
     arrays = load_npz(path)
-    if {"distributions", "weights", "points"} - arrays.keys():
+    if {"distributions", "weights", "logits_digest"} - arrays.keys():
         raise DataError(f"{path}: not an aggregator's targets")
-    if not np.array_equal(arrays["points"], points.cpu().numpy()):
-        raise DataError(f"{path}: targets for other public samples than the run's")
+    if str(arrays["logits_digest"]) != answers.digest:
+        raise DataError(f"{path}: targets made of other logits than the run's; aggregate again")
     return Targets(torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"]))
 
 
-def load_weights(path: Path, spec: RunSpec) -> list[dict[str, torch.Tensor]]:
+def load_weights(
+    path: Path, spec: RunSpec, digest: str | None = None
+) -> list[dict[str, torch.Tensor]]:
     """Read every client's model, by parameter name.
 
     Args:
         path: ``weights.safetensors`` of `train_clients`, or a run's exported weights.
         spec: How many clients there should be.
+        digest: The spec that the clients must have been trained by; None takes any.
 
     Raises:
         DataError: if the file is damaged, or is of other clients.
     """
     found: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.clients)]
-    for name, tensor in _read_tensors(path, None).items():
+    for name, tensor in _read_tensors(path, digest).items():
         match = _CLIENT.fullmatch(name)
         if match and int(match[1]) < spec.clients:
             found[int(match[1])][match[2]] = tensor
@@ -244,14 +248,11 @@ def load_given(spec: RunSpec, weights: Path, logits: Path, targets: Path | None)
         clients = read_json(made)
         note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
     return Given(
-        load_weights(weights, spec),
+        load_weights(weights, spec, clients_spec(spec).digest()),
         answers,
-        load_targets(targets, answers.points) if targets else None,
+        load_targets(targets, answers) if targets else None,
         note,
     )
-
-
-_OF_CLIENTS = ("code_version", "device", "wall_seconds", "started")
 
 
 def begin(fed: Federation, given: Given) -> None:
@@ -297,7 +298,7 @@ def _read_tensors(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor
     except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"{path} is not a readable file of weights ({error})") from None
     if spec_digest is not None and header.get("spec") != spec_digest:
-        raise DataError(f"{path} belongs to another spec; remove it")
+        raise DataError(f"{path} belongs to another spec")
     return tensors
 
 

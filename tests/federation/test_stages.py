@@ -1,5 +1,6 @@
 """One-shot runs in stages: the same bits as in one piece, and files that are checked."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import divide, federate
 from fedlogit.federation.stages import (
+    Given,
     clients_spec,
     export_logits,
     in_stages,
@@ -59,7 +61,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
         targets = tmp_path / "targets.npz"
         save_targets(
             checked(method.targets(answers.public), answers.public, call),
-            answers.points,
+            answers,
             targets,
         )
     given = load_given(spec, clients / "weights.safetensors", clients / "logits.npz", targets)
@@ -136,13 +138,29 @@ def test_logits_that_are_not_what_they_should_be(clients, tmp_path, break_it, sa
 
 def test_answers_to_another_question_are_refused(digits, clients, tmp_path):
     other = small_spec(method="feddf", **ONCE | {"seed": 1})
-    given = load_given(other, clients / "weights.safetensors", clients / "logits.npz", None)
+    weights = load_weights(clients / "weights.safetensors", other)
+    given = Given(weights, load_answers(clients / "logits.npz"))
     options = Options(torch.device("cpu"), progress=False)
     with pytest.raises(FedlogitError, match="other public samples"):
         run(
             other, methods.get(other.method), digits, divide(other, digits), tmp_path, options,
             given,
         )  # fmt: skip
+
+
+def test_clients_and_targets_of_another_run_are_refused(clients, tmp_path):
+    """Same clients' number, same public set, but trained for longer; targets of other logits."""
+    spec = small_spec(method="feddf", **ONCE)
+    longer = small_spec(method="feddf", **ONCE | {"local": {"epochs": 5}})
+    paths = (clients / "weights.safetensors", clients / "logits.npz")
+    with pytest.raises(DataError, match="belongs to another spec"):
+        load_given(longer, *paths, None)
+    answers = load_answers(paths[1])
+    other = dataclasses.replace(answers, digest="0" * 64)
+    uniform = torch.full((60, 10), 0.1)
+    save_targets(checked(uniform, answers.public, "f"), other, tmp_path / "targets.npz")
+    with pytest.raises(DataError, match="targets made of other logits"):
+        load_given(spec, *paths, tmp_path / "targets.npz")
 
 
 def test_weights_of_other_clients_are_refused(clients):
