@@ -144,6 +144,29 @@ def make_celm(make_run):
 
 
 @pytest.fixture
+def make_fedol(make_run):
+    """Return a function that makes a run with three iterations of pseudo-labels."""
+
+    def make(*, seed=0, **changes) -> RunRef:
+        run = make_run(method="fedol(iterations=3)", seed=seed, **changes)
+        series = {
+            "pseudo_share": [0.2, 0.5, 0.8],
+            "pseudo_accuracy": [0.9, 0.8, 0.7],
+            "server_public_accuracy": [0.3, 0.4, 0.6],
+        }
+        columns = {f"{k}_{i}": v for k, row in series.items() for i, v in enumerate(row, start=1)}
+        head, *rows = (run.dir / "rounds.csv").read_text().splitlines()
+        lines = [f"{head},{','.join(columns)}"]
+        lines += [
+            f"{row},{','.join(str(v + seed / 100) for v in columns.values())}" for row in rows
+        ]
+        (run.dir / "rounds.csv").write_text("\n".join(lines) + "\n")
+        return run
+
+    return make
+
+
+@pytest.fixture
 def export_weights():
     """Return a function that gives a run an `aggregation.npz` with peaked random weights."""
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fedlogit.errors import DataError
+from fedlogit.files import read_json, write_json
 from fedlogit.partition import distances
 from fedlogit.results.runs import read_run
 from fedlogit.results.tables import write_table
@@ -42,6 +43,46 @@ def test_rank_correlation_with_shapley_values(run):
 def test_probing_is_measured_over_warm_up_rounds(run):
     assert run.value("seconds_probe") == pytest.approx(0.375)
     assert run.value("probe_share") == pytest.approx(0.75 / 3.0)  # 1.5 s a round
+
+
+def test_classes_that_nobody_holds(make_celm):
+    ref = make_celm()
+    assert read_run(ref.dir, ref.digest).value("lost_classes") == 0
+    result = read_json(ref.dir / "result.json")
+    result["split"]["counts"] = [[5, 0, 0], [1, 0, 2]]
+    write_json(ref.dir / "result.json", result)
+    assert read_run(ref.dir, ref.digest).value("lost_classes") == 1
+
+
+def test_tail_and_peak_are_over_logged_rounds(make_run):
+    # 100 rounds at 0.5 after 50 at 0.1, one of which reached 0.9; every other one not measured.
+    curve = [0.1] * 49 + [0.9] + [0.5, None] * 100
+    ref = make_run(curve[:-1])
+    run = read_run(ref.dir, ref.digest)
+    assert run.value("tail_accuracy") == pytest.approx(0.5)
+    assert run.value("tail600_accuracy") == pytest.approx((49 * 0.1 + 0.9 + 100 * 0.5) / 150)
+    assert run.value("peak_accuracy") == 0.9
+
+
+def test_bytes_of_a_client(make_run):
+    # 400 bytes up a round from 4 clients: 100 each; 3 rounds.
+    ref = make_run()
+    run = read_run(ref.dir, ref.digest)
+    assert run.value("mebibytes_up") == pytest.approx(100 / 2**20)
+    assert run.value("payload_megabytes") == pytest.approx(300 / 1e6)
+
+
+def test_models_through_a_server_count_both_ways(make_run):
+    for method, wanted in (
+        ("tally_train", 300 + 1000),
+        ("tally_train(merge_cost='mesh')", 300),
+    ):
+        ref = make_run(method=method)
+        result = read_json(ref.dir / "result.json")
+        result["bytes"]["down"]["model"] = 4000
+        write_json(ref.dir / "result.json", result)
+        run = read_run(ref.dir, ref.digest)
+        assert run.value("payload_megabytes") == pytest.approx(wanted / 1e6)
 
 
 def test_what_a_run_lacks_is_named(make_run):

@@ -9,6 +9,8 @@ from fedlogit.files import save_npz
 from fedlogit.results.compare import read_reference
 from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures.aggregation_weights import mean_weights
+from fedlogit.results.figures.pseudo_labels import by_iteration
+from fedlogit.results.runs import read_run
 
 CELM = {
     "contributions_by_round",
@@ -22,7 +24,7 @@ METHODS = {"average": 0.6, "uwa": 0.8, "meta_model": 0.85}
 
 
 @pytest.fixture
-def figure(make_run, make_artefact, export_weights, make_celm):
+def figure(make_run, make_artefact, export_weights, make_celm, make_fedol):
     """Return a function from a kind to an artefact with runs it can draw."""
 
     def grid() -> list:
@@ -41,6 +43,8 @@ def figure(make_run, make_artefact, export_weights, make_celm):
     def runs(kind: str) -> list:
         if kind == "aggregation_weights":
             return [export_weights(make_run(method="uwa", seed=s), seed=s) for s in (0, 1)]
+        if kind == "pseudo_labels":
+            return [make_fedol(seed=s) for s in (0, 1)]
         if kind in CELM:
             methods = ("celm(steps=5, rate=0.1)", "celm(steps=10, rate=0.1)", "cffl")
             chosen = methods[:2] if kind == "probe_heat_map" else methods
@@ -174,6 +178,24 @@ def test_public_needs_one_axis(figure):
     artefact = figure("accuracy_by_round").model_copy(update={"plot": "accuracy_by_public"})
     with pytest.raises(FedlogitError, match="set option x"):
         draw(artefact)
+
+
+def test_pseudo_labels_draw_the_means_by_iteration(figure, make_run):
+    axes = draw(figure("pseudo_labels")).axes[0]
+    lines = [line.get_ydata() for line in axes.lines]
+    # Means of two seeds, the second 0.01 above the first.
+    assert np.allclose(lines[0], [0.205, 0.505, 0.805])
+    assert np.allclose(lines[2], [0.305, 0.405, 0.605])
+    ref = make_run()
+    with pytest.raises(FedlogitError, match="method average has no pseudo_share"):
+        by_iteration(read_run(ref.dir, ref.digest), "pseudo_share")
+
+
+def test_a_method_of_one_round_has_a_line_across(make_run, make_artefact):
+    runs = [make_run([0.7], method="fedol"), make_run([0.2, 0.3, 0.4], method="feddf")]
+    axes = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round")).axes[0]
+    across = [line for line in axes.lines if list(line.get_ydata()) == [0.7, 0.7]]
+    assert len(across) == 1
 
 
 def test_an_unknown_kind_suggests_the_nearest(figure):
