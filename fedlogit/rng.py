@@ -8,9 +8,12 @@ exception in the project: they need NumPy's legacy generator (see `fedlogit.part
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["derive", "rng", "torch_rng"]
 
@@ -28,4 +31,6 @@ def rng(seed: int, purpose: str, *ids: int) -> np.random.Generator:
 
 def torch_rng(seed: int, purpose: str, *ids: int) -> torch.Generator:
     """Return the PyTorch CPU generator of an address; draw on the CPU, then move."""
+    import torch  # seconds that dividing data, which needs NumPy only, need not wait
+
     return torch.Generator().manual_seed(derive(seed, purpose, *ids))

@@ -61,7 +61,7 @@ def _from_uniform(key: str) -> Callable[[Run], float]:
 
 
 def _distances(*counts: np.ndarray) -> dict[str, float]:
-    from fedlogit.partition import distances  # imports PyTorch, which few tables need
+    from fedlogit.partition import distances  # few tables need it
 
     return distances(*counts)
 

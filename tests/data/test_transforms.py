@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlogit.data import crop_flip, normalise, to_nchw
+from fedlogit.data.transforms import crop_flip, normalise, to_nchw
 
 
 def test_channels_move_to_the_front():

@@ -167,10 +167,9 @@ def test_targets(tmp_path):
     assert {r: drawn[r] for r in ("figure", "table", "partition")} == {
         r: everything[r] for r in ("figure", "table", "partition")
     }
-    by_name = [dry(tmp_path, paper) for paper in PAPERS]
-    for rule in ("train", "distil"):
-        assert sum(jobs.get(rule, 0) for jobs in by_name) == everything[rule]
-    assert min(jobs["train"] for jobs in by_name) > 0
+    by_name = dry(tmp_path, "fedol")
+    assert by_name["distil"] == everything["distil"]
+    assert 0 < by_name["train"] < everything["train"]
 
 
 def test_profile_slurm_plans(tmp_path):
