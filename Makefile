@@ -71,6 +71,8 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 	&& python scripts/readme_results.py $(1) --block celm \
 		results/tables/celm/paper/table1.md results/figures/celm/paper/curves.png \
 		results/tables/celm/paper/table3.md results/figures/celm/paper/figure5.png \
+	&& python scripts/readme_results.py $(1) --block fedol \
+		results/tables/fedol/quick/table1.md results/figures/fedol/quick/pseudo_labels.png \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
 
 .PHONY: readme
