@@ -9,7 +9,15 @@ from pydantic import Field
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition, Roles
-from fedlogit.partition.roles import class_order, held, mavericks, rider, shared, within
+from fedlogit.partition.roles import (
+    RareClasses,
+    class_order,
+    held,
+    mavericks,
+    rider,
+    shared,
+    within,
+)
 
 __all__ = ["Frm"]
 
@@ -21,11 +29,13 @@ class Frm(Partition):
 
     Attributes:
         rare: Number of rare classes, held by client 0 alone.
+        rare_classes: Which ones, as in `maverick`.
         common: Classes of the free rider.
         share: Samples of the free rider, as a share of an average client's.
     """
 
     rare: Annotated[int, Field(gt=0)] = 2
+    rare_classes: RareClasses = "last"
     common: Annotated[int, Field(gt=0)] = 2
     share: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
@@ -37,7 +47,7 @@ class Frm(Partition):
         self.at_most("common", classes - self.rare, "the number of classes that are not rare")
         if clients < 3:
             raise FedlogitError(f"clients = {clients}: frm needs at least 3")
-        order = class_order(classes, seed)
+        order = class_order(classes, seed, self.rare, self.rare_classes)
         alone = mavericks(labels, order[-self.rare :])
         size = round(self.share * len(labels) / clients)
         few = rider(labels, order[: self.common], size, seed)

@@ -1,23 +1,34 @@
 """Maverick and free-rider roles, which `maverick`, `fr` and `frm` put together (CELM §6.1-6.2).
 
 CELM publishes Figure 3 and a description, but no numbers; sizes here are this project's choice.
-Classes are put in a random order per seed. The last ones are the rare classes, the first ones the
-common classes of a free rider, so that of one seed all three partitions agree on both.
+Classes are put in an order: common ones, which a free rider has, first, rare ones last. With drawn
+rare classes all three partitions of one seed agree on both.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
 from fedlogit.errors import FedlogitError
 from fedlogit.rng import rng
 
-__all__ = ["class_order", "held", "mavericks", "rider", "shared", "within"]
+__all__ = ["RareClasses", "class_order", "held", "mavericks", "rider", "shared", "within"]
+
+# "last": the last classes are rare whatever the seed; "drawn": every seed draws its own.
+RareClasses = Literal["last", "drawn"]
 
 
-def class_order(classes: int, seed: int) -> np.ndarray:
-    """Return the classes (K,) in the order of this seed: common ones first, rare ones last."""
-    return rng(seed, "partition", 0).permutation(classes)
+def class_order(
+    classes: int, seed: int, rare: int = 0, chosen: RareClasses = "drawn"
+) -> np.ndarray:
+    """Return the classes (K,) in the seed's order, the `rare` ones at the end."""
+    order = rng(seed, "partition", 0).permutation(classes)
+    if chosen == "drawn":
+        return order
+    common = order[order < classes - rare]
+    return np.concatenate([common, np.arange(classes - rare, classes)])
 
 
 def within(labels: np.ndarray, chosen: np.ndarray) -> np.ndarray:

@@ -56,7 +56,17 @@ def test_maverick_alone_holds_all_of_the_rare_classes():
     # The other 8 classes, 40,000 images, among 4 clients.
     assert split.counts.sum(axis=1).tolist() == [10_000] * 5
     assert (np.delete(split.counts[1:], rare, axis=1) > 0).all()
-    assert split.notes == (f"maverick(rare=2): client 0 alone holds classes {rare[0]}, {rare[1]}",)
+    assert split.notes[0].endswith(f": client 0 alone holds classes {rare[0]}, {rare[1]}")
+
+
+@pytest.mark.parametrize("name", ["maverick", "frm"])
+def test_rare_classes_are_the_last_ones_or_drawn_by_each_seed(name):
+    def rare(partition: str) -> list[list[int]]:
+        splits = [make_split(CIFAR10, 10, partition, 5, seed) for seed in (41, 42, 43)]
+        return [np.flatnonzero(split.counts[0]).tolist() for split in splits]
+
+    assert rare(f"{name}(rare=3)") == [[7, 8, 9]] * 3
+    assert len(set(map(tuple, rare(f"{name}(rare_classes='drawn')")))) > 1
 
 
 def test_free_rider_holds_a_tenth_of_an_average_client_in_two_common_classes():
@@ -80,9 +90,8 @@ def test_free_rider_beside_a_maverick():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_three_settings_agree_on_rare_and_common_classes(seed):
-    maverick, fr, frm = (
-        make_split(CIFAR10, 10, name, 5, seed).counts > 0 for name in ("maverick", "fr", "frm")
-    )
+    names = ("maverick(rare_classes='drawn')", "fr", "frm(rare_classes='drawn')")
+    maverick, fr, frm = (make_split(CIFAR10, 10, name, 5, seed).counts > 0 for name in names)
     assert np.array_equal(maverick[0], frm[0])
     assert np.array_equal(fr[4], frm[4])
 
