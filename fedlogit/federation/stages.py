@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 
 from fedlogit.aggregation.targets import Targets
 from fedlogit.component import Call
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.federation import Federation
-from fedlogit.federation.tensors import save_tensors
+from fedlogit.federation.tensors import read_tensors, save_tensors
 from fedlogit.files import array_digest, load_npz, read_json, save_npz, write_json
 from fedlogit.spec import Evaluation, RunSpec
 
@@ -291,12 +290,7 @@ def _tensors(client: Client) -> dict[str, torch.Tensor]:
 
 
 def _read_tensors(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(f"{path} is not a readable file of weights ({error})") from None
+    tensors, header = read_tensors(path, "file of weights")
     if spec_digest is not None and header.get("spec") != spec_digest:
         raise DataError(f"{path} belongs to another spec")
     return tensors
