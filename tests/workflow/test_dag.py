@@ -167,6 +167,27 @@ def test_methods_of_one_round_share_their_clients(dry, made, copy):
     assert not {"train", "train_clients", "export_logits"} & set(jobs)
 
 
+def test_final_models_of_another_paper_answer_and_are_scored_together(snakemake, dry, copy):
+    """Who to Trust's final models through the rules of one-shot runs: no training."""
+    (run,) = (run_dir(c.spec) for a in plan("who_to_trust") if a.id == "ensembles" for c in a.cells)
+    target = f"results/ensembles/{run}/fedlogit.aggregation.average:average_probabilities.json"
+    assert dry(copy, target) == {"export_logits": 1, "ensemble": 1}
+    done = snakemake(copy, target)
+    assert done.returncode == 0, done.stdout
+    found = json.loads((copy / target).read_text())
+    result = json.loads((copy / "results/runs" / run / "result.json").read_text())
+    alone = found["client_accuracy"]
+    assert sum(alone) / len(alone) == pytest.approx(result["final"]["accuracy"], abs=1e-6)
+    assert max(found["accuracy"], *alone) <= found["oracle_accuracy"]
+
+
+def test_a_run_that_keeps_no_weights_cannot_answer(snakemake, made):
+    run = run_dir(plan("who_to_trust")[0].cells[0].spec)
+    done = snakemake(made, f"results/clients/{run}/logits.json")
+    assert done.returncode == 1
+    assert "keeps no weights; give export: [weights]" in done.stdout
+
+
 def test_one_figure_makes_only_what_it_needs(dry, tmp_path):
     jobs = dry(tmp_path, "results/figures/who_to_trust/smoke/uwa_weights.pdf")
     assert (jobs["train"], jobs["figure"]) == (1, 1)

@@ -40,32 +40,6 @@ if STAGED and not SETTINGS.frozen:
             " --device {params.device} --workers {threads} {params.bar}"
             " 2> >(tee {log} >&2)"
 
-    rule export_logits:
-        input:
-            note=rules.train_clients.output.note,
-            weights=rules.train_clients.output.weights,
-        output:
-            note="results/clients/{run}/logits.json",
-            logits="results/clients/{run}/logits.npz",
-        log:
-            "logs/export_logits/{run}.log",
-        threads: SETTINGS.workers
-        resources:
-            mem_mb=4000,
-            runtime=60,
-            gpu=int(SETTINGS.device.startswith("cuda")),
-        params:
-            script=here("scripts/export_logits.py"),
-            spec=lambda wildcards, input: str(Path(input.note).with_name("spec.json")),
-            folder=subpath(output.note, parent=True),
-            data=f"{DATA}/prepared",
-            split=clients_split,
-            device=SETTINGS.device,
-        shell:
-            "python {params.script} --spec {params.spec} --weights {input.weights}"
-            " --out {params.folder} --data {params.data} --split {params.split}"
-            " --device {params.device} --workers {threads} --quiet > {log} 2>&1"
-
     rule aggregate:
         input:
             logits=lambda wildcards: f"results/clients/{PLAN.clients_of(wildcards.run)}/logits.npz",
