@@ -10,7 +10,12 @@ import numpy as np
 
 __all__ = ["EMBEDDED", "digits", "docstrings"]
 
-_PACKAGES = ("cluster", "decomposition", "ensemble", "linear_model")  # a megabyte, in a second or two
+_PACKAGES = (
+    "cluster",
+    "decomposition",
+    "ensemble",
+    "linear_model",
+)  # a megabyte, in a second or two
 _SHORT = 20  # characters
 
 

@@ -18,7 +18,7 @@ from fedlogit.data.content import TEXTS
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import array_digest, load_npz, save_npz, write_atomic
 
-__all__ = ["Tokens", "load_tokens", "sequences", "tokenise", "token_files", "train_tokenizer"]
+__all__ = ["Tokens", "load_tokens", "sequences", "token_files", "tokenise", "train_tokenizer"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +105,7 @@ def train_tokenizer(lines: list[str], vocabulary: int, where: str) -> Tokenizer:
     return tokenizer
 
 
-def load_tokens(
-    name: str, folder: Path, vocabulary: int, texts: dict[str, np.ndarray]
-) -> Tokens:
+def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.ndarray]) -> Tokens:
     """Read what `Tokens.save` wrote for this text.
 
     Raises:
@@ -132,7 +130,9 @@ def load_tokens(
         )
     for split, ids in splits.items():
         if ids.dtype.kind != "u" or ids.ndim != 1 or (len(ids) and ids.max() >= vocabulary):
-            raise DataError(f"{arrays}: {split} must be a row of tokens below {vocabulary}; {again}")
+            raise DataError(
+                f"{arrays}: {split} must be a row of tokens below {vocabulary}; {again}"
+            )
     return tokens
 
 

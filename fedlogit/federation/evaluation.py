@@ -72,7 +72,7 @@ def mark(logits: torch.Tensor, labels: torch.Tensor) -> Marks:
         logits: (…, classes).
         labels: True classes, int64 (…).
     """
-    rows, true = logits.flatten(0, -2), labels.flatten()
+    rows, true = logits.detach().flatten(0, -2), labels.flatten()
     right = true[rows.argmax(1) == true]
     hits, totals = (torch.bincount(which, minlength=rows.shape[1]) for which in (right, true))
     loss = F.cross_entropy(rows, true, reduction="none").double().sum()

@@ -200,7 +200,7 @@ class Federation(Training):
     # --- samples ------------------------------------------------------------------------------
 
     def labels(self, points: torch.Tensor) -> torch.Tensor:
-        """Return true labels, int64 (n,) or (n, T). A method may use those of private samples only."""
+        """Return labels, int64 (n,) or (n, T); a method may use those of private samples only."""
         return self.data.labels[points]
 
     def probes(self, size: int) -> torch.Tensor:

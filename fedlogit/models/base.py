@@ -80,9 +80,7 @@ def complete(call: Call | str) -> Call:
     return Call(name=call.name, params=get(call).params())
 
 
-def build(
-    call: Call | str, shape: Shape, classes: int, generator: torch.Generator
-) -> nn.Module:
+def build(call: Call | str, shape: Shape, classes: int, generator: torch.Generator) -> nn.Module:
     """Return a network on the CPU in float32 with PyTorch's default initialisation.
 
     Args:
