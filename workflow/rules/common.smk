@@ -148,7 +148,9 @@ def prepared(spec):
     stems = [spec.dataset]
     if spec.text:
         stems.append(f"{spec.dataset}.bpe{spec.text.vocabulary}")
-    return [f"{DATA}/prepared/{s}.{suffix}" for s in stems for suffix in ("json", "npz")]
+    return [
+        f"{DATA}/prepared/{s}.{suffix}" for s in stems for suffix in ("json", "npz")
+    ]
 
 
 def partition_input(wildcards):
