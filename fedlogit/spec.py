@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from fedlogit.component import Call, Part
 
-__all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server"]
+__all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server", "Text"]
 
 Count = Annotated[int, Field(gt=0)]
 Export = Literal["logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley"]
@@ -54,6 +54,9 @@ class Optimizer(Part):
         lifetime: ``run`` keeps its state across stages and rounds (Who to Trust, TallyTrain);
             ``round`` makes a new one for each round (the CELM family); ``stage`` one for each stage
             of a round, as a training function that makes its own optimizer does.
+        clip: Scale a client's gradient down to this norm where it is longer; None never does.
+        scrub: Set entries of a gradient that are not finite to 0, before clipping (TallyTrain
+            appendix I); a stage then diverges only if no minibatch has a finite loss.
     """
 
     name: Literal["sgd", "adam", "adamw"]
@@ -64,6 +67,8 @@ class Optimizer(Part):
     beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
     eps: Annotated[float, Field(gt=0)] = 1e-8
     lifetime: Literal["run", "round", "stage"] = "run"
+    clip: Annotated[float, Field(gt=0)] | None = None
+    scrub: bool = False
 
 
 class Schedule(Part):
@@ -94,12 +99,30 @@ class Public(Part):
         stratified: Equal numbers of each class (as far as they exist), else uniformly at random.
         classes: Only these classes, to study coverage; None takes all.
         overlap: Leave the public images in the pool that private sets are drawn from.
+        last: Take the last samples of the training split instead of drawing; `stratified` and
+            `classes` then mean nothing (a text's last tokens, TallyTrain appendix I).
     """
 
     size: Count
     stratified: bool = True
     classes: tuple[int, ...] | None = None
     overlap: bool = False
+    last: bool = False
+
+
+class Text(Part):
+    """How a text becomes samples: tokens, cut into sequences with the next token at each position.
+
+    Attributes:
+        vocabulary: Tokens of the byte-pair encoding, which is trained on the training split only;
+            256 of them are the bytes. It is the number of classes.
+        length: Tokens of a sample, T.
+        tested_on: The split that test scores are measured on (TallyTrain §4.6: ``valid``).
+    """
+
+    vocabulary: Annotated[int, Field(ge=257)]
+    length: Count
+    tested_on: Literal["valid", "test"] = "valid"
 
 
 class Server(Part):
@@ -136,6 +159,7 @@ class RunSpec(Part):
         dataset: A name from `fedlogit.data`.
         train_size: Use a stratified subsample of the training split of this size; None uses all.
         test_size: The same for the test split.
+        text: How a text is tokenised and cut into samples; for data sets that are texts.
         augment: ``crop_flip`` is RandomCrop(size, 4) and a horizontal flip on private batches.
         partition: How the training split is divided; a call such as ``dir_client(0.05)``.
         clients: Number of clients N.
@@ -161,6 +185,7 @@ class RunSpec(Part):
     dataset: str
     train_size: Count | None = None
     test_size: Count | None = None
+    text: Text | None = None
     augment: Literal["none", "crop_flip"] = "none"
     partition: Call
     clients: Count
@@ -198,4 +223,10 @@ class RunSpec(Part):
         """Return what the division of the data depends on, as plain data (see `fedlogit.data`)."""
         keys = ("dataset", "train_size", "partition", "clients", "public", "seed")
         data = self.model_dump(mode="json")
-        return {key: data[key] for key in keys}
+        found = {key: data[key] for key in keys}
+        # Later fields are left out where they say nothing, so that divisions keep their names.
+        if self.text is not None:
+            found["text"] = data["text"]
+        if self.public is not None and not self.public.last:
+            del found["public"]["last"]
+        return found

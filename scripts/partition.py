@@ -33,16 +33,18 @@ def main(argv: Sequence[str]) -> int:
         spec = SplitSpec.read(read_json(args.spec), str(args.spec))
     else:
         spec = SplitSpec.read(_from_options(args), "options")
-    data = load(spec.dataset, args.data)
+    data = load(spec.dataset, args.data, spec.text)
+    labels, classes = data.strata
     split = make_split(
-        data.y_train,
-        data.classes,
+        labels,
+        classes,
         spec.partition,
         spec.clients,
         spec.seed,
         spec.public,
         spec.train_size,
         data.group_train,
+        spec.text.length if spec.text else None,
     )
     write(split, args.out, f"{data.title}: {spec.partition}, seed {spec.seed}")
     print(f"{args.out}: {spec.clients} clients, digest {split.digest[:12]}")

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
-from small import small_spec
+from small import TEXT, small_spec
 from warm_python import warm_python
 
 from fedlogit import methods
@@ -20,6 +22,7 @@ from fedlogit.federation import Federation
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import divide, federate
+from fedlogit.spec import RunSpec, Text
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,27 +42,41 @@ def digits(tmp_path_factory) -> Dataset:
     return load("digits", tmp_path_factory.mktemp("prepared"))
 
 
+@pytest.fixture(scope="session")
+def data_of(digits, tmp_path_factory) -> Callable[[RunSpec], Dataset]:
+    """Return a function from a spec to its data set; the text is tokenised once."""
+
+    @cache
+    def docstrings() -> Dataset:
+        text = Text.read(TEXT["text"], "test")
+        return load("sklearn_docs", tmp_path_factory.mktemp("prepared"), text)
+
+    return lambda spec: docstrings() if spec.text else digits
+
+
 @pytest.fixture
-def federation(digits):
+def federation(data_of):
     """Return a function from spec changes to a fresh federation."""
 
     def build(workers: int = 1, **changes) -> Federation:
         spec = small_spec(**changes)
-        method, split = methods.get(spec.method), divide(spec, digits)
-        return federate(spec, method, digits, split, torch.device("cpu"), Executor(workers))
+        data, method = data_of(spec), methods.get(spec.method)
+        executor = Executor(workers)
+        return federate(spec, method, data, divide(spec, data), torch.device("cpu"), executor)
 
     return build
 
 
 @pytest.fixture
-def train(digits, tmp_path):
+def train(data_of, tmp_path):
     """Return a function that runs a small spec and returns its folder."""
 
     def go(folder: Path | None = None, *, workers: int = 1, every: float = 60, **changes) -> Path:
         spec = small_spec(**changes)
         folder = folder or tmp_path / spec.digest()[:8]
         options = Options(torch.device("cpu"), workers, every, progress=False)
-        run(spec, methods.get(spec.method), digits, divide(spec, digits), folder, options)
+        data = data_of(spec)
+        run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
         return folder
 
     return go

@@ -20,6 +20,18 @@ SMALL = {
     "optimizer": {"name": "adam", "lr": 0.003},
     "seed": 0,
 }
+# What turns it into a text: docstrings of scikit-learn, 300 tokens, sequences of 32.
+TEXT = {
+    "dataset": "sklearn_docs",
+    "text": {"vocabulary": 300, "length": 32},
+    "partition": "contiguous",
+    "train_size": 300,
+    "test_size": 20,
+    "public": {"size": 40, "last": True},
+    "models": ["tiny_gpt(layers=1, width=16, heads=2, context=32)"],
+    "batch": 8,
+    "optimizer": {"name": "adamw", "lr": 0.01, "clip": 1.0, "scrub": True},
+}
 
 
 def small_spec(**changes) -> RunSpec:

@@ -1,4 +1,8 @@
-"""Votes of peers on public probes, and what they become (TallyTrain §3, appendices D and E)."""
+"""Votes of peers on public probes, and what they become (TallyTrain §3, appendices D and E).
+
+A probe is a sample, or a position of a sequence of tokens: where shapes below say ``probes``, they
+may have several axes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,12 @@ def tally(votes: torch.Tensor, classes: int) -> torch.Tensor:
     Returns:
         Distributions (probes, classes), float32.
     """
-    return F.one_hot(votes, classes).float().mean(0)
+    # One peer after another: all peers' one-hot rows at once are gigabytes where C is a vocabulary.
+    counts = torch.zeros(*votes.shape[1:], classes, device=votes.device)
+    one = torch.ones((), device=votes.device)
+    for vote in votes:
+        counts.scatter_add_(-1, vote[..., None], one.expand(*vote.shape, 1))
+    return counts / len(votes)
 
 
 def soft_average(logits: torch.Tensor) -> torch.Tensor:
@@ -68,7 +77,7 @@ def emphasis(consensus: torch.Tensor, strength: float) -> torch.Tensor:
     Returns:
         (probes,).
     """
-    return 1 + strength * (1 - consensus.max(1).values)
+    return 1 + strength * (1 - consensus.max(-1).values)
 
 
 def asymmetric(votes: torch.Tensor, classes: int, mixing: float) -> torch.Tensor:
@@ -83,10 +92,10 @@ def asymmetric(votes: torch.Tensor, classes: int, mixing: float) -> torch.Tensor
         mixing: β_asy, from 0 (the tally) to 1.
     """
     hot = F.one_hot(votes, classes).float()
-    alike = torch.einsum("npc,pc->np", hot, hot.mean(0))
+    alike = torch.einsum("n...c,...c->n...", hot, hot.mean(0))
     rare = 1 / alike
     weights = (1 - mixing) / len(votes) + mixing * rare / rare.sum(0)
-    return torch.einsum("np,npc->pc", weights, hot)
+    return torch.einsum("n...,n...c->...c", weights, hot)
 
 
 def bits_per_vote(classes: int, *, packed: bool) -> int:

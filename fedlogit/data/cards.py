@@ -138,6 +138,11 @@ _CARDS = (
         note="tokenised WikiText-2 with the articles in another order; the papers use the raw one",
     ),
     Card(
+        "sklearn_docs", "scikit-learn's docstrings", 0, (), 0, 0, (), (),
+        "BSD-3-Clause (scikit-learn)", "https://scikit-learn.org", kind="text",
+        note="docstrings of scikit-learn, another text with each of its versions; not WikiText-2",
+    ),
+    Card(
         "fed_isic2019", "Fed-ISIC2019", 8, (224, 224, 3), 18_597, 4_650,
         licence="CC BY-NC 4.0", homepage="https://github.com/owkin/FLamby", groups=6,
         mean=_IMAGENET[0], std=_IMAGENET[1],

@@ -16,10 +16,10 @@ from fedlogit.data.cards import Card
 from fedlogit.errors import DataError
 from fedlogit.files import array_digest
 
-__all__ = ["canonical", "check", "content_digest"]
+__all__ = ["TEXTS", "canonical", "check", "content_digest"]
 
 Arrays = Mapping[str, np.ndarray]
-_TEXTS = ("train", "valid", "test")
+TEXTS = ("train", "valid", "test")
 
 
 def check(about: Card, arrays: Arrays, where: str) -> str:
@@ -76,7 +76,7 @@ def _check_integers(about: Card, arrays: Arrays, key: str, n: int, below: int, w
 
 
 def _check_text(about: Card, arrays: Arrays, where: str) -> None:
-    for split in _TEXTS:
+    for split in TEXTS:
         text = _get(arrays, split, where)
         if text.dtype != np.uint8 or text.ndim != 1 or not len(text):
             raise DataError(f"{where}: {split} must be a non-empty row of uint8, the text's bytes")
@@ -101,7 +101,7 @@ def content_digest(arrays: Arrays, *, ordered: bool = True) -> str:
         ordered: If false, the rows of a split may come in any order.
     """
     if "train" in arrays:
-        return array_digest(*(arrays[split] for split in _TEXTS))
+        return array_digest(*(arrays[split] for split in TEXTS))
     digest = hashlib.sha256()
     for split in ("train", "test"):
         if f"x_{split}" not in arrays:

@@ -1,4 +1,7 @@
-"""Prepared data sets in memory: one ``.npz`` of plain arrays each, checked whenever it is read."""
+"""Prepared data sets in memory: one ``.npz`` of plain arrays each, checked whenever it is read.
+
+A sample has one class (an image), or a class at each of its positions (a text: the next token).
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,33 @@ import numpy as np
 
 from fedlogit.data.cards import card
 from fedlogit.data.content import canonical, check, content_digest
-from fedlogit.errors import DataError
+from fedlogit.data.embedded import EMBEDDED
+from fedlogit.data.tokens import load_tokens, sequences, token_files, tokenise
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
+from fedlogit.spec import Text
 
-__all__ = ["Dataset", "canonical", "check", "content_digest", "digits", "load", "load_arrays"]
+__all__ = ["Dataset", "canonical", "check", "content_digest", "load", "load_arrays"]
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A labelled image data set in memory.
+    """A labelled data set in memory.
 
     Attributes:
         name: Its name in specs.
         title: Its name in tables.
-        classes: Number of classes.
-        mean: Per channel, of pixels scaled to [0, 1].
+        classes: Number of classes; of a text, its vocabulary.
+        mean: Per channel, of pixels scaled to [0, 1]; () for a text.
         std: The same.
-        x_train: uint8 (n, height, width, channels).
-        y_train: int64 (n,).
+        x_train: uint8 images (n, height, width, channels), or a text's tokens (n, T).
+        y_train: int64 (n,), or the next tokens (n, T).
         x_test: As `x_train`.
         y_test: As `y_train`.
         group_train: Centre of each training sample, int64 (n,), where the data come from several.
         digest: SHA-256 of the content.
         note: Why results with it are not results with what it stands in for, or "".
+        tokenizer: SHA-256 of the tokenizer that made the samples, or "".
     """
 
     name: str
@@ -46,21 +53,42 @@ class Dataset:
     group_train: np.ndarray | None
     digest: str
     note: str
+    tokenizer: str = ""
+
+    @property
+    def strata(self) -> tuple[np.ndarray, int]:
+        """What training samples are divided by: their classes, and how many there are.
+
+        Samples that have a class at each position have none of their own: they are of one kind.
+        """
+        return _strata(self.y_train, self.classes)
+
+    @property
+    def test_strata(self) -> np.ndarray:
+        """The same of the test samples, without how many there are."""
+        return _strata(self.y_test, self.classes)[0]
 
 
-def load(name: str, folder: Path) -> Dataset:
-    """Return a prepared data set; scikit-learn's digits need no preparation.
+def _strata(labels: np.ndarray, classes: int) -> tuple[np.ndarray, int]:
+    return (labels, classes) if labels.ndim == 1 else (np.zeros(len(labels), np.int64), 1)
+
+
+def load(name: str, folder: Path, text: Text | None = None) -> Dataset:
+    """Return a prepared data set; one that comes with a library needs no preparation.
 
     Args:
         name: A name from `DATASETS`.
-        folder: Where ``<name>.npz`` lies.
+        folder: Where ``<name>.npz`` lies, and a text's tokens.
+        text: How a text becomes samples.
 
     Raises:
         FedlogitError: if the name is unknown.
-        DataError: if the file is missing, damaged, or not this data set.
+        DataError: if a file is missing, damaged, or not this data set.
     """
     about = card(name)
-    if about.kind != "images" or not about.classes:
+    if about.kind == "text":
+        return _load_text(name, Path(folder), text)
+    if not about.classes:
         raise DataError(f"dataset {name} has no labelled images to train on")
     arrays, digest = load_arrays(name, folder)
     return Dataset(
@@ -79,6 +107,36 @@ def load(name: str, folder: Path) -> Dataset:
     )
 
 
+def _load_text(name: str, folder: Path, text: Text | None) -> Dataset:
+    """Return a text as sequences of tokens; what is tested on is `text.tested_on`."""
+    if text is None:
+        raise FedlogitError(f"dataset {name} is a text; give text: {{vocabulary: n, length: n}}")
+    about = card(name)
+    arrays, digest = load_arrays(name, folder)
+    made = any(path.exists() for path in token_files(folder, name, text.vocabulary))
+    if name in EMBEDDED and not made:
+        tokens = tokenise(arrays, text.vocabulary, name)
+    else:
+        tokens = load_tokens(name, folder, text.vocabulary, arrays)
+    parts = {}
+    for key, split in (("train", "train"), ("test", text.tested_on)):
+        where = f"split {split} of {name}"
+        parts[f"x_{key}"], y = sequences(tokens.splits[split], text.length, where)
+        parts[f"y_{key}"] = y.astype(np.int64)
+    return Dataset(
+        name=name,
+        title=about.title,
+        classes=text.vocabulary,
+        mean=(),
+        std=(),
+        **parts,
+        group_train=None,
+        digest=digest,
+        note=about.note,
+        tokenizer=tokens.digest,
+    )
+
+
 def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     """Return the checked arrays of any prepared data set, and their content's digest.
 
@@ -92,8 +150,8 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     path = Path(folder) / f"{name}.npz"
     if path.exists():
         arrays = load_npz(path)
-    elif name == "digits":  # embedded: it need not be prepared
-        arrays = digits()
+    elif name in EMBEDDED:
+        arrays = EMBEDDED[name]()
     else:
         raise DataError(
             f"{path} does not exist; make it with scripts/download.py {name} and "
@@ -101,24 +159,3 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
         )
     digest = check(about, arrays, str(path))
     return canonical(about, arrays), digest
-
-
-def digits() -> dict[str, np.ndarray]:
-    """Return scikit-learn's digits: 8 x 8 pixels in 0..16, times 15, as uint8.
-
-    Sorted by class, every fifth sample is for testing: 1,437 to train on and 360 to test, and
-    each class has its share in both. Within a split the original order stays.
-    """
-    from sklearn.datasets import load_digits  # takes a second to import
-
-    raw = load_digits()
-    images = (raw.images * 15).astype(np.uint8)[..., None]
-    labels = raw.target.astype(np.int64)
-    held = np.zeros(len(labels), dtype=bool)
-    held[np.argsort(labels, kind="stable")[::5]] = True
-    return {
-        "x_train": images[~held],
-        "y_train": labels[~held],
-        "x_test": images[held],
-        "y_test": labels[held],
-    }

@@ -89,6 +89,22 @@ class Client:
         for group in self.optimizer.param_groups:
             group["lr"] = self._settings.lr * factor
 
+    @property
+    def scrubs(self) -> bool:
+        """Whether gradients are cleaned of what is not finite."""
+        return self._settings.scrub
+
+    def step(self) -> None:
+        """Take one optimizer step, on the gradient as the settings clean and clip it."""
+        gradient = self.vector.grad
+        assert gradient is not None
+        if self._settings.scrub:
+            gradient.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+        if self._settings.clip is not None:
+            # As `torch.nn.utils.clip_grad_norm_`, on the one flat vector.
+            gradient.mul_((self._settings.clip / (gradient.norm() + 1e-6)).clamp(max=1.0))
+        self.optimizer.step()
+
     def layers(self) -> dict[str, slice]:
         """Return where each parameter lies in the vector, by name, in order."""
         places: dict[str, slice] = {}

@@ -1,4 +1,4 @@
-"""The data set on the device: uint8 images, indexed, normalised and augmented in bulk."""
+"""The data set on the device: uint8 images, normalised and augmented in bulk, or tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import torch
 from fedlogit.data import Dataset
 from fedlogit.data.transforms import crop_flip, normalise, to_nchw
 
-__all__ = ["DeviceData"]
+__all__ = ["DeviceData", "DeviceText", "on_device"]
+
+
+_POSITIONS = 8192  # of a text in a forward pass without gradients: as many rows of logits
 
 
 class DeviceData:
@@ -16,10 +19,15 @@ class DeviceData:
 
     Attributes:
         classes: Number of classes.
-        shape: Shape of one image, (channels, height, width).
-        labels: Training labels, int64.
-        test_labels: Test labels, int64.
+        shape: Shape of one sample: (channels, height, width) of an image, (length,) of a sequence.
+        labels: Training labels, int64 (n,), or (n, T) where each position has one.
+        test_labels: Test labels, the same.
+        strata: What training samples are divided by where classes shall have their share, (n,).
+        batch: Samples in a forward pass without gradients.
     """
+
+    shape: tuple[int, ...]
+    batch = 500
 
     def __init__(
         self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
@@ -29,20 +37,61 @@ class DeviceData:
             x_test, y_test = x_test[test_index], y_test[test_index]
         self.device = device
         self.classes = dataset.classes
+        self.strata = dataset.strata[0]
         self.mean, self.std = dataset.mean, dataset.std
-        self.x = to_nchw(dataset.x_train).to(device)
+        self.x = self.stored(dataset.x_train).to(device)
         self.labels = torch.as_tensor(dataset.y_train, dtype=torch.int64, device=device)
-        self.x_test = to_nchw(x_test).to(device)
+        self.x_test = self.stored(x_test).to(device)
         self.test_labels = torch.as_tensor(y_test, dtype=torch.int64, device=device)
-        self.shape: tuple[int, int, int] = tuple(self.x.shape[1:])  # type: ignore[assignment]
+        self.shape = tuple(self.x.shape[1:])
 
-    def images(self, index: torch.Tensor, augment: torch.Generator | None = None) -> torch.Tensor:
+    def stored(self, samples: np.ndarray) -> torch.Tensor:
+        """Return samples as they lie on the device."""
+        return to_nchw(samples)
+
+    def inputs(self, index: torch.Tensor, augment: torch.Generator | None = None) -> torch.Tensor:
         """Return normalised training images (n, channels, height, width), augmented if asked."""
         batch = self.x.index_select(0, index)
         if augment is not None:
             batch = crop_flip(batch, augment)
         return normalise(batch, self.mean, self.std)
 
-    def test_images(self, part: slice) -> torch.Tensor:
+    def test_inputs(self, part: slice) -> torch.Tensor:
         """Return normalised test images of a slice."""
         return normalise(self.x_test[part], self.mean, self.std)
+
+
+class DeviceText(DeviceData):
+    """Training and test split of a text, as sequences of tokens; every position has a label."""
+
+    def __init__(
+        self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
+    ) -> None:
+        super().__init__(dataset, device, test_index)
+        self.batch = max(1, _POSITIONS // self.shape[0])
+
+    def stored(self, samples: np.ndarray) -> torch.Tensor:
+        """Return tokens, int64 (n, T)."""
+        return torch.from_numpy(samples.astype(np.int64))
+
+    def inputs(self, index: torch.Tensor, augment: torch.Generator | None = None) -> torch.Tensor:
+        """Return sequences of training tokens (n, T), which are never augmented."""
+        return self.x.index_select(0, index)
+
+    def test_inputs(self, part: slice) -> torch.Tensor:
+        """Return test sequences of a slice."""
+        return self.x_test[part]
+
+
+def on_device(
+    dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
+) -> DeviceData:
+    """Return a data set's tensors, of whichever kind its samples are.
+
+    Args:
+        dataset: Images, or a text's tokens.
+        device: Where to.
+        test_index: Which test samples to keep; None keeps all.
+    """
+    kind = DeviceText if dataset.y_train.ndim > 1 else DeviceData
+    return kind(dataset, device, test_index)

@@ -1,13 +1,36 @@
-"""Test scores from confusion matrices: accuracy, balanced accuracy, per class, per client."""
+"""Test scores from counts: accuracy, balanced accuracy, per class, per client, and perplexity.
+
+What is counted is a prediction: one a sample, or one a position where a sample has several.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
-__all__ = ["Scores", "confusion", "score"]
+__all__ = ["Marks", "Scores", "mark", "score"]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a model got right on some test samples.
+
+    Attributes:
+        hits: Right predictions by true class, int64 (classes,).
+        totals: Predictions by true class, int64 (classes,).
+        loss: Sum of -log p(true class), in nats.
+    """
+
+    hits: np.ndarray
+    totals: np.ndarray
+    loss: float
+
+    def __add__(self, other: Marks) -> Marks:
+        return Marks(self.hits + other.hits, self.totals + other.totals, self.loss + other.loss)
 
 
 @dataclass(frozen=True)
@@ -18,11 +41,13 @@ class Scores:
         per_client: Accuracy of each client, (clients,).
         balanced: Mean per-class recall of each client over classes in the test set, (clients,).
         per_class: Recall of each class, mean over clients, (classes,); NaN for absent classes.
+        loss: Mean cross-entropy of each client, in nats, (clients,).
     """
 
     per_client: np.ndarray
     balanced: np.ndarray
     per_class: np.ndarray
+    loss: np.ndarray
 
     def row(self) -> dict[str, float]:
         """Return the columns of `rounds.csv`; the spread over clients is the population's."""
@@ -32,23 +57,36 @@ class Scores:
             "accuracy_min": float(self.per_client.min()),
             "accuracy_max": float(self.per_client.max()),
             "balanced_accuracy": float(self.balanced.mean()),
+            "loss_test": float(self.loss.mean()),
+            "perplexity": float(np.exp(np.minimum(self.loss, _LARGEST)).mean()),
         }
 
 
-def confusion(predicted: torch.Tensor, labels: torch.Tensor, classes: int) -> np.ndarray:
-    """Return counts by true class (rows) and predicted class (columns), int64."""
-    cells = torch.bincount(labels * classes + predicted, minlength=classes * classes)
-    return cells.view(classes, classes).cpu().numpy()
+_LARGEST = 700.0  # nats: e to this power is still a number
 
 
-def score(tables: np.ndarray) -> Scores:
-    """Return the scores of confusion matrices (clients, classes, classes)."""
-    hits = np.diagonal(tables, axis1=1, axis2=2)
-    totals = tables.sum(2)
+def mark(logits: torch.Tensor, labels: torch.Tensor) -> Marks:
+    """Return what is right.
+
+    Args:
+        logits: (…, classes).
+        labels: True classes, int64 (…).
+    """
+    rows, true = logits.detach().flatten(0, -2), labels.flatten()
+    right = true[rows.argmax(1) == true]
+    hits, totals = (torch.bincount(which, minlength=rows.shape[1]) for which in (right, true))
+    loss = F.cross_entropy(rows, true, reduction="none").double().sum()
+    return Marks(hits.cpu().numpy(), totals.cpu().numpy(), float(loss))
+
+
+def score(marks: Sequence[Marks]) -> Scores:
+    """Return the scores of each client's marks."""
+    hits, totals = np.stack([m.hits for m in marks]), np.stack([m.totals for m in marks])
     recall = np.divide(hits, totals, out=np.full(hits.shape, np.nan), where=totals > 0)
     present = totals[0] > 0
     return Scores(
         per_client=hits.sum(1) / totals.sum(1),
         balanced=recall[:, present].mean(1),
         per_class=recall.mean(0),
+        loss=np.array([m.loss for m in marks]) / totals.sum(1),
     )

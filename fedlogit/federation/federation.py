@@ -6,7 +6,9 @@ whether clients run one after another or side by side in threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
 import torch
@@ -14,14 +16,13 @@ import torch
 from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits, maximise_stacked
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client, State
-from fedlogit.federation.evaluation import Scores, confusion, score
+from fedlogit.federation.evaluation import Marks, Scores, mark, score
 from fedlogit.federation.training import Training
 from fedlogit.rng import rng
 
 __all__ = ["Federation"]
 
-_BATCH = 500  # images in a forward pass without gradients
-_PART = 5 * _BATCH  # test images that one worker scores at a time
+_PART = 5  # forward passes on test samples that one worker scores at a time
 
 
 class Federation(Training):
@@ -33,7 +34,8 @@ class Federation(Training):
         """Return logits of every client, or of `models`, on the same samples.
 
         Returns:
-            float32 (clients, n, classes).
+            float32 (clients, n, classes), or (clients, n, T, classes) where each position has one;
+            the same holds below.
         """
         if self.given and self.given.answers and models is None and points is self.public:
             return self.given.answers.public.to(self.data.device)
@@ -55,29 +57,40 @@ class Federation(Training):
         )
 
     def _forward(self, client: Client, points: torch.Tensor) -> torch.Tensor:
-        parts = (self.data.images(part) for part in points.split(_BATCH))
+        parts = (self.data.inputs(part) for part in points.split(self.data.batch))
         return self._infer(client, parts)
 
     def _infer(self, client: Client, batches: Iterable[torch.Tensor]) -> torch.Tensor:
-        client.model.eval()
-        bf16 = self.spec.precision == "bf16"
-        outputs = []
-        with torch.no_grad(), torch.autocast(self.data.device.type, torch.bfloat16, enabled=bf16):
-            for x in batches:
-                self._executor.check()
-                outputs.append(client.model(x).float())
+        outputs = list(self._outputs(client, batches))
         if not outputs:
             return torch.empty(0, self.classes, device=self.data.device)
         return torch.cat(outputs)
+
+    def _outputs(self, client: Client, batches: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+        """Yield the logits of one batch after another."""
+        client.model.eval()
+        bf16 = self.spec.precision == "bf16"
+        for x in batches:
+            self._executor.check()
+            with (
+                torch.no_grad(),
+                torch.autocast(self.data.device.type, torch.bfloat16, enabled=bf16),
+            ):
+                logits = client.model(x).float()
+            yield logits
 
     def test_logits(self) -> torch.Tensor:
         """Return every client's logits on the test split, float32 (clients, n, classes)."""
         return torch.stack(self._map(self._test_logits, self.clients))
 
-    def _test_logits(self, client: Client, part: slice = slice(None)) -> torch.Tensor:
-        first, last, _ = part.indices(len(self.data.x_test))
-        bounds = ((s, min(s + _BATCH, last)) for s in range(first, last, _BATCH))
-        return self._infer(client, (self.data.test_images(slice(*b)) for b in bounds))
+    def _test_logits(self, client: Client) -> torch.Tensor:
+        parts = self._test_parts(0, len(self.data.x_test))
+        return self._infer(client, (self.data.test_inputs(part) for part in parts))
+
+    def _test_parts(self, first: int, last: int) -> list[slice]:
+        """Return the test samples of each forward pass."""
+        size = self.data.batch
+        return [slice(s, min(s + size, last)) for s in range(first, last, size)]
 
     def maximise_logits(
         self,
@@ -116,20 +129,21 @@ class Federation(Training):
 
     def evaluate(self) -> Scores:
         """Return the test scores of the global model, or of every client if there is none."""
-        return score(self.confusions([self.server] if self.server else self.clients))
+        return score(self.marks([self.server] if self.server else self.clients))
 
-    def confusions(self, models: Sequence[Client]) -> np.ndarray:
-        """Return confusion matrices on the test split, int64 (models, true, predicted)."""
-        starts = range(0, len(self.data.x_test), _PART)
-        parts = [(model, slice(s, s + _PART)) for model in models for s in starts]
+    def marks(self, models: Sequence[Client]) -> list[Marks]:
+        """Return what each model gets right on the test split."""
+        n, size = len(self.data.x_test), _PART * self.data.batch
+        parts = [self._test_parts(s, min(s + size, n)) for s in range(0, n, size)]
 
-        def table(job: tuple[Client, slice]) -> np.ndarray:
-            model, part = job
-            predicted = self._test_logits(model, part).argmax(1)
-            return confusion(predicted, self.data.test_labels[part], self.classes)
+        def marked(job: tuple[Client, list[slice]]) -> Marks:
+            model, slices = job
+            logits = self._outputs(model, (self.data.test_inputs(part) for part in slices))
+            labels = (self.data.test_labels[part] for part in slices)
+            return reduce(add, map(mark, logits, labels))
 
-        tables = np.stack(self._executor.map(table, parts))
-        return tables.reshape(len(models), len(starts), self.classes, self.classes).sum(1)
+        found = self._executor.map(marked, [(model, part) for model in models for part in parts])
+        return [reduce(add, found[i : i + len(parts)]) for i in range(0, len(found), len(parts))]
 
     # --- models -------------------------------------------------------------------------------
 
@@ -186,7 +200,7 @@ class Federation(Training):
     # --- samples ------------------------------------------------------------------------------
 
     def labels(self, points: torch.Tensor) -> torch.Tensor:
-        """Return true labels, int64 (n,). A method may use those of private samples only."""
+        """Return labels, int64 (n,) or (n, T); a method may use those of private samples only."""
         return self.data.labels[points]
 
     def probes(self, size: int) -> torch.Tensor:
@@ -209,14 +223,19 @@ class Federation(Training):
     # --- notes --------------------------------------------------------------------------------
 
     def accuracy(self, logits: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
-        """Return how often the largest logit is the true class: (..., n, classes) -> (...)."""
-        return (logits.argmax(-1) == self.data.labels[points]).double().mean(-1)
+        """Return how often the largest logit is the true class: (..., n, classes) -> (...).
+
+        Where samples have several positions, the mean is over these too.
+        """
+        labels = self.data.labels[points]
+        right = logits.argmax(-1) == labels
+        return right.flatten(right.ndim - labels.ndim).double().mean(-1)
 
     def accuracy_on_public(self, targets: torch.Tensor, known: torch.Tensor | None = None) -> float:
         """Return how often the largest target is the true class; for diagnostics only.
 
         Args:
-            targets: (points, classes).
+            targets: (points, classes), or (points, T, classes).
             known: Count these only, bool (points,); None counts all.
         """
         right = (targets.argmax(-1) == self.data.labels[self.public]).float()

@@ -51,6 +51,7 @@ class Provenance:
             "code_version": code_version(),
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,
+            **({"tokenizer_digest": dataset.tokenizer} if dataset.tokenizer else {}),
             "split_digest": split.digest,
             "split_notes": list(split.notes),
             "device": device_name(device),

@@ -12,7 +12,7 @@ import torch
 from fedlogit.data import Dataset, load
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client
-from fedlogit.federation.device_data import DeviceData
+from fedlogit.federation.device_data import DeviceData, on_device
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.leakage import check_disjoint
@@ -49,15 +49,17 @@ def choose_device(name: str) -> torch.device:
 
 def divide(spec: RunSpec, dataset: Dataset) -> Split:
     """Return the division of a data set that a spec implies."""
+    labels, classes = dataset.strata
     return make_split(
-        dataset.y_train,
-        dataset.classes,
+        labels,
+        classes,
         spec.partition,
         spec.clients,
         spec.seed,
         public=spec.public,
         train_size=spec.train_size,
         groups=dataset.group_train,
+        length=spec.text.length if spec.text else None,
     )
 
 
@@ -69,7 +71,7 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
         folder: Where prepared data sets are.
         split: ``indices.npz``; None divides anew, which gives the same.
     """
-    dataset = load(spec.dataset, folder)
+    dataset = load(spec.dataset, folder, spec.text)
     return dataset, Split.load(split) if split else divide(spec, dataset)
 
 
@@ -97,8 +99,8 @@ def federate(
         check_disjoint(dataset, split, private=not spec.public.overlap)
     test = None
     if spec.test_size is not None:
-        test = stratified(dataset.y_test, spec.test_size, rng(spec.seed, "test"), "test_size")
-    data = DeviceData(dataset, device, test)
+        test = stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
+    data = on_device(dataset, device, test)
     if spec.kernel == "native":
         check_native(spec, data.shape, device)
     clients = [
@@ -128,7 +130,7 @@ def _client(
     """Build a client, which keeps a share of its samples out of training."""
     held = None
     if holdout:
-        labels = data.labels.cpu().numpy()[private]
+        labels = data.strata[private]
         size = max(1, round(holdout * len(private)))
         if size >= len(private):
             raise FedlogitError(

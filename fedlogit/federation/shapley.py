@@ -15,6 +15,7 @@ from math import comb
 import numpy as np
 import torch
 
+from fedlogit.federation.evaluation import score
 from fedlogit.federation.federation import Federation
 
 __all__ = ["shapley", "shapley_values"]
@@ -61,8 +62,7 @@ def shapley(fed: Federation) -> dict[str, np.ndarray]:
             mean = vectors[sorted(members)].double().mean(0)
             with torch.no_grad():
                 scratch.vector.copy_(mean)
-            table = fed.confusions([scratch])[0]
-            accuracy[mask] = np.trace(table) / table.sum()
+            accuracy[mask] = score(fed.marks([scratch])).per_client[0]
         return float(accuracy[mask])
 
     return {"values": shapley_values(value, n), "accuracy": accuracy}

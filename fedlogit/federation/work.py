@@ -27,8 +27,10 @@ class Work:
         client: Who trains.
         points: Indices of the samples, int64 (n,).
         batches: Positions into `points`, one int64 tensor a minibatch.
-        labels: True labels (n,) for the label term; None for none.
-        soft: Target distributions (n, classes) for the soft term; None for none.
+        labels: True labels (n,) for the label term, or (n, T) where each position has one; None for
+            none.
+        soft: Target distributions (n, classes), or (n, T, classes), for the soft term; None for
+            none.
         label_weight: Weight of the cross-entropy with `labels`.
         soft_weight: Weight of the cross-entropy with `soft`: the gradient of KL(soft ‖ model).
         augment: Generator of crops and flips; None leaves images as they are.
@@ -92,10 +94,10 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
     """Train, and return the mean loss over samples.
 
     Raises:
-        Diverged: if the loss is no longer finite.
+        Diverged: if the loss is no longer finite; with `Optimizer.scrub`, that of all minibatches.
     """
     client = work.client
-    model, optimizer, gradient = client.model, client.optimizer, client.vector.grad
+    model, gradient = client.model, client.vector.grad
     assert gradient is not None
     model.train()
     total = torch.zeros((), device=data.device)
@@ -103,17 +105,19 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
     for batch in work.batches:
         executor.check()
         positions = batch.to(data.device)
-        x = data.images(work.points[positions], work.augment)
+        x = data.inputs(work.points[positions], work.augment)
         gradient.zero_()
         with torch.autocast(data.device.type, torch.bfloat16, enabled=precision == "bf16"):
             loss = _loss(work, model(x).float(), positions)
         loss.backward()
         if work.anchor is not None:  # the gradient of the proximal term
             gradient.add_(client.vector.detach() - work.anchor, alpha=work.pull)
-        optimizer.step()
+        client.step()
+        if client.scrubs and not loss.isfinite():
+            continue  # its gradient was 0 where it was not finite: it taught nothing
         total += loss.detach() * len(batch)
         seen += len(batch)
-    return checked_mean(float(total), seen, work)
+    return checked_mean(float(total) if seen else math.nan, seen, work)
 
 
 def checked_mean(total: float, samples: int, work: Work) -> float:
@@ -129,9 +133,12 @@ def checked_mean(total: float, samples: int, work: Work) -> float:
 
 
 def _loss(work: Work, logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    loss = logits.new_zeros(())
+    """Return the mean loss over rows of logits: samples, or all positions of all samples."""
+    loss, rows = logits.new_zeros(()), logits.flatten(0, -2)
     if work.labels is not None:
-        loss = work.label_weight * F.cross_entropy(logits, work.labels[positions])
+        labels = work.labels[positions].flatten()
+        loss = work.label_weight * F.cross_entropy(rows, labels)
     if work.soft is not None:
-        loss = loss + work.soft_weight * F.cross_entropy(logits, work.soft[positions])
+        soft = work.soft[positions].flatten(0, -2)
+        loss = loss + work.soft_weight * F.cross_entropy(rows, soft)
     return loss

@@ -39,6 +39,7 @@ def complete(spec: RunSpec) -> RunSpec:
             f"method {spec.method.name} teaches a model of the server; give"
             " server: {model: …, epochs: n}"
         )
+    _check_text(spec, method, is_text=card.kind == "text")
     _check_exports(spec, method)
     if spec.clients < method.min_clients:
         raise FedlogitError(
@@ -65,6 +66,21 @@ def complete(spec: RunSpec) -> RunSpec:
             "method": Call(name=spec.method.name, params=method.params()),
         }
     )
+
+
+def _check_text(spec: RunSpec, method: Method, *, is_text: bool) -> None:
+    """Refuse a text without settings, settings without a text, and methods that take images."""
+    if is_text and spec.text is None:
+        raise FedlogitError(
+            f"dataset {spec.dataset} is a text; give text: {{vocabulary: n, length: n}}"
+        )
+    if not is_text and spec.text is not None:
+        raise FedlogitError(f"text is given, but dataset {spec.dataset} is not a text")
+    if is_text and not method.sequences:
+        raise FedlogitError(
+            f"method {spec.method.name} takes samples of one class; dataset {spec.dataset} has one"
+            " at each position"
+        )
 
 
 def _server(spec: RunSpec) -> Server:

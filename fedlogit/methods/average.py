@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 
 from fedlogit.aggregation.average import average_logits
@@ -14,6 +16,8 @@ __all__ = ["Average"]
 class Average(LogitFederation):
     """Simple averaging of logits; it has no parameters."""
 
+    sequences: ClassVar[bool] = True
+
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax(z̄(x)), eq. 1-2."""
-        return average_logits(logits).softmax(1)
+        return average_logits(logits).softmax(-1)

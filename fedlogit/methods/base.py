@@ -27,6 +27,8 @@ class Method(Component, ABC):
             it is what is tested, and clients may have any architectures.
         one_shot: In a run of one round its clients only train and answer, as those of other such
             methods do, so that these stages can be shared (see `fedlogit.federation.stages`).
+        sequences: It also works where a sample has a class at each of its positions, as a text's
+            tokens have, and logits are (clients, n, T, classes).
         min_clients: The least number of clients it makes sense with.
     """
 
@@ -35,6 +37,7 @@ class Method(Component, ABC):
     one_model: ClassVar[bool] = False
     student: ClassVar[bool] = False
     one_shot: ClassVar[bool] = False
+    sequences: ClassVar[bool] = False
     min_clients: ClassVar[int] = 1
 
     @property

@@ -40,6 +40,7 @@ class CFFL(Method):
 
     name: ClassVar[str] = "cffl"
     one_model: ClassVar[bool] = True
+    sequences: ClassVar[bool] = True
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
     alpha: Annotated[float, Field(gt=0)] = 5.0

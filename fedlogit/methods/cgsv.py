@@ -37,6 +37,7 @@ class CGSV(Method):
 
     name: ClassVar[str] = "cgsv"
     one_model: ClassVar[bool] = True
+    sequences: ClassVar[bool] = True
 
     norm: Annotated[float, Field(gt=0)] = 0.15
     normalise: Literal["always", "above"] = "always"

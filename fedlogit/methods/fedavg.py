@@ -19,6 +19,7 @@ class FedAvg(ModelFederation):
     """
 
     name: ClassVar[str] = "fedavg"
+    sequences: ClassVar[bool] = True
 
     weighting: Literal["uniform", "samples"] = "uniform"
 

@@ -30,6 +30,7 @@ class FedDFFusion(ModelFederation):
 
     name: ClassVar[str] = "feddf_fusion"
     needs_public: ClassVar[bool] = True
+    sequences: ClassVar[bool] = True
 
     probes_per_round: Annotated[int, Field(gt=0)] = 16
     warm_up: Annotated[int, Field(ge=0)] = 300
@@ -65,4 +66,4 @@ class FedDFFusion(ModelFederation):
     def _targets(self, logits: torch.Tensor) -> torch.Tensor:
         if self.target == "probabilities":
             return average_probabilities(logits)
-        return average_logits(logits).softmax(1)
+        return average_logits(logits).softmax(-1)

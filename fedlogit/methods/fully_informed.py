@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
@@ -16,6 +18,8 @@ class FullyInformed(Method):
     it has 15,000 labelled images. The paper does not say for how long it is trained; a round is
     what `spec.local` says, and 50 rounds of one epoch are our default.
     """
+
+    sequences: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train on private and public samples, with the labels of both."""

@@ -14,6 +14,7 @@ class Local(Method):
     """Private training and nothing else."""
 
     one_shot: ClassVar[bool] = True
+    sequences: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train."""

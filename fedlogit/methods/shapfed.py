@@ -27,6 +27,7 @@ class ShapFed(ModelFederation):
     """
 
     name: ClassVar[str] = "shapfed"
+    sequences: ClassVar[bool] = True
 
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.9
     cosine: Literal["half", "raw"] = "half"

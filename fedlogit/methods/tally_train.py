@@ -57,6 +57,7 @@ class TallyTrain(Method):
     """
 
     needs_public: ClassVar[bool] = True
+    sequences: ClassVar[bool] = True
 
     signal: Literal["votes", "probabilities", "top_k", "none"] = "votes"
     k: Annotated[int, Field(gt=0)] = 1
@@ -73,6 +74,8 @@ class TallyTrain(Method):
 
     def check(self, spec: RunSpec) -> None:
         """Refuse settings that do not fit the run."""
+        if spec.text and self.signal in ("votes", "top_k"):
+            bits_per_vote(spec.text.vocabulary, packed=self.packed)
         public = spec.public.size if spec.public else 0
         if self.probes_per_round > public:
             raise FedlogitError(
@@ -121,12 +124,21 @@ class TallyTrain(Method):
         if self.signal != "none":
             consensus = self.consensus(fed, fed.logits(probes))
             fed.log(consensus_accuracy=fed.accuracy(consensus, probes).item())
-            targets = consensus * (soft * emphasis(consensus, self.emphasis))[:, None]
+            targets = consensus * (soft * emphasis(consensus, self.emphasis))[..., None]
         if self.label_weight or (soft and targets is not None):
             fed.distil(probes, targets, label_weight=self.label_weight, once=True)
 
     def consensus(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
-        """Return what the peers say together, (probes, classes), and book what they send."""
+        """Return what the peers say together, and book what they send.
+
+        Args:
+            fed: The peers.
+            logits: (peers, probes, classes), or (peers, probes, T, classes) of sequences, each of
+                whose T positions is then voted on.
+
+        Returns:
+            Distributions (probes, classes), or (probes, T, classes).
+        """
         votes = logits.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
         fed.log(agreement=float(agreement))

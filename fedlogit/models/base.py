@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -12,10 +12,13 @@ from fedlogit.component import Call, Component, find, instantiate
 from fedlogit.errors import FedlogitError
 from fedlogit.models.init import initialise
 
-__all__ = ["ImageShape", "ModelConfig", "build", "complete", "get"]
+__all__ = ["ImageShape", "ModelConfig", "Shape", "build", "complete", "get"]
 
 ImageShape = tuple[int, int, int]
 """(channels, height, width)."""
+
+Shape = tuple[int, ...]
+"""Of one sample: `ImageShape`, or (length,) of a sequence of tokens."""
 
 
 class ModelConfig(Component, ABC):
@@ -28,18 +31,20 @@ class ModelConfig(Component, ABC):
     smallest: ClassVar[int] = 1
 
     @abstractmethod
-    def network(self, shape: ImageShape, classes: int) -> nn.Module:
+    def network(self, shape: Any, classes: int) -> nn.Module:
         """Return the network; its attribute `head` is the dotted name of the last layer.
 
+        It takes a batch of samples to logits, (n, classes), or (n, T, classes) for sequences.
+
         Args:
-            shape: Shape of one image, one that `check` lets pass.
+            shape: Shape of one sample, one that `check` lets pass.
             classes: Number of classes.
         """
 
     def load(self, network: nn.Module) -> None:
         """Overwrite initial weights with pretrained ones, where the architecture has such."""
 
-    def check(self, shape: ImageShape) -> None:
+    def check(self, shape: Shape) -> None:
         """Refuse an input shape that the architecture cannot take.
 
         Raises:
@@ -75,19 +80,17 @@ def complete(call: Call | str) -> Call:
     return Call(name=call.name, params=get(call).params())
 
 
-def build(
-    call: Call | str, shape: ImageShape, classes: int, generator: torch.Generator
-) -> nn.Module:
+def build(call: Call | str, shape: Shape, classes: int, generator: torch.Generator) -> nn.Module:
     """Return a network on the CPU in float32 with PyTorch's default initialisation.
 
     Args:
         call: An architecture, such as ``lenet`` or ``resnet18(stem='cifar')``.
-        shape: Shape of one image, (channels, height, width).
+        shape: Shape of one image, (channels, height, width), or (length,) of a sequence.
         classes: Number of classes.
         generator: Source of the initial weights, on the CPU; PyTorch's global one is not touched.
 
     Raises:
-        FedlogitError: as `get` does, and for images that are too small for the architecture.
+        FedlogitError: as `get` does, and for samples that the architecture cannot take.
     """
     config = get(call)
     config.check(shape)

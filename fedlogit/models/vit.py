@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import nn
 
 from fedlogit.errors import FedlogitError
-from fedlogit.models.base import ImageShape, ModelConfig
+from fedlogit.models.base import ImageShape, ModelConfig, Shape
 
 __all__ = ["VitB16", "VitTiny"]
 
@@ -38,7 +38,7 @@ class _ViT(ModelConfig, ABC):
     def _sizes(self) -> dict[str, int]:
         """Return the sizes that torchvision's class takes."""
 
-    def check(self, shape: ImageShape) -> None:
+    def check(self, shape: Shape) -> None:
         """Refuse images that are not square and a multiple of the patch."""
         super().check(shape)
         patch = self._sizes()["patch_size"]

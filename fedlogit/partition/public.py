@@ -39,6 +39,8 @@ def public_set(
         raise FedlogitError(
             f"public.size = {public.size}: give less than the {len(labels)} samples"
         )
+    if public.last:
+        return np.arange(len(labels) - public.size, len(labels))
     if public.size > len(candidates):
         raise FedlogitError(
             f"public.size = {public.size}: public.classes have only {len(candidates)} samples"

@@ -10,13 +10,13 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.component import Call, Part
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import array_digest, load_npz, save_npz
 from fedlogit.partition.base import Roles, get
 from fedlogit.partition.public import public_set
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng
-from fedlogit.spec import Count, Public
+from fedlogit.spec import Count, Public, Text
 
 __all__ = ["Split", "SplitSpec", "make_split"]
 
@@ -26,6 +26,7 @@ class SplitSpec(Part):
 
     dataset: str
     train_size: Count | None = None
+    text: Text | None = None
     partition: Call
     clients: Count
     public: Public | None = None
@@ -103,6 +104,7 @@ def make_split(
     public: Public | None = None,
     train_size: int | None = None,
     groups: np.ndarray | None = None,
+    length: int | None = None,
 ) -> Split:
     """Divide a training split among clients, after setting a public set aside.
 
@@ -118,6 +120,7 @@ def make_split(
         public: What the public set is; None for none.
         train_size: Samples to keep; None keeps all.
         groups: Centre or user of each sample, (n,), where the dataset has such.
+        length: Tokens of a sample, where samples are pieces of a text.
 
     Raises:
         FedlogitError: if a number does not fit the data; the message names the key.
@@ -132,6 +135,11 @@ def make_split(
         chosen = pool[public_set(labels[pool], classes, public, rng(seed, "public"))]
         pool = pool if public.overlap else np.setdiff1d(pool, chosen)
     rest = labels[pool]
+    if length is not None and len(rest) < clients:
+        raise FedlogitError(
+            f"text.length = {length}: longer than a client's chunk, which would have"
+            f" {len(rest) * length // clients} tokens (clients = {clients}); give less"
+        )
     parts = rule.split(rest, clients, classes, seed, None if groups is None else groups[pool])
     counts = np.stack([np.bincount(rest[part], minlength=classes) for part in parts])
     members = tuple(pool[part] for part in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,16 @@ def _tail(window: int) -> Callable[[Run], float]:
     return lambda run: float(run.rounds["accuracy"].dropna().tail(window).mean())
 
 
+def _last_fifth(column: str) -> Callable[[Run], float]:
+    """Mean over the last fifth of the logged rounds: 600 of 3,000 (TallyTrain Table 3)."""
+
+    def mean(run: Run) -> float:
+        logged = run.rounds[column].dropna()
+        return float(logged.tail(math.ceil(len(logged) / 5)).mean())
+
+    return mean
+
+
 def _peak(run: Run) -> float:
     """Largest mean accuracy of all peers in any round (TallyTrain §4)."""
     return float(run.rounds["accuracy"].max())
@@ -166,10 +177,12 @@ DERIVED: dict[str, Callable[[Run], float]] = {
     "vote_accuracy": _ensemble(_votes_are_right),
     "oracle_test_accuracy": _ensemble(_somebody_is_right),
     "tail_accuracy": _tail(100),
-    "tail600_accuracy": _tail(600),
+    "tail_fifth_accuracy": _last_fifth("accuracy"),
+    "tail_fifth_perplexity": _last_fifth("perplexity"),
     "peak_accuracy": _peak,
     "cross_peer_std": _cross_peer_std,
     "payload_megabytes": _payload,
+    "payload_gigabytes": lambda run: _payload(run) / 1e3,
     **{key: _distance(key) for key in _KINDS},
     **{f"{key}_uniform": _from_uniform(key) for key in _KINDS},
 }

@@ -24,6 +24,25 @@ def test_tally():
     assert tally(VOTES, 3).tolist() == [[0.75, 0.25, 0], [0, 0.75, 0.25]]
 
 
+def test_positions_of_a_sequence_are_probes_like_others():
+    """Two sequences of three positions are six probes: every function, axis by axis."""
+    logits = torch.randn(4, 2, 3, 6, generator=torch.Generator().manual_seed(0))
+    flat, votes = logits.flatten(1, 2), logits.argmax(-1)
+    found = {
+        "tally": (tally(votes, 6), tally(votes.flatten(1), 6)),
+        "soft": (soft_average(logits), soft_average(flat)),
+        "top_k": (top_k(logits, 3), top_k(flat, 3)),
+        "asymmetric": (asymmetric(votes, 6, 0.5), asymmetric(votes.flatten(1), 6, 0.5)),
+    }
+    for name, (shaped, rows) in found.items():
+        assert shaped.shape == (2, 3, 6), name
+        assert torch.equal(shaped.flatten(0, 1), rows), name
+    weights = emphasis(found["tally"][0], 2.0)
+    assert torch.equal(weights.flatten(), emphasis(found["tally"][1], 2.0))
+    hot = torch.nn.functional.one_hot(votes, 6).float()
+    assert torch.equal(tally(votes, 6), hot.mean(0))
+
+
 def test_emphasis_grows_with_disagreement():
     # 1 + 2 (1 - 0.75) = 1.5; unanimous probes count 1.
     assert emphasis(tally(VOTES, 3), 2.0).tolist() == [1.5, 1.5]

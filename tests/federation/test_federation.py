@@ -6,7 +6,7 @@ import torch
 
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import State
-from fedlogit.federation.evaluation import confusion, score
+from fedlogit.federation.evaluation import mark, score
 
 
 def test_merge_by_hand(federation):
@@ -108,16 +108,24 @@ def test_logits_do_not_depend_on_workers(federation):
 
 
 def test_scores_by_hand():
-    # Client 0: class 0 right 2 of 3, class 1 right 1 of 1, class 2 absent.
-    predicted, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 0, 1])
-    table = confusion(predicted, labels, 3)
-    assert table.tolist() == [[2, 1, 0], [0, 1, 0], [0, 0, 0]]
-    scores = score(table[None])
+    # Class 0 right 2 of 3, class 1 right 1 of 1, class 2 absent. The true class has these p:
+    p = torch.tensor([0.5, 0.5, 0.25, 0.5])
+    labels = torch.tensor([0, 0, 0, 1])
+    logits = torch.tensor([[2, 1, 1], [2, 1, 1], [1, 2, 1], [1, 2, 1]]).double().div(4).log()
+    assert torch.equal(logits.exp().gather(1, labels[:, None])[:, 0].float(), p)
+    one, two = mark(logits[:3], labels[:3]), mark(logits[3:], labels[3:])
+    both = one + two
+    assert both.hits.tolist() == [2, 1, 0]
+    assert both.totals.tolist() == [3, 1, 0]
+    scores = score([both])
     assert scores.per_client.tolist() == [0.75]
     assert scores.balanced.tolist() == [pytest.approx((2 / 3 + 1) / 2)]
     assert scores.per_class[:2].tolist() == [pytest.approx(2 / 3), 1.0]
     assert np.isnan(scores.per_class[2])
     assert scores.row()["accuracy_std"] == 0.0
+    # Perplexity: (1/2 · 1/2 · 1/4 · 1/2)^(-1/4) = 32^(1/4); its logarithm is the mean loss.
+    assert scores.row()["perplexity"] == pytest.approx(32**0.25)
+    assert scores.row()["loss_test"] == pytest.approx(np.log(32) / 4)
 
 
 @pytest.mark.parametrize(("lifetime", "steps"), [("run", 12), ("round", 4), ("stage", 2)])

@@ -159,7 +159,7 @@ def test_one_step_has_the_gradient_of_the_papers_loss(federation):
     fed.round = 1
     fed.ledger.start(1)
     peer, probes = fed.clients[0], fed.probes(16)
-    x, y = fed.data.images(probes), fed.labels(probes)
+    x, y = fed.data.inputs(probes), fed.labels(probes)
     votes = fed.logits(probes).argmax(-1)
     h = torch.nn.functional.one_hot(votes, 10).float().mean(0)
     logs = peer.model(x).log_softmax(1)

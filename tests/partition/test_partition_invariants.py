@@ -31,6 +31,7 @@ def split(name, seed):
 
 def test_all_partitions_of_the_papers_exist():
     assert set(catalogue("fedlogit.partition", Partition)) >= {
+        "contiguous",
         "dir_class",
         "dir_client",
         "fr",

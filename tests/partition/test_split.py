@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small import TEXT, small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, save_npz
@@ -40,6 +41,32 @@ def test_what_a_class_lacks_comes_from_the_others():
 def test_public_classes_restrict_it():
     split = make_split(LABELS, 4, "iid", 3, 0, Public(size=9, classes=(3, 1)))
     assert per_class(split.public) == [0, 5, 0, 4]
+
+
+def test_the_last_samples_may_be_public_and_pieces_are_in_order():
+    split = make_split(np.zeros(11, int), 1, "contiguous", 3, 0, Public(size=4, last=True))
+    assert split.public.tolist() == [7, 8, 9, 10]
+    assert [part.tolist() for part in split.clients] == [[0, 1, 2], [3, 4], [5, 6]]
+    other = make_split(np.zeros(11, int), 1, "contiguous", 3, 1, Public(size=4, last=True))
+    assert other.digest == split.digest, "the seed does not matter"
+
+
+def test_pieces_of_a_text_are_at_least_a_sequence():
+    with pytest.raises(FedlogitError) as error:
+        make_split(np.zeros(9, int), 1, "contiguous", 6, 0, Public(size=4, last=True), length=10)
+    assert "text.length = 10: longer than a client's chunk, which would have 8" in str(error.value)
+
+
+def test_later_settings_leave_the_names_of_divisions_alone():
+    plain = small_spec()
+    assert set(plain.split_key()) == {
+        "dataset", "train_size", "partition", "clients", "public", "seed",
+    }  # fmt: skip
+    assert set(plain.split_key()["public"]) == {"size", "stratified", "classes", "overlap"}
+    text = small_spec(**TEXT, method="local").split_key()
+    assert text["text"] == {"vocabulary": 300, "length": 32, "tested_on": "valid"}
+    assert text["public"]["last"] is True
+    assert SplitSpec.read(text, "test").public.last
 
 
 def test_an_overlapping_public_set_stays_in_the_pool():
@@ -120,6 +147,9 @@ def test_a_split_spec_reads_what_a_run_spec_gives():
         "public": {"size": 20, "stratified": True, "classes": [0, 1], "overlap": False},
         "seed": 0,
     }
-    assert SplitSpec.read(data, "test").model_dump(mode="json") == data
+    found = SplitSpec.read(data, "test").model_dump(mode="json")
+    assert found.pop("text") is None
+    assert found["public"].pop("last") is False
+    assert found == data
     with pytest.raises(FedlogitError, match="unknown key 'client'; did you mean 'clients'"):
         SplitSpec.read(data | {"client": 3}, "test")

@@ -60,7 +60,10 @@ def test_tail_and_peak_are_over_logged_rounds(make_run):
     ref = make_run(curve[:-1])
     run = read_run(ref.dir, ref.digest)
     assert run.value("tail_accuracy") == pytest.approx(0.5)
-    assert run.value("tail600_accuracy") == pytest.approx((49 * 0.1 + 0.9 + 100 * 0.5) / 150)
+    # The last fifth of 150 logged rounds are 30; of 6, two.
+    assert run.value("tail_fifth_accuracy") == pytest.approx(0.5)
+    ref = make_run([0.1, 0.1, 0.1, 0.1, 0.4, 0.8])
+    assert read_run(ref.dir, ref.digest).value("tail_fifth_accuracy") == pytest.approx(0.6)
     assert run.value("peak_accuracy") == 0.9
 
 
@@ -70,6 +73,7 @@ def test_bytes_of_a_client(make_run):
     run = read_run(ref.dir, ref.digest)
     assert run.value("mebibytes_up") == pytest.approx(100 / 2**20)
     assert run.value("payload_megabytes") == pytest.approx(300 / 1e6)
+    assert run.value("payload_gigabytes") == pytest.approx(300 / 1e9)
 
 
 def test_models_through_a_server_count_both_ways(make_run):

@@ -89,7 +89,7 @@ def train_input(wildcards):
         return {}
     return {
         "spec": PLAN.spec_file(wildcards.run),
-        "data": prepared(spec.dataset),
+        "data": prepared(spec),
         "split": split_file(wildcards),
     }
 
@@ -111,7 +111,7 @@ def clients_input(wildcards):
         return {}
     return {
         "spec": PLAN.clients_file(wildcards.run),
-        "data": prepared(spec.dataset),
+        "data": prepared(spec),
         "split": divided(spec),
     }
 
@@ -161,9 +161,17 @@ def taught(run):
     return checked(PLAN.run, run).server is not None
 
 
-def prepared(dataset):
-    """Return the prepared files of a dataset; the card is small, and made last."""
-    return [f"{DATA}/prepared/{dataset}.json", f"{DATA}/prepared/{dataset}.npz"]
+def prepared(spec):
+    """Return the prepared files of a run's dataset; the card is small, and made last.
+
+    A text has tokens beside it, and the tokenizer that made them.
+    """
+    stems = [spec.dataset]
+    if spec.text:
+        stems.append(f"{spec.dataset}.bpe{spec.text.vocabulary}")
+    return [
+        f"{DATA}/prepared/{s}.{suffix}" for s in stems for suffix in ("json", "npz")
+    ]
 
 
 def partition_input(wildcards):
@@ -171,4 +179,4 @@ def partition_input(wildcards):
     spec = checked(PLAN.split, wildcards.split)
     if made(f"results/partitions/{wildcards.split}/indices.npz", "partition"):
         return {}
-    return {"spec": PLAN.split_file(wildcards.split), "data": prepared(spec.dataset)}
+    return {"spec": PLAN.split_file(wildcards.split), "data": prepared(spec)}

@@ -39,3 +39,24 @@ rule prepare:
     shell:
         "python {params.script} {wildcards.dataset} --raw {params.raw} --out {params.folder}"
         " > {log} 2>&1"
+
+
+rule tokenise:
+    input:
+        rules.prepare.output,
+    output:
+        tokenizer=f"{DATA}/prepared/{{dataset}}.bpe{{vocabulary}}.json",
+        tokens=f"{DATA}/prepared/{{dataset}}.bpe{{vocabulary}}.npz",
+    log:
+        "logs/tokenise/{dataset}.bpe{vocabulary}.log",
+    benchmark:
+        "benchmarks/jobs/tokenise/{dataset}.bpe{vocabulary}.tsv"
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        script=here("scripts/tokenise.py"),
+        folder=subpath(output.tokens, parent=True),
+    shell:
+        "python {params.script} {wildcards.dataset} --vocabulary {wildcards.vocabulary}"
+        " --data {params.folder} > {log} 2>&1"

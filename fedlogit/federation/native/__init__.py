@@ -20,7 +20,7 @@ __all__ = ["PERCEPTRONS", "check_native"]
 PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
 
 
-def check_native(spec: RunSpec, shape: tuple[int, int, int], device: torch.device) -> None:
+def check_native(spec: RunSpec, shape: tuple[int, ...], device: torch.device) -> None:
     """Refuse what the kernels do not do.
 
     Raises:
@@ -38,6 +38,8 @@ def check_native(spec: RunSpec, shape: tuple[int, int, int], device: torch.devic
         ),
         "optimizer.momentum": (optimizer.momentum == 0, "0"),
         "optimizer.weight_decay": (optimizer.weight_decay == 0, "0"),
+        "optimizer.clip": (optimizer.clip is None, "null"),
+        "optimizer.scrub": (not optimizer.scrub, "false"),
         "augment": (spec.augment == "none", "none"),
         "precision": (spec.precision == "f32", "f32"),
         "device": (device.type == "cpu", "cpu"),

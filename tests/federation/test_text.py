@@ -1,0 +1,212 @@
+"""A federation on a text: votes, targets, bytes and scores at every position; clipped gradients."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from small import TEXT, small_spec
+from torch import nn
+
+from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.federation.ledger import Ledger
+from fedlogit.federation.setup import divide
+from fedlogit.federation.work import Work, run_work
+from fedlogit.methods.tally_train import TallyTrain
+
+TINY_GPT = 5_839_360
+SGD = {"name": "sgd", "lr": 0.1}
+
+
+class Fixed(nn.Module):
+    """A model with one answer at every position."""
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(logits)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.logits.expand(*x.shape, -1)
+
+
+def test_chunks_are_contiguous_and_the_public_set_is_the_end(federation):
+    fed = federation(**TEXT, method="local")
+    parts = [c.private for c in fed.clients]
+    assert [len(part) for part in parts] == [65] * 4  # 300 less 40, for 4
+    everything = torch.cat([*parts, fed.public])
+    assert torch.equal(everything, everything.sort().values)
+    assert len(everything.unique()) == 300
+    assert fed.counts.tolist() == [[65]] * 4, "a sequence has no class of its own"
+
+
+def test_perplexity_of_a_model_that_says_the_same_everywhere(federation):
+    fed = federation(**TEXT, method="local", clients=2)
+    labels = fed.data.test_labels
+    share = torch.bincount(labels.flatten(), minlength=300).double() / labels.numel()
+    guess = torch.zeros(300)
+    fed.clients[0].model = Fixed(guess)
+    guess = guess.clone()
+    guess[int(share.argmax())] = math.log(300)  # p = 300 / 599 there, 1 / 599 elsewhere
+    fed.clients[1].model = Fixed(guess)
+    scores = fed.evaluate()
+    top = float(share.max())
+    perplexity = math.exp(-(top * math.log(300 / 599) + (1 - top) * math.log(1 / 599)))
+    assert np.exp(scores.loss) == pytest.approx([300, perplexity], rel=1e-5)
+    assert scores.row()["perplexity"] == pytest.approx((300 + perplexity) / 2, rel=1e-5)
+    assert scores.per_client[1] == pytest.approx(top)
+    assert labels.shape == (20, 32)
+
+
+def test_votes_are_counted_at_every_position(federation):
+    fed = federation(**TEXT, method="tally_train(warm_up=0)", clients=3)
+    for client, token in zip(fed.clients, (5, 5, 9), strict=True):
+        client.model = Fixed(F.one_hot(torch.tensor(token), 300).float())
+    fed.round = 1
+    fed.ledger.start(1)
+    probes = fed.probes(16)
+    consensus = TallyTrain().consensus(fed, fed.logits(probes))
+    assert consensus.shape == (16, 32, 300)
+    assert torch.equal(consensus[..., 5], torch.full((16, 32), 2 / 3))
+    assert torch.equal(consensus[..., 9], torch.full((16, 32), 1 / 3))
+    assert consensus.sum() == pytest.approx(16 * 32)
+    # 16 sequences of 32 votes, of two bytes since 300 > 256, from 3 peers to 2 others each.
+    assert fed.ledger.totals()["up"] == {"votes": 16 * 32 * 2 * 3 * 2}
+
+
+def test_bytes_of_soft_labels_and_of_a_mesh_of_models(federation):
+    call = "tally_train(warm_up=0, signal='probabilities', merge_every=1, merge_cost='mesh')"
+    fed = federation(**TEXT, method=call)
+    fed.round = 1
+    fed.ledger.start(1)
+    method = TallyTrain(warm_up=0, signal="probabilities", merge_every=1, merge_cost="mesh")
+    method.round(fed, 1)
+    model = 300 * 16 + 32 * 16 + 12 * 16**2 + 4 * 16 + 2 * 16 + 16 * 300
+    assert fed.clients[0].vector.numel() == model
+    assert fed.ledger.totals()["up"] == {
+        "probabilities": 16 * 32 * 300 * 4 * 4 * 3,
+        "model": model * 4 * 4 * 3,
+    }
+
+
+def test_published_payloads_of_table_3():
+    """8 peers: 8,192 positions in 2,700 rounds, and merges as a mesh of 5,839,360 parameters."""
+    ledger, positions = Ledger(), torch.empty(1).expand(8, 32 * 256)
+    for r in range(1, 2701):
+        ledger.start(r)
+        ledger.exchange("votes", positions, bits=16)
+        ledger.exchange("probabilities", positions[..., None].expand(-1, -1, 2048))
+    sent = {kind: size / 8 / 1e9 for kind, size in ledger.totals()["up"].items()}
+    assert round(sent["votes"], 2) == 0.31
+    assert round(sent["probabilities"]) == 1268
+    assert sent["probabilities"] / sent["votes"] == 4096
+    ledger = Ledger()
+    ledger.exchange("model", torch.empty(1).expand(8, TINY_GPT))
+    merge = ledger.totals()["up"]["model"] / 8 / 1e9
+    assert round(15 * merge, 2) == 2.45
+    assert round(14 * merge + sent["votes"], 2) == 2.60
+    assert round(3000 * merge) == 491
+
+
+def test_a_step_on_private_text_is_next_token_cross_entropy(federation):
+    fed = federation(**TEXT | {"optimizer": SGD}, method="local", local={"steps": 1})
+    client = fed.clients[0]
+    fed.round = 1
+    (batch,) = fed._batches("private", client, client.samples)
+    points = client.private[batch]
+    log_p = client.model(fed.data.x[points]).log_softmax(-1)
+    loss = -log_p.gather(-1, fed.data.labels[points][..., None]).mean()
+    gradients = torch.autograd.grad(loss, list(client.model.parameters()))
+    wanted = client.vector.detach() - 0.1 * torch.cat([g.flatten() for g in gradients])
+    fed.train_private()
+    assert torch.allclose(client.vector, wanted, atol=1e-6)
+
+
+def test_clipping_and_scrubbing_by_hand(federation):
+    optimizer = {**SGD, "lr": 1.0, "clip": 2.0, "scrub": True}
+    (client, *_) = federation(**TEXT | {"optimizer": optimizer}, method="local").clients
+    before = client.vector.detach().clone()
+    client.vector.grad.zero_()
+    client.vector.grad[:4] = torch.tensor([3.0, math.nan, math.inf, 4.0])  # of norm 5 without them
+    client.step()
+    moved = (before - client.vector.detach())[:4]
+    assert moved.tolist() == pytest.approx([1.2, 0, 0, 1.6], rel=1e-5)
+    client.vector.grad[:4] = torch.tensor([0.3, 0, 0, 0.4])  # shorter than 2: as it is
+    before = client.vector.detach().clone()
+    client.step()
+    moved = (before - client.vector.detach())[:4]
+    assert moved.tolist() == pytest.approx([0.3, 0, 0, 0.4], abs=1e-6)
+
+
+@pytest.mark.parametrize("scrub", [True, False])
+def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, scrub):
+    class Broken(nn.Module):
+        """Not finite on the samples that start with a token below a limit."""
+
+        def __init__(self, model: nn.Module, limit: int) -> None:
+            super().__init__()
+            self.model, self.limit = model, limit
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.where(x[:, :1, None] < self.limit, math.nan, 1.0) * self.model(x)
+
+    optimizer = {**SGD, "scrub": scrub}
+    fed = federation(**TEXT | {"optimizer": optimizer}, method="local")
+    client, firsts = fed.clients[0], fed.data.x[:, 0]
+    plain, limit = client.model, int(firsts[client.private].median())
+    batches = list(torch.arange(client.samples).split(1))
+
+    def trained(limit: int) -> float:
+        client.model = Broken(plain, limit)
+        labels = fed.data.labels[client.private]
+        work = Work(client, client.private, batches, labels)
+        return run_work(work, fed.data, fed._executor, "f32")
+
+    with pytest.raises(Diverged):
+        trained(300)
+    if scrub:
+        assert math.isfinite(trained(limit))
+        assert client.vector.isfinite().all()
+    else:
+        with pytest.raises(Diverged):
+            trained(limit)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"text": None}, "dataset sklearn_docs is a text; give text: {vocabulary: n, length: n}"),
+        ({"dataset": "digits"}, "text is given, but dataset digits is not a text"),
+        ({"method": "uwa"}, "method uwa takes samples of one class"),
+        ({"augment": "crop_flip"}, "dataset sklearn_docs has no images"),
+        (
+            {"text": {"vocabulary": 65537, "length": 32}, "method": "tally_train(warm_up=0)"},
+            "65537 classes: a vote has two bytes, which tell 65536 apart",
+        ),
+        ({"text": {"vocabulary": 256, "length": 32}}, "text.vocabulary = 256"),
+        ({"text": {"vocabulary": 300, "length": 0}}, "text.length = 0"),
+    ],
+)
+def test_bad_specs_get_one_line(changes, said):
+    with pytest.raises(FedlogitError) as error:
+        small_spec(**TEXT | {"method": "local"} | changes)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_sequence_longer_than_a_chunk(data_of):
+    spec = small_spec(**TEXT | {"train_size": 43}, method="local")
+    with pytest.raises(FedlogitError) as error:
+        divide(spec, data_of(spec))
+    assert str(error.value) == (
+        "text.length = 32: longer than a client's chunk, which would have 24 tokens (clients = 4);"
+        " give less"
+    )
+
+
+def test_a_context_shorter_than_the_sequences(federation):
+    short = "tiny_gpt(layers=1, width=16, heads=2, context=31)"
+    with pytest.raises(FedlogitError, match="context = 31: sequences have 32 tokens"):
+        federation(**TEXT | {"models": [short]}, method="local")
