@@ -23,7 +23,7 @@ from fedlogit.federation.progress import Progress
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.setup import federate
 from fedlogit.federation.stages import Given, begin
-from fedlogit.files import read_json, write_json
+from fedlogit.files import read_json, remove_leftovers, write_json
 from fedlogit.locks import held
 from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
@@ -150,7 +150,9 @@ def _train(
     progress.rounds(rows)
     diverged = ""
     with asked_to_stop() as stop:
-        if not rows:
+        if rows:
+            _say(f"goes on after {_where(fed)}")
+        else:
             method.init(fed)
         saved = time.monotonic()
         while fed.round < fed.spec.rounds:
@@ -166,12 +168,13 @@ def _train(
                 save_checkpoint(folder, fed, rows)
                 saved = time.monotonic()
             if stop:
-                _say_stopped(fed, stop[0])
+                _say(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
                 raise SystemExit(exit_code(stop[0]))
         if not diverged:
             method.finish(fed)
     write_outputs(fed, folder, rows, diverged, provenance)
     remove_checkpoints(folder)
+    remove_leftovers(folder)
 
 
 def _round(fed: Federation, method: Method) -> dict[str, Any]:
@@ -192,7 +195,10 @@ def _evaluates(spec: RunSpec, r: int) -> bool:
     return r % when.every == 0 or r in when.rounds or r == spec.rounds
 
 
-def _say_stopped(fed: Federation, signal: int) -> None:
+def _where(fed: Federation) -> str:
+    return f"round {fed.round} of {fed.spec.rounds}"
+
+
+def _say(news: str) -> None:
     with suppress(OSError):  # whoever reads may have been stopped, too
-        done = f"stopped by signal {signal} after round {fed.round} of {fed.spec.rounds}"
-        print(f"{done}; the same command goes on from there", file=sys.stderr, flush=True)  # noqa: T201
+        print(news, file=sys.stderr, flush=True)  # noqa: T201

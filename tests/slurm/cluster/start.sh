@@ -44,7 +44,7 @@ for name in slurm gres cgroup; do
     fi
     ln -sfn "$home/etc/$name.conf" "/etc/slurm/$name.conf"
 done
-for i in 0 1 2 3; do
+for i in $(seq 0 7); do
     [ -c "$home/dev/gpu$i" ] || mknod "$home/dev/gpu$i" c 1 3
 done
 
