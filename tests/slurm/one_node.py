@@ -155,7 +155,7 @@ class Checkout:
         return sorted(int(path.stem) for path in logs)
 
 
-def until(what: str, true: Callable[[], object], seconds: float = 180) -> None:
+def until(what: str, true: Callable[[], object], seconds: float = 600) -> None:
     """Wait until something is true."""
     end = time.monotonic() + seconds
     while not true():

@@ -128,7 +128,7 @@ def test_a_paper_to_the_end(checkout):
         },
     )
     settings = ("--config", "papers=[tally_train]", "scale=smoke")
-    checkout.finish(checkout.snakemake(*settings), 360)
+    checkout.finish(checkout.snakemake(*settings), 900)
     results = checkout.folder / "results"
     assert "Paper beside ours" in (results / "summary/tally_train/smoke/summary.md").read_text()
     assert len(list(results.glob("runs/**/result.json"))) == 7
@@ -138,7 +138,7 @@ def test_a_paper_to_the_end(checkout):
     assert len(gpu) == 2, listed  # 7 runs, four to a job
     assert all(line.startswith(("gpu|lab", "cpu|lab")) for line in listed.splitlines())
     done = checkout.log.read_text()
-    checkout.finish(checkout.snakemake(*settings), 120)
+    checkout.finish(checkout.snakemake(*settings), 300)
     assert "Nothing to be done" in checkout.log.read_text().removeprefix(done)
 
 
@@ -148,7 +148,7 @@ def interrupted(patients) -> tuple[Checkout, dict[str, int]]:
     process = patients.snakemake(*SETTINGS, table("faults"))
     first: dict[str, int] = {}
     for kind in KINDS:
-        until(f"a checkpoint of {kind}", lambda kind=kind: _saved(patients, kind), 240)
+        until(f"a checkpoint of {kind}", lambda kind=kind: _saved(patients, kind))
         (first[kind],) = patients.jobs(kind)
         if kind == "cancelled":
             slurm("scancel", str(first[kind]))
@@ -158,7 +158,7 @@ def interrupted(patients) -> tuple[Checkout, dict[str, int]]:
             # So many minutes that are over soon; Slurm looks at limits every half a minute.
             limit = 2 if kind == "warned" else 1
             slurm("scontrol", "update", f"JobId={first[kind]}", f"TimeLimit={limit}")
-    patients.finish(process, 400)
+    patients.finish(process, 900)
     return patients, first
 
 
@@ -206,7 +206,7 @@ def test_a_lost_node(patients, cluster, whole):
     until("a checkpoint", lambda: _saved(patients, "lost"))
     cluster.lose_node()
     cluster.start()
-    patients.finish(process, 300)
+    patients.finish(process, 900)
     assert same_bits(patients.run_folder("lost"), whole)
     assert "goes on after round" in patients.train_log("lost").read_text()
 
@@ -218,8 +218,8 @@ def test_a_killed_snakemake_and_a_second_one(patients, whole):
     process.send_signal(signal.SIGKILL)
     process.wait()
     unlock = patients.snakemake(*SETTINGS[:-1], "--unlock")
-    patients.finish(unlock, 60)
-    patients.finish(patients.snakemake(*SETTINGS, table("killed")), 300)
+    patients.finish(unlock, 300)
+    patients.finish(patients.snakemake(*SETTINGS, table("killed")), 900)
     assert same_bits(patients.run_folder("left"), whole)
     assert not (patients.run_folder("left") / ".lock").exists()
 
@@ -236,7 +236,7 @@ def test_a_cluster_without_accounts(patients, cluster, base, whole):
         until("a checkpoint", lambda: _saved(patients, "cancelled"))
         (job,) = set(patients.jobs("cancelled")) - set(before)
         slurm("scancel", str(job))
-        patients.finish(process, 300)
+        patients.finish(process, 900)
     finally:
         bare.stop()
         cluster.start()
