@@ -55,6 +55,7 @@ class Cluster:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     continue
+        until("the node is dead", lambda: not _alive(daemon), 30)
 
     def _script(self, name: str, *args: str) -> None:
         log = self.folder.with_suffix(".log")
@@ -64,6 +65,13 @@ class Cluster:
                 stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=180, check=False,
             )  # fmt: skip
         assert done.returncode == 0, log.read_text()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _processes() -> list[tuple[int, str]]:

@@ -204,8 +204,11 @@ def test_a_lost_node(patients, cluster, whole):
     """Slurm puts the job back into its queue; Snakemake need not notice."""
     process = patients.snakemake(*SETTINGS, table("node"))
     until("a checkpoint", lambda: _saved(patients, "lost"))
+    (job,) = patients.jobs("lost")
     cluster.lose_node()
     cluster.start()
+    until("the job is queued again", lambda: "PD" in slurm("squeue", "-h", "-j", str(job)))
+    slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # not two minutes later
     patients.finish(process, 900)
     assert same_bits(patients.run_folder("lost"), whole)
     assert "goes on after round" in patients.train_log("lost").read_text()

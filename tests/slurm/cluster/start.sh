@@ -15,7 +15,8 @@ mkdir -p "$home"/{etc,log,state,spool,run,dev,mysql} /etc/slurm
 chmod 755 "$home"
 export SLURM_CONF=$home/etc/slurm.conf
 
-alive() { [ -f "$1" ] && kill -0 "$(cat "$1")" 2> /dev/null; }
+# A killed daemon that nobody has waited for is still a process, in state Z.
+alive() { [ -f "$1" ] && ps -o stat= -p "$(cat "$1")" | grep -qv Z; }
 
 until_true() { # DESCRIPTION COMMAND…
     local what=$1
