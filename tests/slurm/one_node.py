@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -81,11 +82,12 @@ def _processes() -> list[tuple[int, str]]:
 
 
 def _below(pid: int) -> list[int]:
-    try:
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [below for child in found for below in (int(child), *_below(int(child)))]
+    """Return all processes that a process started, from any of its threads, and theirs."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in path.read_text().split()]
+    return [below for child in found for below in (child, *_below(child))]
 
 
 def slurm(*command: str) -> str:
