@@ -29,7 +29,7 @@ chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d 
 CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
 CHOSEN_SCALE = $(strip $(call chosen,$(SCALE),scale))
 SUMMARY = results/summary/$(lastword $(CHOSEN_PAPERS))/$(CHOSEN_SCALE)/summary.md
-PYTHON_FILES := fedlogit scripts tests $(wildcard benchmarks)
+PYTHON_FILES := fedlogit scripts tests examples $(wildcard benchmarks)
 
 .PHONY: help
 help: ## List the targets

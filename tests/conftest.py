@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from small import small_spec
+from warm_python import warm_python
 
 from fedlogit import methods
 from fedlogit.data import Dataset, load
@@ -23,6 +25,13 @@ from fedlogit.federation.setup import divide, federate
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put whole workflows first: files are dealt to workers in order, and these take longest."""
     items.sort(key=lambda item: "workflow" not in item.path.parts)
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory) -> Iterator[Path]:
+    """A program that runs scripts as Python does, without waiting for their imports."""
+    with warm_python(tmp_path_factory.mktemp("python")) as program:
+        yield program
 
 
 @pytest.fixture(scope="session")

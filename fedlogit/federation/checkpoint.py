@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 
 from fedlogit.errors import DataError
 from fedlogit.federation.client import State
 from fedlogit.federation.federation import Federation
-from fedlogit.federation.tensors import save_tensors
+from fedlogit.federation.tensors import read_tensors, save_tensors
 
 __all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 
@@ -80,12 +79,7 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(f"{path} is not a readable checkpoint ({error})") from None
+    tensors, header = read_tensors(path, "checkpoint")
     if header.get("digest") != _digest(tensors, header.get("note", "")):
         raise DataError(f"{path} is damaged: its digest does not match")
     return tensors, header

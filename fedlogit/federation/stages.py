@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 
 from fedlogit.aggregation.targets import Targets
 from fedlogit.component import Call
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.federation import Federation
-from fedlogit.federation.tensors import save_tensors
+from fedlogit.federation.tensors import read_tensors, save_tensors
 from fedlogit.files import array_digest, load_npz, read_json, remove_leftovers, save_npz, write_json
 from fedlogit.spec import Evaluation, RunSpec
 
@@ -82,13 +81,15 @@ class Answers:
     Attributes:
         public: On the public set, float32 (clients, points, classes).
         points: Indices of the public samples in the training split, int64 (points,).
-        test: On the test split, float32 (clients, samples, classes).
+        test: On the test split, float32 (clients, samples, classes); of a file without, no clients.
+        labels: True classes of the test split, int64 (samples,); of a file without, empty.
         digest: SHA-256 over the arrays.
     """
 
     public: torch.Tensor
     points: torch.Tensor
     test: torch.Tensor
+    labels: torch.Tensor
     digest: str
 
 
@@ -141,10 +142,11 @@ def train_clients(fed: Federation, folder: Path) -> None:
 def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:
     """Write what trained clients answer: ``logits.npz`` and, last, ``logits.json`` with a digest.
 
-    Arrays are ``public_000``, …, ``test_000``, … by client, float32, and ``points``.
+    Arrays are ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, …,
+    float32.
     """
     restore(fed, weights)
-    arrays = {"points": fed.public.cpu().numpy()}
+    arrays = {"points": fed.public.cpu().numpy(), "test_labels": fed.data.test_labels.cpu().numpy()}
     for kind, logits in (("public", fed.logits(fed.public)), ("test", fed.test_logits())):
         arrays |= {f"{kind}_{i:03d}": row.cpu().numpy() for i, row in enumerate(logits)}
     save_npz(folder / "logits.npz", arrays)
@@ -176,6 +178,9 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
     test = _stack(path, arrays, "test", None, public.shape[2])
     if len(test) not in (0, len(public)):
         raise DataError(f"{path}: {len(public)} clients answer in public, {len(test)} on the test")
+    labels = arrays.get("test_labels", np.empty(0))
+    if labels.ndim != 1 or len(labels) not in (0, test.shape[1]):
+        raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")
     digest = _digest(arrays)
     beside = path.with_name("logits.json")
     if beside.exists() and read_json(beside).get("digest") != digest:
@@ -184,6 +189,7 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
         torch.from_numpy(public),
         torch.from_numpy(arrays["points"].astype(np.int64)),
         torch.from_numpy(test),
+        torch.from_numpy(labels.astype(np.int64)),
         digest,
     )
 
@@ -292,12 +298,7 @@ def _tensors(client: Client) -> dict[str, torch.Tensor]:
 
 
 def _read_tensors(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DataError(f"{path} is not a readable file of weights ({error})") from None
+    tensors, header = read_tensors(path, "file of weights")
     if spec_digest is not None and header.get("spec") != spec_digest:
         raise DataError(f"{path} belongs to another spec")
     return tensors

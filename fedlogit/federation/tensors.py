@@ -5,13 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import write_atomic
 
-__all__ = ["save_tensors"]
+__all__ = ["read_tensors", "save_tensors"]
+
+
+def read_tensors(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Read named tensors and the header.
+
+    Args:
+        path: A ``.safetensors`` file.
+        kind: What it should be, for the message.
+
+    Raises:
+        DataError: if it is not there, cut off, or something else.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            return tensors, file.metadata() or {}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"{path} is not a readable {kind} ({error})") from None
 
 
 def save_tensors(

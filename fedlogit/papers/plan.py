@@ -7,7 +7,8 @@ and only if their content changes, so that their time stamps say when a plan cha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,11 +123,23 @@ class Plan:
         """Return the spec of some run whose data are divided as at `path`."""
         return self._find(path, "division of the data", self._splits)
 
-    def staged(self) -> list[str]:
-        """Return the runs, at any scale, that are made in stages."""
-        for _ in self._scales():
-            pass
+    def staged(self, arguments: Iterable[str] = ()) -> list[str]:
+        """Return the runs that are made in stages.
+
+        Those of the configured scale, which is quick; of every scale if the command's `arguments`
+        name a result or a job of another one.
+        """
+        if any(map(self._elsewhere, arguments)):
+            for _ in self._scales():
+                pass
         return list(self._staged)
+
+    def _elsewhere(self, argument: str) -> bool:
+        """Return whether this names a file of results, or a job, that is not of the scale."""
+        scale = self.settings.scale
+        here = (f"/{scale}/", f"scale={scale},", *self._runs, *self._clients)
+        named = re.match(r"results/|[a-z_]+:[a-z_]+=", argument)
+        return bool(named) and not any(part in argument for part in here)
 
     def clients_of(self, run: str) -> str:
         """Return the clients that a run in stages shares with others, as a path like a run's."""
@@ -139,6 +152,22 @@ class Plan:
             FedlogitError: if no run at any scale has such clients.
         """
         return self._find(path, "set of clients", self._clients)
+
+    def answering(self, path: str) -> tuple[str, RunSpec]:
+        """Return the folder with the clients at `path`, and their spec.
+
+        Raises:
+            FedlogitError: if they are neither the clients of a one-shot run, nor those of a run
+                that keeps its weights.
+        """
+        if path in self._clients:
+            return str(self.results / "clients" / path), self._clients[path]
+        spec = self.run(path)
+        if path in self._clients:  # of a scale that was not expanded yet
+            return str(self.results / "clients" / path), self._clients[path]
+        if "weights" not in spec.export:
+            raise FedlogitError(f"run {path} keeps no weights; give export: [weights] in its grid")
+        return str(self.results / "runs" / path), spec
 
     def clients_file(self, path: str) -> str:
         """Write the clients' spec, unless the file says so already; return its path."""

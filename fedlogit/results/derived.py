@@ -97,6 +97,30 @@ def _mebibytes_up(run: Run) -> float:
     return run.value("bytes_up") / 2**20
 
 
+def _ensemble(decide: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[Run], float]:
+    """Accuracy of the final models together, from their logits on the test split."""
+
+    def accuracy(run: Run) -> float:
+        found = run.export("test_logits")
+        return float(decide(found["logits"], found["labels"]).mean())
+
+    return accuracy
+
+
+def _mean_is_right(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return logits.mean(0).argmax(1) == labels
+
+
+def _votes_are_right(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Plurality; of equal counts the smallest class wins."""
+    hot = np.eye(logits.shape[2])[logits.argmax(2)]
+    return hot.sum(0).argmax(1) == labels
+
+
+def _somebody_is_right(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return (logits.argmax(2) == labels).any(0)
+
+
 def _lost_classes(run: Run) -> float:
     """Classes that no client holds, so that nobody can teach them (FedOL §V-A's second split)."""
     return float((run.counts().sum(0) == 0).sum())
@@ -138,6 +162,9 @@ DERIVED: dict[str, Callable[[Run], float]] = {
     "probe_share": _probe_share,
     "mebibytes_up": _mebibytes_up,
     "lost_classes": _lost_classes,
+    "mean_logits_accuracy": _ensemble(_mean_is_right),
+    "vote_accuracy": _ensemble(_votes_are_right),
+    "oracle_test_accuracy": _ensemble(_somebody_is_right),
     "tail_accuracy": _tail(100),
     "tail600_accuracy": _tail(600),
     "peak_accuracy": _peak,

@@ -1,7 +1,6 @@
 """Disks that are full, and results folders that cannot be written."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -28,18 +27,24 @@ def tiny_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def train(tmp_path: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    write_json(tmp_path / "spec.json", SMALL | {"rounds": 4})
-    return subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "train.py"), "--spec", str(tmp_path / "spec.json"),
-         "--out", str(out), "--data", str(tmp_path), "--device", "cpu", "--workers", "1",
-         "--checkpoint-seconds", "0", "--quiet"],
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+@pytest.fixture
+def train(python, tmp_path):
+    """Return a function that trains into a folder."""
+
+    def run(out: Path) -> subprocess.CompletedProcess[str]:
+        write_json(tmp_path / "spec.json", SMALL | {"rounds": 4})
+        return subprocess.run(
+            [str(python), str(ROOT / "scripts" / "train.py"), "--spec", str(tmp_path / "spec.json"),
+             "--out", str(out), "--data", str(tmp_path), "--device", "cpu", "--workers", "1",
+             "--checkpoint-seconds", "0", "--quiet"],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+
+    return run
 
 
-def test_a_full_disk_is_one_line_and_nothing_half_written(tiny_disk, tmp_path):
-    done = train(tmp_path, tiny_disk / "run")
+def test_a_full_disk_is_one_line_and_nothing_half_written(train, tiny_disk):
+    done = train(tiny_disk / "run")
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "cannot write" in done.stderr
@@ -49,16 +54,16 @@ def test_a_full_disk_is_one_line_and_nothing_half_written(tiny_disk, tmp_path):
     assert left <= whole, "no result and nothing temporary"
 
 
-def test_a_run_goes_on_when_there_is_room_again(tiny_disk, tmp_path):
-    assert train(tmp_path, tiny_disk / "run").returncode == 2
+def test_a_run_goes_on_when_there_is_room_again(train, tiny_disk):
+    assert train(tiny_disk / "run").returncode == 2
     subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
-    assert train(tmp_path, tiny_disk / "run").returncode == 0
+    assert train(tiny_disk / "run").returncode == 0
     assert (tiny_disk / "run" / "result.json").exists()
 
 
-def test_a_results_folder_that_cannot_be_written(tmp_path):
+def test_a_results_folder_that_cannot_be_written(train, tmp_path):
     (tmp_path / "results").write_text("a file where a folder should be")
-    done = train(tmp_path, tmp_path / "results" / "run")
+    done = train(tmp_path / "results" / "run")
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: cannot write {tmp_path / 'results'}")
     assert len(done.stderr.strip().splitlines()) == 1

@@ -150,15 +150,15 @@ def test_a_folder_of_another_run_is_refused(train, tmp_path):
         train(tmp_path / "seed0-00000000")
 
 
-def command(spec: Path, out: Path, data: Path) -> list[str]:
+def command(spec: Path, out: Path, data: Path, python: Path | str = sys.executable) -> list[str]:
     script = str(ROOT / "scripts" / "train.py")
     places = ["--spec", str(spec), "--out", str(out), "--data", str(data)]
     ways = ["--device", "cpu", "--workers", "2", "--checkpoint-seconds", "0", "--quiet"]
-    return [sys.executable, script, *places, *ways]
+    return [str(python), script, *places, *ways]
 
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, kill):
+def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, python, kill):
     changes = {"rounds": 80, "export": ["weights"], "method": "uwa"}
     write_json(tmp_path / "spec.json", SMALL | changes)
     whole = train(tmp_path / "whole", **changes)
@@ -173,16 +173,16 @@ def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, kill):
     expected = {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}
     assert code == expected[kill]
     assert not (out / "result.json").exists()
-    again = subprocess.run(command(tmp_path / "spec.json", out, tmp_path), check=False)
+    again = subprocess.run(command(tmp_path / "spec.json", out, tmp_path, python), check=False)
     assert again.returncode == 0
     assert same_bits(whole, out)
 
 
-def test_a_finished_run_is_left_alone(train, tmp_path):
+def test_a_finished_run_is_left_alone(train, tmp_path, python):
     folder = train(tmp_path / "x")
     write_json(tmp_path / "spec.json", SMALL)
     before = (folder / "result.json").stat().st_mtime_ns
-    done = subprocess.run(command(tmp_path / "spec.json", folder, tmp_path), check=False,
+    done = subprocess.run(command(tmp_path / "spec.json", folder, tmp_path, python), check=False,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0
     assert "is finished" in done.stdout
@@ -205,10 +205,10 @@ def test_a_finished_run_is_left_alone(train, tmp_path):
         ({"export": ["aggregation"]}, "export = 'aggregation': method"),
     ],
 )
-def test_bad_specs_get_one_line(tmp_path, change, message):
+def test_bad_specs_get_one_line(tmp_path, python, change, message):
     write_json(tmp_path / "spec.json", SMALL | change)
     out = tmp_path / "out"
-    done = subprocess.run(command(tmp_path / "spec.json", out, tmp_path), check=False,
+    done = subprocess.run(command(tmp_path / "spec.json", out, tmp_path, python), check=False,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 2
     assert message in done.stderr
@@ -216,18 +216,18 @@ def test_bad_specs_get_one_line(tmp_path, change, message):
     assert not out.exists()
 
 
-def test_a_device_that_is_not_there(tmp_path):
+def test_a_device_that_is_not_there(tmp_path, python):
     write_json(tmp_path / "spec.json", SMALL)
-    arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path)
+    arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path, python)
     arguments[arguments.index("cpu")] = "cuda:7"
     done = subprocess.run(arguments, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert "device = 'cuda:7' is not there (this machine has: cpu" in done.stderr
 
 
-def test_json_that_is_not_json(tmp_path):
+def test_json_that_is_not_json(tmp_path, python):
     (tmp_path / "spec.json").write_text(json.dumps(SMALL)[:-5])
-    done = subprocess.run(command(tmp_path / "spec.json", tmp_path / "out", tmp_path), check=False,
-                          capture_output=True, text=True)  # fmt: skip
+    arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path, python)
+    done = subprocess.run(arguments, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert "is not valid JSON" in done.stderr

@@ -147,14 +147,15 @@ def make_celm(make_run):
 def make_fedol(make_run):
     """Return a function that makes a run with three iterations of pseudo-labels."""
 
-    def make(*, seed=0, **changes) -> RunRef:
-        run = make_run(method="fedol(iterations=3)", seed=seed, **changes)
+    def make(*, method="fedol(iterations=3)", seed=0, **changes) -> RunRef:
+        run = make_run(method=method, seed=seed, **changes)
         series = {
             "pseudo_share": [0.2, 0.5, 0.8],
             "pseudo_accuracy": [0.9, 0.8, 0.7],
             "server_public_accuracy": [0.3, 0.4, 0.6],
         }
         columns = {f"{k}_{i}": v for k, row in series.items() for i, v in enumerate(row, start=1)}
+        columns |= {"client_public_accuracy": 0.3, "target_accuracy": 0.5, "oracle_accuracy": 0.9}
         head, *rows = (run.dir / "rounds.csv").read_text().splitlines()
         lines = [f"{head},{','.join(columns)}"]
         lines += [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlogit.errors import DataError
-from fedlogit.files import read_json, write_json
+from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.partition import distances
 from fedlogit.results.runs import read_run
 from fedlogit.results.tables import write_table
@@ -113,3 +113,27 @@ def test_a_table_of_several_metrics(make_celm, make_artefact, tmp_path):
     assert "1.0000 ± 0.0000" in text
     assert "0.2000 ± 0.0000" in text
     assert (tmp_path / "t.csv").read_text().count("\n") == 4
+
+
+def test_final_models_together_by_hand(make_run):
+    """Three models, three samples of three classes.
+
+    Labels 0, 1, 2. Sample 0: argmax 0, 0, 1: a majority, and means (5, 4, 0) / 3. Sample 1:
+    argmax 0, 1, 2, a tie that the smallest class wins, wrongly; means (2, 9, 2) / 3 are right.
+    Sample 2: nobody.
+    """
+    ref = make_run()
+    logits = np.array(
+        [
+            [[3, 0, 0], [2, 0, 0], [9, 0, 0]],
+            [[2, 0, 0], [0, 9, 0], [9, 0, 0]],
+            [[0, 4, 0], [0, 0, 2], [0, 9, 0]],
+        ],
+        dtype=np.float32,
+    )
+    (ref.dir / "exports").mkdir()
+    save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(3)})
+    run = read_run(ref.dir, ref.digest)
+    assert run.value("vote_accuracy") == pytest.approx(1 / 3)
+    assert run.value("mean_logits_accuracy") == pytest.approx(2 / 3)
+    assert run.value("oracle_test_accuracy") == pytest.approx(2 / 3)

@@ -43,6 +43,8 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol):
     def runs(kind: str) -> list:
         if kind == "aggregation_weights":
             return [export_weights(make_run(method="uwa", seed=s), seed=s) for s in (0, 1)]
+        if kind == "ensemble":
+            return [make_fedol(method=m, seed=s) for m in ("feddf", "mine") for s in (0, 1)]
         if kind == "pseudo_labels":
             return [make_fedol(seed=s) for s in (0, 1)]
         if kind in CELM:
@@ -189,6 +191,14 @@ def test_pseudo_labels_draw_the_means_by_iteration(figure, make_run):
     ref = make_run()
     with pytest.raises(FedlogitError, match="method average has no pseudo_share"):
         by_iteration(read_run(ref.dir, ref.digest), "pseudo_share")
+
+
+def test_targets_lie_between_a_client_alone_and_whoever_is_right(figure):
+    axes = draw(figure("ensemble")).axes[0]
+    # Means of two seeds, the second 0.01 above the first; two methods in two rows.
+    assert np.allclose(axes.lines[0].get_xdata(), [0.305, 0.905])
+    dots = [line.get_xdata() for line in axes.lines if np.allclose(line.get_xdata(), 0.505)]
+    assert len(dots) == 2
 
 
 def test_a_method_of_one_round_has_a_line_across(make_run, make_artefact):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,22 @@ ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "workflow/reference/who_to_trust.csv"
 
 
-def call(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "scripts" / f"{script}.py", *arguments]
-    return subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        check=False,
-    )
+@pytest.fixture
+def call(python):
+    """Return a function that runs a script."""
+
+    def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [python, ROOT / "scripts" / f"{script}.py", *arguments]
+        return subprocess.run(
+            [str(part) for part in command],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            check=False,
+        )
+
+    return run
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def artefact(tmp_path, make_run, make_artefact):
     return write
 
 
-def test_from_runs_to_the_final_summary(artefact, tmp_path):
+def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
     results = tmp_path / "results"
     table = results / "tables/who_to_trust/quick/table1"
     figure = results / "figures/who_to_trust/quick/figure1"
@@ -72,7 +77,7 @@ def test_from_runs_to_the_final_summary(artefact, tmp_path):
     assert text in done.stdout
 
 
-def test_a_users_mistake_is_one_line(artefact, tmp_path):
+def test_a_users_mistake_is_one_line(call, artefact, tmp_path):
     done = call("table", "--artefact", tmp_path / "none.json", "--out", tmp_path / "t")
     assert done.returncode == 2
     assert done.stderr.startswith("error: cannot read")
@@ -82,14 +87,14 @@ def test_a_users_mistake_is_one_line(artefact, tmp_path):
     assert "run scripts/compare.py first" in done.stderr
 
 
-def test_papers_and_scales_are_not_mixed(artefact, tmp_path):
+def test_papers_and_scales_are_not_mixed(call, artefact, tmp_path):
     paths = [artefact(), artefact(id="other", paper="celm")]
     done = call("compare", "--artefacts", *paths, "--reference", REFERENCE, "--out", tmp_path)
     assert done.returncode == 2
     assert "one paper at one scale" in done.stderr
 
 
-def test_readme_is_rewritten_and_checked(tmp_path):
+def test_readme_is_rewritten_and_checked(call, tmp_path):
     readme, part, picture = (tmp_path / name for name in ("README.md", "a.md", "plots/b.png"))
     readme.write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
     part.write_text("| new |\n")

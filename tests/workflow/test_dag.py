@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,41 +19,61 @@ ALL = f"papers=[{','.join(PAPERS)}]"
 SMOKE = (ALL, "scale=smoke", "workers=1", "device=cpu")
 
 
-def snakemake(folder: Path, *args: str, config: tuple[str, ...] = SMOKE):
-    """Run Snakemake from the repository's root, with results in `folder`."""
-    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--cores", "2"]
-    command += ["--config", *config, "--", *args] if args else ["--config", *config]
-    return _run(command)
+class Snakemake:
+    """The real one, run from the repository's root, with results in another folder."""
 
+    def __init__(self, python: Path) -> None:
+        self.command = [str(python), "-m", "snakemake", "--cores", "2"]
 
-def dry(folder: Path, *args: str, config: tuple[str, ...] = SMOKE, options: tuple[str, ...] = ()):
-    """Plan only; return the jobs per rule."""
-    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--cores", "2", "-n"]
-    done = _run([*command, *options, "--config", *config, "--", *args])
-    assert done.returncode == 0, done.stdout
-    stats = re.search(r"^job +count\n-[- ]+\n(.*?)\ntotal", done.stdout, re.MULTILINE | re.DOTALL)
-    if stats is None:
-        assert "Nothing to be done" in done.stdout
-        return {}
-    return {rule: int(n) for rule, n in (line.split() for line in stats[1].splitlines())}
+    def __call__(self, folder: Path, *args: str, config: tuple[str, ...] = SMOKE):
+        """Make targets, or the default ones."""
+        targets = ["--", *args] if args else []
+        return self.run("--directory", str(folder), "--config", *config, *targets)
 
+    def dry(
+        self,
+        folder: Path,
+        *args: str,
+        config: tuple[str, ...] = SMOKE,
+        options: tuple[str, ...] = (),
+    ):
+        """Plan only; return the jobs per rule."""
+        folders = ("--directory", str(folder))
+        done = self.run("-n", *folders, *options, "--config", *config, "--", *args)
+        assert done.returncode == 0, done.stdout
+        stats = re.search(r"^job +count\n-[- ]+\n(.*?)\ntotal", done.stdout, re.M | re.S)
+        if stats is None:
+            assert "Nothing to be done" in done.stdout
+            return {}
+        return {rule: int(n) for rule, n in (line.split() for line in stats[1].splitlines())}
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    return subprocess.run(
-        command,
-        cwd=REPOSITORY,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        check=False,
-    )
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Call it with these arguments."""
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        return subprocess.run(
+            [*self.command, *arguments],
+            cwd=REPOSITORY,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory) -> Path:
+def snakemake(python) -> Snakemake:
+    return Snakemake(python)
+
+
+@pytest.fixture(scope="session")
+def dry(snakemake):
+    return snakemake.dry
+
+
+@pytest.fixture(scope="session")
+def made(snakemake, tmp_path_factory) -> Path:
     """A folder where everything was made at scale smoke."""
     folder = tmp_path_factory.mktemp("smoke")
     done = snakemake(folder)
@@ -96,11 +115,11 @@ def test_runs_lie_where_their_hash_says(made):
         assert result["provenance"]["spec_digest"] == spec.digest()
 
 
-def test_second_call_does_nothing_also_on_another_device(made):
+def test_second_call_does_nothing_also_on_another_device(dry, made):
     assert dry(made, "all", config=(ALL, "scale=smoke", "workers=2", "device=cuda:1")) == {}
 
 
-def test_finished_runs_survive_newer_files_and_missing_data(copy):
+def test_finished_runs_survive_newer_files_and_missing_data(dry, copy):
     # What a clone with pulled results looks like: no memory of how files were made, any times.
     shutil.rmtree(copy / ".snakemake")
     shutil.rmtree(copy / "data")
@@ -111,7 +130,7 @@ def test_finished_runs_survive_newer_files_and_missing_data(copy):
     assert dry(copy, "all", config=(ALL, "scale=smoke", "frozen=true")) == jobs
 
 
-def test_one_missing_run_is_one_training(copy):
+def test_one_missing_run_is_one_training(snakemake, dry, copy):
     (artefact, *_) = plan("who_to_trust")
     run = run_dir(artefact.cells[0].spec)
     shutil.rmtree(copy / "results/runs" / run)
@@ -127,7 +146,7 @@ def test_one_missing_run_is_one_training(copy):
     assert kept["table"] >= 1
 
 
-def test_forced_training_asks_for_its_inputs(copy):
+def test_forced_training_asks_for_its_inputs(dry, copy):
     shutil.rmtree(copy / "data")
     run = run_dir(plan("who_to_trust")[0].cells[0].spec)
     jobs = dry(copy, f"results/runs/{run}/result.json", options=("--forcerun", "train"))
@@ -135,7 +154,7 @@ def test_forced_training_asks_for_its_inputs(copy):
     assert jobs["prepare"] == 1
 
 
-def test_methods_of_one_round_share_their_clients(made, copy):
+def test_methods_of_one_round_share_their_clients(dry, made, copy):
     """Six methods and Local are made of one set of clients; a new aggregator trains none anew."""
     assert len(list(made.glob("results/clients/**/clients.json"))) == 1
     assert len(list(made.glob("results/targets/**/targets.npz"))) == 7  # FedOL in two variants
@@ -148,18 +167,39 @@ def test_methods_of_one_round_share_their_clients(made, copy):
     assert not {"train", "train_clients", "export_logits"} & set(jobs)
 
 
-def test_one_figure_makes_only_what_it_needs(tmp_path):
+def test_final_models_of_another_paper_answer_and_are_scored_together(snakemake, dry, copy):
+    """Who to Trust's final models through the rules of one-shot runs: no training."""
+    (run,) = (run_dir(c.spec) for a in plan("who_to_trust") if a.id == "ensembles" for c in a.cells)
+    target = f"results/ensembles/{run}/fedlogit.aggregation.average:average_probabilities.json"
+    assert dry(copy, target) == {"export_logits": 1, "ensemble": 1}
+    done = snakemake(copy, target)
+    assert done.returncode == 0, done.stdout
+    found = json.loads((copy / target).read_text())
+    result = json.loads((copy / "results/runs" / run / "result.json").read_text())
+    alone = found["client_accuracy"]
+    assert sum(alone) / len(alone) == pytest.approx(result["final"]["accuracy"], abs=1e-6)
+    assert max(found["accuracy"], *alone) <= found["oracle_accuracy"]
+
+
+def test_a_run_that_keeps_no_weights_cannot_answer(snakemake, made):
+    run = run_dir(plan("who_to_trust")[0].cells[0].spec)
+    done = snakemake(made, f"results/clients/{run}/logits.json")
+    assert done.returncode == 1
+    assert "keeps no weights; give export: [weights]" in done.stdout
+
+
+def test_one_figure_makes_only_what_it_needs(dry, tmp_path):
     jobs = dry(tmp_path, "results/figures/who_to_trust/smoke/uwa_weights.pdf")
     assert (jobs["train"], jobs["figure"]) == (1, 1)
     assert "table" not in jobs
 
 
-def test_a_path_of_another_scale_can_be_asked_for(tmp_path):
+def test_a_path_of_another_scale_can_be_asked_for(dry, tmp_path):
     jobs = dry(tmp_path, "results/figures/who_to_trust/paper/uwa_weights.png")
     assert (jobs["train"], jobs["download"]) == (6, 2)  # 2 data sets x 3 seeds
 
 
-def test_targets(tmp_path):
+def test_targets(dry, tmp_path):
     everything = dry(tmp_path)
     assert everything["default"] == 1
     drawn = dry(tmp_path, "regenerate_all_figures", "partitions")
@@ -172,9 +212,9 @@ def test_targets(tmp_path):
     assert 0 < by_name["train"] < everything["train"]
 
 
-def test_profile_slurm_plans(tmp_path):
-    command = [sys.executable, "-m", "snakemake", "--profile", "slurm", "-n", "--directory"]
-    done = _run([*command, str(tmp_path), "--config", *SMOKE])
+def test_profile_slurm_plans(snakemake, tmp_path):
+    folders = ("--directory", str(tmp_path))
+    done = snakemake.run("--profile", "slurm", "-n", *folders, "--config", *SMOKE)
     assert done.returncode == 0, done.stdout
     assert "gpu" in done.stdout
 
@@ -191,7 +231,7 @@ def test_profile_slurm_plans(tmp_path):
         (("seeds=[zero]",), "config.yaml: seeds.0 = 'zero'"),
     ],
 )
-def test_mistakes_in_the_configuration(tmp_path, config, said):
+def test_mistakes_in_the_configuration(snakemake, tmp_path, config, said):
     done = snakemake(tmp_path, "all", config=config)
     assert done.returncode == 1
     assert [line for line in done.stdout.splitlines() if said in line]
@@ -205,7 +245,7 @@ def test_mistakes_in_the_configuration(tmp_path, config, said):
         ("results/runs/a/b/c/seed0-00000000/result.json", "at any scale"),
     ],
 )
-def test_mistakes_in_a_target(tmp_path, target, said):
+def test_mistakes_in_a_target(snakemake, tmp_path, target, said):
     done = snakemake(tmp_path, target)
     assert done.returncode == 1
     assert said in done.stdout

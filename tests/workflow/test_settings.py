@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,15 @@ from fedlogit.reading import load_yaml
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(REPOSITORY / "scripts" / name), *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def script(python):
+    """Return a function that runs a script."""
+
+    def run(name: str, *args: str) -> subprocess.CompletedProcess[str]:
+        command = [str(python), str(REPOSITORY / "scripts" / name), *args]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
 
 
 def test_config_file_names_every_key_with_its_default():
@@ -62,7 +67,7 @@ def test_mistakes(data, said):
     assert "\n" not in str(caught.value)
 
 
-def test_schemas_say_what_the_models_say(tmp_path):
+def test_schemas_say_what_the_models_say(script, tmp_path):
     done = script("schemas.py", "--check")
     assert done.returncode == 0, done.stderr
     drifted = tmp_path / "schemas"
@@ -73,7 +78,7 @@ def test_schemas_say_what_the_models_say(tmp_path):
     assert "run make schemas" in done.stderr
 
 
-def test_snakemake_lint_finds_nothing_that_applies():
+def test_snakemake_lint_finds_nothing_that_applies(script):
     done = script("lint_workflow.py")
     assert done.returncode == 0, done.stdout + done.stderr
 

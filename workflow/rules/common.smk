@@ -135,6 +135,27 @@ def clients_split(wildcards):
     return divided(checked(PLAN.clients, wildcards.run))
 
 
+def answering(wildcards):
+    """Return the record and the weights of clients that answer, and the division of their data.
+
+    They are clients of a one-shot run, or those of any finished run that exported its weights.
+    """
+    folder, spec = checked(PLAN.answering, wildcards.run)
+    made_by = "clients.json" if folder.startswith("results/clients/") else "result.json"
+    return {
+        "note": f"{folder}/{made_by}",
+        "data": prepared(spec.dataset),
+        "split": divided(spec),
+    }
+
+
+def their_weights(wildcards):
+    """Return where the weights of the clients that answer are."""
+    folder, _ = checked(PLAN.answering, wildcards.run)
+    inside = "" if folder.startswith("results/clients/") else "exports/"
+    return f"{folder}/{inside}weights.safetensors"
+
+
 def distil_input(wildcards):
     """Ask for the clients' answers, and what an aggregator made of them, where the run is missing."""
     run = wildcards.run

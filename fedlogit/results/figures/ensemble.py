@@ -1,0 +1,62 @@
+"""What clients know together: targets between a client alone and whoever is right (FedOL, ours)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import bars, legend, title, values
+from fedlogit.results.style import GREY, INK, look, new_figure
+
+__all__ = ["draw"]
+
+_ALONE, _TARGETS, _ORACLE = "client_public_accuracy", "target_accuracy", "oracle_accuracy"
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per partition and a line per method, all on the public set.
+
+    A line goes from the mean accuracy of a client to the share of samples on which at least one
+    client is right; the dot is how often the method's targets are.
+    """
+    frame = collect(artefact, (_ALONE, _TARGETS, _ORACLE))
+    panels = list(frame.groupby(["dataset", "partition"], sort=False))
+    methods = values(frame, "method")
+    figure, grid = new_figure(1, len(panels), panel=(3.6, 0.9 + 0.35 * len(methods)))
+    for axes, ((dataset, partition), runs) in zip(grid.flat, panels, strict=True):
+        _panel(axes, runs, methods)
+        axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
+        axes.set_yticks(range(len(methods)), [artefact.label(method) for method in methods])
+        axes.invert_yaxis()
+        axes.set_xlabel("Accuracy on the public set")
+    title(figure, artefact, frame, bars(frame))
+    legend(figure, _handles())
+    return figure
+
+
+def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:
+    for row, method in enumerate(methods):
+        own = runs[runs["method"] == method]
+        if own.empty:
+            continue
+        alone, oracle = own[_ALONE].mean(), own[_ORACLE].mean()
+        axes.plot([alone, oracle], [row, row], color=GREY, linewidth=1.2, zorder=1)
+        axes.plot(alone, row, "|", color=INK, ms=10, mew=1.6)
+        axes.plot(oracle, row, "o", mfc="white", mec=INK, ms=6)
+        spread = own[_TARGETS].std() if len(own) > 1 else 0.0
+        axes.errorbar(own[_TARGETS].mean(), row, xerr=spread, color=look(method)[0], marker="o")
+    axes.set_ylim(-0.6, len(methods) - 0.4)
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x")
+
+
+def _handles() -> list[Line2D]:
+    return [
+        Line2D([], [], color=INK, marker="|", ms=10, mew=1.6, ls="none", label="a client alone"),
+        Line2D([], [], color=GREY, marker="o", ls="none", label="the method's targets"),
+        Line2D([], [], marker="o", mfc="white", mec=INK, ls="none", label="some client is right"),
+    ]
