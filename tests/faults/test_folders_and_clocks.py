@@ -118,7 +118,7 @@ def test_a_clock_that_jumps_does_not_matter_to_a_run(train, tmp_path, monkeypatc
     assert list(run.rounds["round"]) == [1, 2, 3]
 
 
-def test_snakemake_counts_a_run_whatever_its_time(tmp_path):
+def test_snakemake_counts_a_run_whatever_its_time(python, tmp_path):
     """One run is from 1986 and one from the future: neither is trained again."""
     artefact = expand(load_paper("tally_train", ROOT / "workflow/papers"), "smoke")[0]
     runs = sorted({str(run_dir(cell.spec)) for cell in artefact.cells})[:2]
@@ -127,7 +127,7 @@ def test_snakemake_counts_a_run_whatever_its_time(tmp_path):
         write_json(tmp_path / goal, {})
         os.utime(tmp_path / goal, (time.time() + years * YEARS,) * 2)
     command = [
-        sys.executable,
+        str(python),
         "-m",
         "snakemake",
         "--directory",

@@ -117,7 +117,7 @@ def until(true, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-def test_snakemake_killed_and_two_at_once(tmp_path, target):
+def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     run, spec = target
     result, held = tmp_path / run / "result.json", tmp_path / run / ".lock"
     goal = str(result.relative_to(tmp_path))
@@ -146,7 +146,7 @@ def test_snakemake_killed_and_two_at_once(tmp_path, target):
 
     write_json(tmp_path / "spec.json", spec)
     again = subprocess.run(
-        [sys.executable, str(ROOT / "scripts/train.py"), "--spec", str(tmp_path / "spec.json"),
+        [str(python), str(ROOT / "scripts/train.py"), "--spec", str(tmp_path / "spec.json"),
          "--out", str(tmp_path / "again"), "--device", "cpu", "--quiet"],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
