@@ -33,8 +33,11 @@ PYTHON_FILES := fedlogit scripts tests examples $(wildcard benchmarks)
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 	@echo 'Overrides: PAPERS= SCALE= SEEDS= DATASETS= KERNEL= CORES= ARGS="more options of snakemake"'
+
+.PHONY: environment
+environment: $(STAMP) ## Install the locked packages into .venv
 
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
@@ -49,6 +52,16 @@ figures: $(STAMP) ## Write every table and figure, training only the runs that a
 .PHONY: test
 test: $(STAMP) ## Run the test suite
 	@python -m pytest -n 2 --dist loadfile $(TESTS)
+
+.PHONY: slurm-test
+slurm-test: $(STAMP) ## Start a Slurm of one node with pretend GPUs; run papers and interrupt jobs on it
+	@python -m pytest -m slurm -rs tests/slurm
+
+.PHONY: slurm-packages
+slurm-packages: ## Install what slurm-test needs (Debian, as root)
+	@apt-get update -qq
+	@DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		slurm-wlm slurmdbd munge mariadb-server iproute2 procps > /dev/null
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, types and the workflow

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from fedlogit.errors import FedlogitError
+from fedlogit.stopping import exit_when_asked
 
 __all__ = ["run_main"]
 
@@ -13,7 +14,8 @@ __all__ = ["run_main"]
 def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     """Call ``main(argv)`` and exit with its code."""
     try:
-        code = main(sys.argv[1:]) or 0
+        with exit_when_asked():
+            code = main(sys.argv[1:]) or 0
     except FedlogitError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         code = 2

@@ -59,6 +59,8 @@ class Settings(Part):
         kernel: The same for who computes a training step.
         device: Where to train.
         workers: Threads of one training run.
+        runs_per_gpu: How many training runs may share a GPU.
+        checkpoint_seconds: Least time between checkpoints of a run.
         mirror: A folder of ``.npz`` files to take datasets from if nothing else can be reached.
         frozen: Never train: a run that is missing is an error.
         partial: Draw from the runs that exist and leave the others out.
@@ -73,6 +75,8 @@ class Settings(Part):
     kernel: Literal["autograd", "native"] | None = None
     device: str = "auto"
     workers: Annotated[int, Field(gt=0)] = 1
+    runs_per_gpu: Annotated[int, Field(gt=0)] = 1
+    checkpoint_seconds: Annotated[float, Field(ge=0)] = 60
     mirror: str | None = None
     frozen: bool = False
     partial: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,12 +18,17 @@ from fedlogit.errors import DataError, FedlogitError
 
 __all__ = [
     "array_digest",
+    "file_digest",
+    "json_digest",
     "load_npz",
     "read_json",
+    "remove_leftovers",
     "save_npz",
     "write_atomic",
     "write_json",
 ]
+
+_TEMPORARY = re.compile(r"\..+\.\d+\.\w+")  # .name.pid.suffix
 
 
 @contextmanager
@@ -44,6 +50,16 @@ def write_atomic(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left of `write_atomic` in a folder and below.
+
+    To be called by who alone writes there: it cannot tell a file in the making from a leftover.
+    """
+    for path in folder.rglob(".*"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:
@@ -72,6 +88,18 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON: {error}") from None
 
 
+def json_digest(data: Any) -> str:
+    """Return the SHA-256 of `data` as canonical JSON, as hex."""
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def file_digest(path: Path, algorithm: str = "sha256") -> str:
+    """Return the SHA-256 (or other digest) of a file, as hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
 def array_digest(*arrays: np.ndarray) -> str:
     """Return the SHA-256 over dtype, shape and bytes of each array, as hex."""
     digest = hashlib.sha256()
@@ -95,10 +123,14 @@ def load_npz(path: Path) -> dict[str, np.ndarray]:
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise DataError(f"{path} does not exist") from None
     except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is not a readable .npz archive: {error}") from None
     except Exception as error:  # zlib.error and struct.error, which share no base
         raise DataError(f"{path} is corrupt: {error}") from None
+    for name, array in arrays.items():  # NumPy hands out the bytes of a member that is none
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{path} is not a readable .npz archive: {name} is not an array")
+    return arrays

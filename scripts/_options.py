@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: spinning threads starve others
 
+import torch
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.gpus import own_gpu
+from fedlogit.federation.setup import choose_device
 from fedlogit.files import read_json
 from fedlogit.spec import RunSpec
 
-__all__ = ["read_spec", "run_options"]
+__all__ = ["own_device", "read_spec", "run_options"]
 
 
 def run_options(description: str | None) -> argparse.ArgumentParser:
@@ -27,9 +34,27 @@ def run_options(description: str | None) -> argparse.ArgumentParser:
         "--split", type=Path, help="indices.npz of scripts/partition.py; else made anew"
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
+    parser.add_argument(
+        "--runs-per-gpu", type=int, default=1, metavar="N",
+        help="take a GPU, of several, that has room for this many; else wait",
+    )  # fmt: skip
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads on a CPU")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser
+
+
+@contextmanager
+def own_device(args: argparse.Namespace) -> Iterator[torch.device]:
+    """Yield the device that the options name, a GPU that others leave free if several are there.
+
+    Raises:
+        FedlogitError: if an option is out of its range, or the device is not there.
+    """
+    for key in ("workers", "runs_per_gpu"):
+        if getattr(args, key) < 1:
+            raise FedlogitError(f"{key} = {getattr(args, key)}: give 1 or more")
+    with own_gpu(args.device, args.runs_per_gpu):
+        yield choose_device(args.device)
 
 
 def read_spec(path: Path) -> RunSpec:

@@ -14,13 +14,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _options import read_spec, run_options
+from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.run import Options, check_folder, is_finished, run
-from fedlogit.federation.setup import choose_device, open_data
+from fedlogit.federation.run import Options, check_folder, making, run
+from fedlogit.federation.setup import open_data
 from fedlogit.federation.stages import in_stages, load_given
 
 
@@ -31,6 +31,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--logits", type=Path, required=True, help="of scripts/export_logits.py")
     parser.add_argument("--targets", type=Path, help="of scripts/aggregate.py")
     parser.add_argument("--out", type=Path, required=True, help="the run's folder")
+    parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
     args = parser.parse_args(argv)
     spec = methods.complete(read_spec(args.spec))
     method = methods.get(spec.method)
@@ -40,13 +41,15 @@ def main(argv: Sequence[str]) -> None:
             " scripts/train.py"
         )
     check_folder(spec, args.out)
-    if is_finished(args.out):
-        print(f"{args.out} is finished")
-        return
-    given = load_given(spec, args.weights, args.logits, args.targets)
-    dataset, split = open_data(spec, args.data, args.split)
-    options = Options(choose_device(args.device), args.workers, progress=not args.quiet)
-    run(spec, method, dataset, split, args.out, options, given)
+    with making(args.out) as missing:
+        if not missing:
+            print(f"{args.out} is finished")
+            return
+        with own_device(args) as device:
+            given = load_given(spec, args.weights, args.logits, args.targets)
+            dataset, split = open_data(spec, args.data, args.split)
+            options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)
+            run(spec, method, dataset, split, args.out, options, given)
 
 
 if __name__ == "__main__":

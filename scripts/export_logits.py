@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _options import read_spec, run_options
+from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
@@ -31,7 +31,10 @@ def main(argv: Sequence[str]) -> None:
     args = parser.parse_args(argv)
     spec = methods.complete(read_spec(args.spec))
     weights = load_weights(args.weights, spec)
-    with Job(spec, args.data, args.split, args.device, args.workers, not args.quiet) as job:
+    with (
+        own_device(args) as device,
+        Job(spec, args.data, args.split, device, args.workers, not args.quiet) as job,
+    ):
         export_logits(job.federation, weights, args.out)
 
 

@@ -13,13 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _options import read_spec, run_options
+from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
-from fedlogit.errors import FedlogitError
-from fedlogit.federation.run import Options, check_folder, is_finished, run
-from fedlogit.federation.setup import choose_device, open_data
+from fedlogit.federation.run import Options, check_folder, making, run
+from fedlogit.federation.setup import open_data
 
 
 def main(argv: Sequence[str]) -> None:
@@ -28,17 +27,16 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the run's folder")
     parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
     args = parser.parse_args(argv)
-    if args.workers < 1:
-        raise FedlogitError(f"workers = {args.workers}: give 1 or more")
-    device = choose_device(args.device)
     spec = methods.complete(read_spec(args.spec))
     check_folder(spec, args.out)
-    if is_finished(args.out):
-        print(f"{args.out} is finished")
-        return
-    dataset, split = open_data(spec, args.data, args.split)
-    options = Options(device, args.workers, args.checkpoint_seconds, progress=not args.quiet)
-    run(spec, methods.get(spec.method), dataset, split, args.out, options)
+    with making(args.out) as missing:
+        if not missing:
+            print(f"{args.out} is finished")
+            return
+        with own_device(args) as device:
+            dataset, split = open_data(spec, args.data, args.split)
+            options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)
+            run(spec, methods.get(spec.method), dataset, split, args.out, options)
 
 
 if __name__ == "__main__":

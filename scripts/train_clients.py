@@ -13,12 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _options import read_spec, run_options
+from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
 from fedlogit.federation.jobs import Job
-from fedlogit.federation.run import check_folder
+from fedlogit.federation.run import check_folder, making
 from fedlogit.federation.stages import clients_spec, train_clients
 from fedlogit.files import write_json
 
@@ -30,13 +30,17 @@ def main(argv: Sequence[str]) -> None:
     args = parser.parse_args(argv)
     spec = clients_spec(methods.complete(read_spec(args.spec)))
     check_folder(spec, args.out)
-    if (args.out / "clients.json").exists():
-        print(f"{args.out} is finished")
-        return
-    write_json(args.out / "spec.json", spec.model_dump(mode="json"))
-    with Job(spec, args.data, args.split, args.device, args.workers, not args.quiet) as job:
-        train_clients(job.federation, args.out)
-        write_json(args.out / "clients.json", job.record())
+    with making(args.out, "clients.json") as missing:
+        if not missing:
+            print(f"{args.out} is finished")
+            return
+        write_json(args.out / "spec.json", spec.model_dump(mode="json"))
+        with (
+            own_device(args) as device,
+            Job(spec, args.data, args.split, device, args.workers, not args.quiet) as job,
+        ):
+            train_clients(job.federation, args.out)
+            write_json(args.out / "clients.json", job.record())
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ from fedlogit.data import isic
 from fedlogit.data.cards import DATASETS, card
 from fedlogit.data.content import check
 from fedlogit.data.decode import decode
-from fedlogit.data.raw import MARK, Raw, file_digest
+from fedlogit.data.raw import MARK, Raw
 from fedlogit.data.sources import SOURCES, Base, Folder, Mirror, read_sources
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import read_json, write_json
+from fedlogit.files import file_digest, read_json, write_json
 
 __all__ = ["Mark", "download", "read_mark"]
 

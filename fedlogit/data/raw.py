@@ -7,7 +7,6 @@ the last part of its name, and only regular files count.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import lzma
 import tarfile
 import zipfile
@@ -19,7 +18,7 @@ from typing import IO, TypeVar
 
 from fedlogit.errors import DataError
 
-__all__ = ["MARK", "Raw", "file_digest"]
+__all__ = ["MARK", "Raw"]
 
 MARK = "source.json"  # written last: a raw folder without it is incomplete
 _LIMIT = 4 << 30  # bytes of one member; STL-10's unlabelled images, the largest, have 2.8e9
@@ -110,9 +109,3 @@ def _content(stream: IO[bytes]) -> bytes:
 
 def _listing(files: list[Path]) -> str:
     return ", ".join(path.name for path in files) or "an empty folder"
-
-
-def file_digest(path: Path, algorithm: str = "sha256") -> str:
-    """Return the SHA-256 (or other digest) of a file, as hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()

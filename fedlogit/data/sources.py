@@ -11,9 +11,9 @@ import yaml
 from pydantic import Field
 
 from fedlogit.component import Part
-from fedlogit.data.raw import file_digest
 from fedlogit.data.transport import TIMEOUT, client, get
 from fedlogit.errors import DataError, FedlogitError, unknown
+from fedlogit.files import file_digest
 
 __all__ = ["SOURCES", "Base", "Folder", "Mirror", "read_sources"]
 

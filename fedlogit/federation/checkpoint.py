@@ -29,12 +29,13 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
     """Save the state after `fed.round`, keeping the previous checkpoint."""
     tensors = _tensors(fed)
     note = {
+        "spec": fed.spec.digest(),
         "round": fed.round,
         "rows": rows,
         "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
     }
     header = {
-        "spec": fed.spec.digest(),
+        "spec": fed.spec.digest(),  # for people; the digest covers the note's
         "note": json.dumps(note),
         "digest": _digest(tensors, json.dumps(note)),
     }
@@ -60,9 +61,10 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
         except DataError as error:
             warnings.warn(f"{error}; trying the one before", stacklevel=2)
             continue
-        if header["spec"] != fed.spec.digest():
-            raise DataError(f"{path} belongs to another spec ({header['spec'][:8]}); remove it")
         note = json.loads(header["note"])
+        owner = note.get("spec") or header["spec"]  # the earliest have it in the header only
+        if owner != fed.spec.digest():
+            raise DataError(f"{path} belongs to another spec ({owner[:8]}); remove it")
         _restore(fed, tensors)
         fed.round = note["round"]
         fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}

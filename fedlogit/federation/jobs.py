@@ -7,12 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import torch
 from tqdm import tqdm
 
-from fedlogit.errors import FedlogitError
 from fedlogit.federation.executor import Executor, f32_matmul
 from fedlogit.federation.provenance import Provenance
-from fedlogit.federation.setup import choose_device, federate, open_data
+from fedlogit.federation.setup import federate, open_data
 from fedlogit.spec import RunSpec
 
 __all__ = ["Job"]
@@ -30,7 +30,7 @@ class Job:
         spec: RunSpec,
         data: Path,
         split: Path | None,
-        device: str,
+        device: torch.device,
         workers: int,
         bar: bool,
     ) -> None:
@@ -40,28 +40,25 @@ class Job:
             spec: A resolved spec.
             data: Folder of prepared data sets.
             split: ``indices.npz``; None divides anew.
-            device: ``auto``, ``cpu``, ``cuda``, …
+            device: Where to compute.
             workers: Threads on a CPU.
             bar: Show a progress bar, a step a client.
 
         Raises:
-            FedlogitError: if a setting is wrong, or the data are not there.
+            FedlogitError: if the data are not there.
         """
         from fedlogit import methods  # which lies above
 
-        if workers < 1:
-            raise FedlogitError(f"workers = {workers}: give 1 or more")
-        where = choose_device(device)
         dataset, division = open_data(spec, data, split)
-        matmul = f32_matmul() if where.type == "cpu" else "default"
-        self._provenance = Provenance(spec, dataset, division, where, matmul)
-        self._executor = Executor(workers if where.type == "cpu" else 1)
+        matmul = f32_matmul() if device.type == "cpu" else "default"
+        self._provenance = Provenance(spec, dataset, division, device, matmul)
+        self._executor = Executor(workers if device.type == "cpu" else 1)
         name = f"{spec.dataset} {spec.partition} clients seed {spec.seed}"
         self._bar = tqdm(total=spec.clients, desc=name, unit="client", disable=not bar)
         self._start = time.perf_counter()
         method = methods.get(spec.method)
         self.federation = federate(
-            spec, method, dataset, division, where, self._executor, self._advance
+            spec, method, dataset, division, device, self._executor, self._advance
         )
 
     def _advance(self) -> None:

@@ -11,7 +11,7 @@ from fedlogit.federation.federation import Federation
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.shapley import shapley
 from fedlogit.federation.tensors import save_tensors
-from fedlogit.files import save_npz, write_atomic, write_json
+from fedlogit.files import file_digest, json_digest, save_npz, write_atomic, write_json
 
 __all__ = ["write_outputs"]
 
@@ -41,21 +41,20 @@ def write_outputs(
             "per_client": scores.per_client.tolist(),
         }
         _export(fed, folder / "exports")
-    write_json(
-        folder / "result.json",
-        {
-            "status": "diverged" if diverged else "finished",
-            "message": diverged,
-            "final": final,
-            "split": {
-                "counts": fed.counts.tolist(),
-                "rare_classes": list(fed.roles.rare_classes),
-                "free_riders": list(fed.roles.free_riders),
-            },
-            "bytes": fed.ledger.totals(),
-            "provenance": provenance.record(sum(row["seconds"] for row in rows)),
+    result = {
+        "status": "diverged" if diverged else "finished",
+        "message": diverged,
+        "final": final,
+        "split": {
+            "counts": fed.counts.tolist(),
+            "rare_classes": list(fed.roles.rare_classes),
+            "free_riders": list(fed.roles.free_riders),
         },
-    )
+        "bytes": fed.ledger.totals(),
+        "provenance": provenance.record(sum(row["seconds"] for row in rows)),
+        "rounds_digest": file_digest(folder / "rounds.csv"),
+    }
+    write_json(folder / "result.json", result | {"digest": json_digest(result)})
 
 
 def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:

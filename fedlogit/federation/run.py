@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import signal
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,14 +23,16 @@ from fedlogit.federation.progress import Progress
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.setup import federate
 from fedlogit.federation.stages import Given, begin
-from fedlogit.files import read_json, write_json
+from fedlogit.files import read_json, remove_leftovers, write_json
+from fedlogit.locks import held
 from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
+from fedlogit.stopping import asked_to_stop, exit_code
 
 if TYPE_CHECKING:
     from fedlogit.methods import Method
 
-__all__ = ["Options", "check_folder", "is_finished", "run"]
+__all__ = ["Options", "check_folder", "making", "run"]
 
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
@@ -72,9 +73,29 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             raise FedlogitError(f"{folder} holds the run {found[:8]}, not {digest[:8]}")
 
 
-def is_finished(folder: Path) -> bool:
-    """Return whether the folder has a result."""
-    return (folder / "result.json").exists()
+@contextmanager
+def making(folder: Path, last: str = "result.json") -> Iterator[bool]:
+    """Hold a folder while it is made; yield whether there is anything to do.
+
+    A job that a killed Snakemake left behind may still be making it when a second one asks for it
+    again: then the second job waits, and finds it finished.
+
+    Args:
+        folder: The run's folder.
+        last: The file that is written last: with it, the folder is finished.
+
+    Raises:
+        FedlogitError: if the folder cannot be written.
+    """
+    if (folder / last).exists():  # also where nothing can be written
+        yield False
+        return
+    try:
+        with held(folder / ".lock", f"another process makes {folder}; waiting for it to end"):
+            yield not (folder / last).exists()
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # if it is empty, because nothing came of it
 
 
 def run(
@@ -128,8 +149,10 @@ def _train(
     rows = load_checkpoint(folder, fed)
     progress.rounds(rows)
     diverged = ""
-    with _finish_round_on_sigterm() as stop:
-        if not rows:
+    with asked_to_stop() as stop:
+        if rows:
+            _say(f"goes on after {_where(fed)}")
+        else:
             method.init(fed)
         saved = time.monotonic()
         while fed.round < fed.spec.rounds:
@@ -145,11 +168,13 @@ def _train(
                 save_checkpoint(folder, fed, rows)
                 saved = time.monotonic()
             if stop:
-                raise SystemExit(143)
+                _say(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
+                raise SystemExit(exit_code(stop[0]))
         if not diverged:
             method.finish(fed)
     write_outputs(fed, folder, rows, diverged, provenance)
     remove_checkpoints(folder)
+    remove_leftovers(folder)
 
 
 def _round(fed: Federation, method: Method) -> dict[str, Any]:
@@ -170,20 +195,10 @@ def _evaluates(spec: RunSpec, r: int) -> bool:
     return r % when.every == 0 or r in when.rounds or r == spec.rounds
 
 
-@contextmanager
-def _finish_round_on_sigterm() -> Iterator[list[bool]]:
-    """Yield a list that is non-empty once SIGTERM came: save after the round, then leave."""
-    asked: list[bool] = []
+def _where(fed: Federation) -> str:
+    return f"round {fed.round} of {fed.spec.rounds}"
 
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        asked.append(True)
 
-    try:
-        before = signal.signal(signal.SIGTERM, ask)
-    except ValueError:  # not in the main thread: the caller handles signals
-        yield asked
-        return
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _say(news: str) -> None:
+    with suppress(OSError):  # whoever reads may have been stopped, too
+        print(news, file=sys.stderr, flush=True)  # noqa: T201

@@ -26,7 +26,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.tensors import read_tensors, save_tensors
-from fedlogit.files import array_digest, load_npz, read_json, save_npz, write_json
+from fedlogit.files import array_digest, load_npz, read_json, remove_leftovers, save_npz, write_json
 from fedlogit.spec import Evaluation, RunSpec
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def train_clients(fed: Federation, folder: Path) -> None:
     save_tensors(folder / "weights.safetensors", joined, {"spec": fed.spec.digest()})
     for path in parts.values():
         path.unlink(missing_ok=True)
+    remove_leftovers(folder)
 
 
 def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:

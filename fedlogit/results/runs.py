@@ -10,6 +10,7 @@ import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from fedlogit.component import explain
 from fedlogit.errors import DataError, unknown
-from fedlogit.files import load_npz, read_json
+from fedlogit.files import file_digest, json_digest, load_npz, read_json
 from fedlogit.results.derived import DERIVED
 from fedlogit.spec import RunSpec
 
@@ -203,13 +204,27 @@ def _same(path: Path, expected: str, found: str) -> None:
 
 def _read_result(path: Path) -> Result:
     """Read ``result.json`` of a run that has ended."""
+    data = read_json(path)
+    _sound(path, data)
     try:
-        result = Result.model_validate(read_json(path))
+        result = Result.model_validate(data)
     except ValidationError as error:
         raise DataError(str(explain(error, str(path)))) from None
     if result.status not in ("finished", "diverged"):
         raise DataError(f"{path}: status is {result.status!r}, must be 'finished' or 'diverged'")
     return result
+
+
+def _sound(path: Path, data: Any) -> None:
+    """Refuse a result, and rounds beside it, that are not as they were written."""
+    if not isinstance(data, dict) or "digest" not in data:
+        return  # what it is, is refused below; the earliest runs have no digests
+    rounds = path.with_name("rounds.csv")
+    rest = {key: value for key, value in data.items() if key != "digest"}
+    if json_digest(rest) != data["digest"]:
+        raise DataError(f"{path} is damaged: its digest does not match; run it again")
+    if rounds.exists() and file_digest(rounds) != data.get("rounds_digest"):
+        raise DataError(f"{rounds} is damaged or truncated: {path.name} has another digest of it")
 
 
 def _read_rounds(path: Path) -> pd.DataFrame:

@@ -1,5 +1,8 @@
 """Between the rules and `fedlogit.papers.Plan`, which does the thinking."""
 
+import signal
+import threading
+
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
 os.environ |= {
     "PATH": os.pathsep.join([os.path.dirname(sys.executable), *os.get_exec_path()]),
@@ -7,6 +10,17 @@ os.environ |= {
         [str(ROOT), *filter(None, [os.getenv("PYTHONPATH")])]
     ),
 }
+
+
+# Slurm sends SIGUSR1 (sbatch --signal) to all processes of a job. Training saves itself on it; what
+# runs in between must not die of it, and ignoring a signal is inherited.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+def growing(amount):
+    """Return a resource that grows with the attempt: a job that was killed for it gets more."""
+    return lambda wildcards, attempt: amount * attempt
 
 
 def here(path):

@@ -4,11 +4,13 @@ if SETTINGS.mirror:
     os.environ |= {"FEDLOGIT_MIRROR": SETTINGS.mirror}
 
 
+# Where Snakemake itself runs: nodes of a cluster often have no network.
 rule download:
     output:
         f"{DATA}/raw/{{dataset}}/source.json",
     log:
         "logs/download/{dataset}.log",
+    localrule: True
     resources:
         mem_mb=2000,
         runtime=60,
@@ -30,8 +32,8 @@ rule prepare:
     benchmark:
         "benchmarks/jobs/prepare/{dataset}.tsv"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         script=here("scripts/prepare.py"),
         raw=subpath(input[0], parent=True),

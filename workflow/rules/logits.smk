@@ -12,8 +12,8 @@ if not SETTINGS.frozen:
             "logs/export_logits/{run}.log",
         threads: SETTINGS.workers
         resources:
-            mem_mb=4000,
-            runtime=60,
+            mem_mb=growing(4000),
+            runtime=growing(60),
             gpu=int(SETTINGS.device.startswith("cuda")),
         params:
             script=here("scripts/export_logits.py"),
@@ -22,10 +22,12 @@ if not SETTINGS.frozen:
             folder=subpath(output.note, parent=True),
             data=f"{DATA}/prepared",
             device=SETTINGS.device,
+            shared=SETTINGS.runs_per_gpu,
         shell:
             "python {params.script} --spec {params.spec} --weights {params.weights}"
             " --out {params.folder} --data {params.data} --split {input.split}"
-            " --device {params.device} --workers {threads} --quiet > {log} 2>&1"
+            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
+            " --quiet > {log} 2>&1"
 
     rule ensemble:
         input:
@@ -35,8 +37,8 @@ if not SETTINGS.frozen:
         log:
             "logs/ensemble/{run}/{function}.log",
         resources:
-            mem_mb=4000,
-            runtime=10,
+            mem_mb=growing(4000),
+            runtime=growing(10),
         params:
             script=here("scripts/ensemble.py"),
         shell:

@@ -23,8 +23,8 @@ if STAGED and not SETTINGS.frozen:
             "benchmarks/jobs/train_clients/{run}.tsv"
         threads: SETTINGS.workers
         resources:
-            mem_mb=lambda wildcards, attempt: 4000 * attempt,
-            runtime=lambda wildcards, attempt: 720 * attempt,
+            mem_mb=growing(4000),
+            runtime=growing(720),
             gpu=int(SETTINGS.device.startswith("cuda")),
         params:
             script=here("scripts/train_clients.py"),
@@ -33,12 +33,13 @@ if STAGED and not SETTINGS.frozen:
             data=f"{DATA}/prepared",
             split=clients_split,
             device=SETTINGS.device,
+            shared=SETTINGS.runs_per_gpu,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
-            "python {params.script} --spec {params.spec} --out {params.folder}"
+            "exec python {params.script} --spec {params.spec} --out {params.folder}"
             " --data {params.data} --split {params.split}"
-            " --device {params.device} --workers {threads} {params.bar}"
-            " 2> >(tee {log} >&2)"
+            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
+            " {params.bar} 2> >(trap '' INT TERM; exec tee {log} >&2)"
 
     rule aggregate:
         input:
@@ -48,8 +49,8 @@ if STAGED and not SETTINGS.frozen:
         log:
             "logs/aggregate/{run}.log",
         resources:
-            mem_mb=4000,
-            runtime=10,
+            mem_mb=growing(4000),
+            runtime=growing(10),
         params:
             script=here("scripts/aggregate.py"),
             spec=lambda wildcards: checked(PLAN.spec_file, wildcards.run),
@@ -70,8 +71,8 @@ if STAGED and not SETTINGS.frozen:
             run="|".join(re.escape(run) for run in STAGED),
         threads: SETTINGS.workers
         resources:
-            mem_mb=lambda wildcards, attempt: 4000 * attempt,
-            runtime=lambda wildcards, attempt: 720 * attempt,
+            mem_mb=growing(4000),
+            runtime=growing(720),
             gpu=int(SETTINGS.device.startswith("cuda")),
         params:
             script=here("scripts/distil.py"),
@@ -84,11 +85,14 @@ if STAGED and not SETTINGS.frozen:
             data=f"{DATA}/prepared",
             split=split_file,
             device=SETTINGS.device,
+            shared=SETTINGS.runs_per_gpu,
+            every=SETTINGS.checkpoint_seconds,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
-            "python {params.script} --spec {params.spec} --out {params.folder}"
+            "exec python {params.script} --spec {params.spec} --out {params.folder}"
             " --weights {params.clients}/weights.safetensors"
             " --logits {params.clients}/logits.npz {params.targets}"
             " --data {params.data} --split {params.split}"
-            " --device {params.device} --workers {threads} {params.bar}"
-            " 2> >(tee {log} >&2)"
+            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
+            " --checkpoint-seconds {params.every} {params.bar}"
+            " 2> >(trap '' INT TERM; exec tee {log} >&2)"

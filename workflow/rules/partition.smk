@@ -17,8 +17,8 @@ rule partition:
     log:
         "logs/partition/{split}.log",
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         script=here("scripts/partition.py"),
         spec="results/plan/partitions/{split}.json",

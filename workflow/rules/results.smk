@@ -1,4 +1,7 @@
-"""Tables, figures, and the paper beside ours, from finished runs."""
+"""Tables, figures, and the paper beside ours, from finished runs.
+
+They take seconds, so they are made where Snakemake runs and not as jobs of a cluster.
+"""
 
 
 rule table:
@@ -16,6 +19,7 @@ rule table:
         latex="results/tables/{paper}/{scale}/{id}.tex",
     log:
         "logs/table/{paper}/{scale}/{id}.log",
+    localrule: True
     resources:
         mem_mb=1000,
         runtime=10,
@@ -41,6 +45,7 @@ rule figure:
         pdf="results/figures/{paper}/{scale}/{id}.pdf",
     log:
         "logs/figure/{paper}/{scale}/{id}.log",
+    localrule: True
     resources:
         mem_mb=1000,
         runtime=10,
@@ -70,6 +75,7 @@ rule compare:
         ),
     log:
         "logs/compare/{paper}/{scale}.log",
+    localrule: True
     resources:
         mem_mb=1000,
         runtime=10,

@@ -13,8 +13,8 @@ if not SETTINGS.frozen:
             "benchmarks/jobs/train/{run}.tsv"
         threads: SETTINGS.workers
         resources:
-            mem_mb=lambda wildcards, attempt: 4000 * attempt,
-            runtime=lambda wildcards, attempt: 720 * attempt,
+            mem_mb=growing(4000),
+            runtime=growing(720),
             gpu=int(SETTINGS.device.startswith("cuda")),
         params:
             script=here("scripts/train.py"),
@@ -23,9 +23,12 @@ if not SETTINGS.frozen:
             data=f"{DATA}/prepared",
             split=split_file,
             device=SETTINGS.device,
+            shared=SETTINGS.runs_per_gpu,
+            every=SETTINGS.checkpoint_seconds,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
-            "python {params.script} --spec {params.spec} --out {params.folder}"
+            "exec python {params.script} --spec {params.spec} --out {params.folder}"
             " --data {params.data} --split {params.split}"
-            " --device {params.device} --workers {threads} {params.bar}"
-            " 2> >(tee {log} >&2)"
+            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
+            " --checkpoint-seconds {params.every} {params.bar}"
+            " 2> >(trap '' INT TERM; exec tee {log} >&2)"

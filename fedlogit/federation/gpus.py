@@ -1,0 +1,71 @@
+"""Which GPU a run gets: Snakemake counts GPUs but hands none out, so runs take them by lock files.
+
+There are as many lock files for each GPU as runs may share it. They are of one machine and one
+Slurm job: Slurm gives each job GPUs of its own, and where it hides the others it numbers from 0.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from fedlogit.locks import first_free
+
+__all__ = ["own_gpu", "visible_gpus"]
+
+
+@contextmanager
+def own_gpu(device: str, runs_per_gpu: int) -> Iterator[None]:
+    """Take a GPU that has room, and see no other until this ends; wait while all are taken.
+
+    To be entered before CUDA is initialised. Does nothing for a device that says which one it is
+    (``cpu``, ``cuda:1``), and where there is no GPU.
+
+    Args:
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+        runs_per_gpu: How many runs may share a GPU.
+
+    Raises:
+        FedlogitError: if a lock file cannot be written.
+    """
+    gpus = visible_gpus(os.environ)
+    if device not in ("auto", "cuda") or not gpus:
+        yield
+        return
+    folder = _folder()
+    # The first place on every GPU comes before the second on any.
+    places = {folder / f"{gpu}.{i}.lock": gpu for i in range(runs_per_gpu) for gpu in gpus}
+    waiting = f"waiting for a GPU: {', '.join(gpus)} taken, runs_per_gpu = {runs_per_gpu}"
+    with first_free(list(places), waiting) as place:
+        if len(gpus) > 1:
+            print(f"takes GPU {places[place]} of {', '.join(gpus)}", file=sys.stderr, flush=True)  # noqa: T201
+        os.environ["CUDA_VISIBLE_DEVICES"] = places[place]
+        try:
+            yield
+        finally:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+
+
+def visible_gpus(environment: Mapping[str, str], dev: Path = Path("/dev")) -> list[str]:
+    """Return the GPUs that a process may use, as ``CUDA_VISIBLE_DEVICES`` would name them.
+
+    Args:
+        environment: What the process was started with.
+        dev: Where the system keeps its devices, ``nvidia0``, ``nvidia1``, …
+    """
+    if "CUDA_VISIBLE_DEVICES" in environment:
+        named = environment["CUDA_VISIBLE_DEVICES"].split(",")
+        known = [name.strip() for name in named]
+        return [name for name in known if name and not name.startswith("-")]
+    found = (re.fullmatch(r"nvidia(\d+)", path.name) for path in dev.glob("nvidia*"))
+    return [str(n) for n in sorted(int(match[1]) for match in found if match)]
+
+
+def _folder() -> Path:
+    job = os.environ.get("SLURM_JOB_ID", "")
+    return Path(tempfile.gettempdir()) / f"fedlogit-gpus-{os.getuid()}{'-' * bool(job)}{job}"

@@ -1,0 +1,118 @@
+"""Bits that flip and files that end early: noticed and named, never taken for a result.
+
+Downloads are in tests/data, logits and targets in tests/federation.
+"""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small import small_spec
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.federation.stages import load_weights
+from fedlogit.results.runs import read_run
+
+
+def damages(path: Path, count: int):
+    """Damage a file in `count` ways, one after another: half of them flips, half truncations."""
+    whole = path.read_bytes()
+    random = np.random.default_rng(0)
+    for i in range(count):
+        at = int(random.integers(len(whole)))
+        if i % 2:
+            path.write_bytes(whole[:at])
+        else:
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << int(random.integers(8))
+            path.write_bytes(damaged)
+        yield f"{'truncated' if i % 2 else 'flipped'} at {at} of {len(whole)}"
+    path.write_bytes(whole)
+
+
+@pytest.fixture(scope="module")
+def finished(digits, tmp_path_factory):
+    """The folder of a finished run."""
+    from fedlogit import methods
+    from fedlogit.federation.run import Options, run
+    from fedlogit.federation.setup import divide
+
+    spec, folder = small_spec(export=["weights"]), tmp_path_factory.mktemp("run")
+    options = Options(torch.device("cpu"), progress=False)
+    run(spec, methods.get(spec.method), digits, divide(spec, digits), folder, options)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["result.json", "rounds.csv", "spec.json"])
+def test_a_damaged_result_is_never_taken(finished, name):
+    spec = small_spec(export=["weights"])
+    good = read_run(finished, spec.digest())
+    for how in damages(finished / name, 60):
+        try:
+            read = read_run(finished, spec.digest())
+        except FedlogitError:
+            continue
+        # A flip within white space, say.
+        assert read.result == good.result, how
+        assert read.spec == good.spec, how
+        assert read.rounds.equals(good.rounds), how
+
+
+def test_one_digit_of_an_accuracy(finished):
+    path = finished / "result.json"
+    text = path.read_text()
+    at = text.index('"accuracy": 0.') + len('"accuracy": 0.')
+    path.write_text(text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1 :])
+    try:
+        with pytest.raises(DataError, match=r"result\.json is damaged: its digest does not match"):
+            read_run(finished, small_spec(export=["weights"]).digest())
+    finally:
+        path.write_text(text)
+
+
+def test_weights_that_end_early(finished):
+    path = finished / "exports" / "weights.safetensors"
+    whole = path.read_bytes()
+    for end in np.random.default_rng(1).integers(len(whole), size=20):
+        path.write_bytes(whole[:end])
+        with pytest.raises(DataError, match="not a readable file of weights"):
+            load_weights(path, small_spec())
+    path.write_bytes(whole)
+
+
+def test_a_damaged_checkpoint_never_restores_another_state(federation, tmp_path):
+    """Whatever is damaged in the newest, what is loaded is one of the two that were saved."""
+    fed = federation()
+    for r in (1, 2):
+        fed.round = r
+        save_checkpoint(tmp_path, fed, [{"round": i + 1} for i in range(r)])
+    newest = [client.vector.clone() for client in fed.clients]
+    other = federation()
+    for how in damages(tmp_path / "checkpoint.safetensors", 40):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            rows = load_checkpoint(tmp_path, other)
+        assert len(rows) == other.round, how
+        assert len(rows) in (1, 2), how
+        assert all(map(torch.equal, newest, [client.vector for client in other.clients])), how
+
+
+def test_without_a_sound_checkpoint_a_run_begins_anew(train, federation, tmp_path):
+    whole = train(tmp_path / "whole")
+    fed = federation()
+    fed.round = 1
+    out = tmp_path / "out"
+    out.mkdir()
+    save_checkpoint(out, fed, [{"round": 1}])
+    fed.round = 2
+    save_checkpoint(out, fed, [{"round": 1}, {"round": 2}])
+    for path in out.glob("checkpoint*"):
+        path.write_bytes(path.read_bytes()[:-7])
+    with pytest.warns(UserWarning, match="not a readable checkpoint"):
+        train(out)
+    digest = small_spec().digest()
+    one, other = (read_run(f, digest).rounds.drop(columns="seconds") for f in (whole, out))
+    assert one.equals(other)

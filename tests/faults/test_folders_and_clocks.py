@@ -1,0 +1,144 @@
+"""Results that can be read but not written; two processes at one run; clocks that went wrong."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from small import SMALL, small_spec
+
+from fedlogit.cli import run_main
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.run import making
+from fedlogit.files import write_json
+from fedlogit.papers import expand, load_paper, run_dir
+from fedlogit.results.runs import read_run
+
+ROOT = Path(__file__).resolve().parents[2]
+YEARS = 365 * 24 * 3600
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The command line of scripts/train.py, in this process."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        spec = importlib.util.spec_from_file_location("train_script", ROOT / "scripts/train.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+    return module.main
+
+
+def arguments(tmp_path: Path, out: Path) -> list[str]:
+    write_json(tmp_path / "spec.json", SMALL)
+    return [
+        "--spec", str(tmp_path / "spec.json"), "--out", str(out), "--data", str(tmp_path),
+        "--device", "cpu", "--workers", "1", "--quiet",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """Return a function that makes a folder read-only, also for root."""
+    mounted = []
+
+    def make(folder: Path) -> None:
+        for command in (["--bind", folder, folder], ["-o", "remount,bind,ro", folder]):
+            done = subprocess.run(["mount", *command], check=False, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"cannot mount here: {done.stderr.strip()}")
+            mounted[:] = [folder]
+
+    yield make
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_read_only_results(train, read_only, script, tmp_path, capsys, monkeypatch):
+    results = tmp_path / "results"
+    train(results / "finished")
+    (results / "begun").mkdir()
+    read_only(results)
+    script(arguments(tmp_path, results / "finished"))
+    assert "is finished" in capsys.readouterr().out
+    assert not read_run(results / "finished", small_spec().digest()).diverged
+
+    monkeypatch.setattr(sys, "argv", ["train.py", *arguments(tmp_path, results / "begun")])
+    with pytest.raises(SystemExit) as left:
+        run_main(script)
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: cannot write {results / 'begun'}")
+    assert said.count("\n") == 1
+    assert "Read-only file system" in said
+
+
+def test_the_second_of_two_waits_and_finds_the_run_finished(tmp_path, capsys):
+    folder = tmp_path / "run"
+    order = []
+
+    def second() -> None:
+        with making(folder) as missing:
+            order.append(("second", missing))
+
+    with making(folder) as missing:
+        assert missing
+        other = threading.Thread(target=second)  # a lock is of a file's handle, not of a process
+        other.start()
+        time.sleep(0.3)
+        order.append(("first", missing))
+        write_json(folder / "result.json", {})
+    other.join(10)
+    assert order == [("first", True), ("second", False)]
+    assert f"another process makes {folder}" in capsys.readouterr().err
+    assert [p.name for p in folder.iterdir()] == ["result.json"]
+
+
+def test_a_failed_run_leaves_no_empty_folder(tmp_path):
+    with pytest.raises(FedlogitError), making(tmp_path / "run"):
+        raise FedlogitError("no data")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("years", [-40, 40])
+def test_a_clock_that_jumps_does_not_matter_to_a_run(train, tmp_path, monkeypatch, years):
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + years * YEARS)
+    folder = train(tmp_path / "run", every=0)
+    for path in (folder / "spec.json", folder / "rounds.csv"):
+        os.utime(path, (0, 0))
+    os.utime(folder / "result.json", (clock() + years * YEARS,) * 2)
+    run = read_run(folder, small_spec().digest())
+    assert list(run.rounds["round"]) == [1, 2, 3]
+
+
+def test_snakemake_counts_a_run_whatever_its_time(python, tmp_path):
+    """One run is from 1986 and one from the future: neither is trained again."""
+    artefact = expand(load_paper("tally_train", ROOT / "workflow/papers"), "smoke")[0]
+    runs = sorted({str(run_dir(cell.spec)) for cell in artefact.cells})[:2]
+    goals = [f"results/runs/{run}/result.json" for run in runs]
+    for goal, years in zip(goals, (-40, 40), strict=True):
+        write_json(tmp_path / goal, {})
+        os.utime(tmp_path / goal, (time.time() + years * YEARS,) * 2)
+    command = [
+        str(python),
+        "-m",
+        "snakemake",
+        "--directory",
+        str(tmp_path),
+        "--cores",
+        "1",
+        "-n",
+    ]
+    settings = ["--config", "papers=[tally_train]", "scale=smoke", "--"]
+    done = subprocess.run(
+        [*command, *settings, *goals], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing to be done" in done.stdout + done.stderr

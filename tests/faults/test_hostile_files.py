@@ -1,0 +1,124 @@
+"""Files from others: nothing in them is executed, and nothing is written outside its folder."""
+
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small import small_spec
+
+from fedlogit.data.raw import Raw
+from fedlogit.data.sources import read_sources
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.federation.checkpoint import load_checkpoint
+from fedlogit.federation.stages import load_answers, load_weights
+from fedlogit.files import load_npz
+from fedlogit.papers import load_paper
+from fedlogit.partition import Split
+from fedlogit.reading import load_yaml
+
+
+class Bomb:
+    """Writes a file where it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+@pytest.fixture
+def mark(tmp_path):
+    """Yield a path that exists only if something from a file was executed."""
+    path = tmp_path / "executed"
+    yield path
+    assert not path.exists()
+
+
+def pickles(folder: Path, mark: Path) -> dict[str, Path]:
+    """Return files that unpickle to a `Bomb`, in each way arrays are stored."""
+    bomb = Bomb(mark)
+    plain, zipped, array, tensors = (folder / f"{n}.npz" for n in ("plain", "zip", "array", "pt"))
+    plain.write_bytes(pickle.dumps(bomb))
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("client_000.npy", pickle.dumps(bomb))
+    np.savez(array, client_000=np.array([bomb], dtype=object), points=np.array([bomb], object))
+    torch.save({"weights": bomb}, tensors)
+    return {path.stem: path for path in (plain, zipped, array, tensors)}
+
+
+def test_the_bomb_goes_off_where_it_is_unpickled(tmp_path):
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "executed")))
+    assert (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("how", ["plain", "zip", "array", "pt"])
+def test_pickles_posing_as_arrays(tmp_path, mark, how):
+    path = pickles(tmp_path, mark)[how]
+    for read in (load_npz, Split.load, load_answers):
+        with pytest.raises(DataError, match=path.name) as error:
+            read(path)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("how", ["plain", "pt"])
+def test_pickles_posing_as_weights(tmp_path, mark, how, federation):
+    path = pickles(tmp_path, mark)[how]
+    with pytest.raises(DataError, match="not a readable file of weights"):
+        load_weights(path, small_spec())
+    path.rename(tmp_path / "checkpoint.safetensors")
+    with pytest.warns(UserWarning, match="not a readable checkpoint"):
+        assert load_checkpoint(tmp_path, federation()) == []
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "!!python/object/apply:pathlib.Path.touch [{mark}]",
+        "!!python/object/new:pathlib.PosixPath [{mark}]",
+        "!!python/name:os.system ''",
+        "!!python/module:os ''",
+    ],
+)
+def test_yaml_that_constructs_objects(tmp_path, mark, tag):
+    text = tag.replace("{mark}", str(mark))
+    path = tmp_path / "p.yaml"
+    path.write_text(f"paper: {text}\n")
+    for read in (load_yaml, lambda p: load_paper("p", p.parent), lambda p: read_sources("tiny", p)):
+        with pytest.raises(FedlogitError, match="not valid YAML: could not determine a constr"):
+            read(path)
+
+
+def test_snakemake_reads_config_yaml_without_constructing(tmp_path, mark):
+    from snakemake.common.configfile import load_configfile
+    from snakemake.exceptions import WorkflowError
+
+    path = tmp_path / "config.yaml"
+    path.write_text(f"papers: !!python/object/apply:os.mknod [{mark}]\n")
+    with pytest.raises(WorkflowError):
+        load_configfile(str(path))
+
+
+@pytest.mark.parametrize("name", ["../../out", "/tmp/fedlogit-out", "a/../../../out", "..\\out"])
+def test_paths_that_climb_out_of_a_zip(tmp_path, name):
+    folder = tmp_path / "deep" / "raw"
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "x.zip", "w") as archive:
+        archive.writestr(name, b"1")
+        archive.writestr("wanted", b"2")
+    before = set(Path("/tmp").glob("fedlogit-out"))
+    assert Raw(folder).read(["wanted"]) == {"wanted": b"2"}
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["x.zip"]
+    assert set(Path("/tmp").glob("fedlogit-out")) == before
+
+
+def test_a_zip_bomb_is_not_unpacked_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("fedlogit.data.raw._LIMIT", 1 << 20)
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("wanted", bytes(1 << 24))
+    assert (tmp_path / "x.zip").stat().st_size < 1 << 16
+    with pytest.raises(DataError, match="more than 1048576 bytes"):
+        Raw(tmp_path).read(["wanted"])

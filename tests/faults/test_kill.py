@@ -1,0 +1,158 @@
+"""SIGKILL at random moments: the same command goes on, to the same bits, and leaves nothing behind.
+
+A run is killed more than twenty times; a process that has imported PyTorch forks each attempt, so
+that kills hit training and writing and not imports. Snakemake, which takes seconds to start, is
+killed twice: once with all it started, as by a power cut, and once alone.
+"""
+
+import csv
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from small import small_spec
+
+from fedlogit.files import read_json, write_json
+from fedlogit.papers import run_dir
+from fedlogit.papers.expansion import expand
+from fedlogit.papers.model import load_paper
+
+ROOT = Path(__file__).resolve().parents[2]
+CHANGES = {"rounds": 12, "method": "uwa", "export": ["weights", "aggregation"]}
+
+
+def attempt(folder: Path) -> None:
+    """Train a run, or go on with it; in a process of its own."""
+    from fedlogit import methods
+    from fedlogit.data import load
+    from fedlogit.federation.run import Options, making, run
+    from fedlogit.federation.setup import divide
+
+    spec = small_spec(**CHANGES)
+    data = load("digits", folder)
+    with making(folder) as missing:
+        if missing:
+            options = Options(torch.device("cpu"), checkpoint_seconds=0, progress=False)
+            run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
+
+
+def content(folder: Path) -> dict[str, object]:
+    """Return all that a run left but times: files, weights, rounds, final metrics."""
+    with (folder / "rounds.csv").open() as file:
+        rows = [{k: v for k, v in r.items() if k != "seconds"} for r in csv.DictReader(file)]
+    result = read_json(folder / "result.json")
+    return {
+        "files": sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()),
+        "weights": {
+            name: tensor.numpy().tobytes()
+            for name, tensor in load_file(folder / "exports/weights.safetensors").items()
+        },
+        "rows": rows,
+        "result": {key: result[key] for key in ("status", "final", "split", "bytes")},
+    }
+
+
+def test_killed_twenty_times(tmp_path):
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["sklearn.datasets", "fedlogit.federation.run", "test_kill"])
+
+    def start(folder: Path):
+        process = context.Process(target=attempt, args=(folder,))
+        process.start()
+        return process
+
+    start(tmp_path / "first").join()  # which also starts the parent of all
+    begun = time.monotonic()
+    start(tmp_path / "whole").join()
+    length = time.monotonic() - begun
+    whole = content(tmp_path / "whole")
+
+    moments = random.Random(0)
+    kills, resumed, finished, folder = 0, 0, 0, tmp_path / "0"
+    while kills < 20 or not (folder / "result.json").exists():
+        if (folder / "result.json").exists():
+            finished += 1
+            assert content(folder) == whole
+            folder = tmp_path / str(finished)
+        resumed += (folder / "checkpoint.safetensors").exists()
+        process = start(folder)
+        # After twenty kills the last run may end.
+        process.join(moments.uniform(0, length) if kills < 20 else 120)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            kills += 1
+    assert content(folder) == whole
+    assert (kills, resumed > 0) == (20, True)
+
+
+@pytest.fixture(scope="module")
+def target() -> tuple[str, dict]:
+    """A run of the smallest paper, and its spec."""
+    paper = load_paper("tally_train", ROOT / "workflow" / "papers")
+    spec = expand(paper, "smoke")[0].cells[0].spec
+    return f"results/runs/{run_dir(spec)}", spec.model_dump(mode="json")
+
+
+def snakemake(folder: Path, *args: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--cores", "1"]
+    settings = ["papers=[tally_train]", "scale=smoke", "device=cpu", "checkpoint_seconds=0"]
+    return subprocess.Popen(
+        [*command, *args, "--config", *settings], cwd=ROOT, text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def until(true, process: subprocess.Popen[str]) -> None:
+    while not true():
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.02)
+
+
+def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
+    run, spec = target
+    result, held = tmp_path / run / "result.json", tmp_path / run / ".lock"
+    goal = str(result.relative_to(tmp_path))
+    locks = tmp_path / ".snakemake" / "locks"
+
+    first = snakemake(tmp_path, goal)
+    until(lambda: any(locks.glob("*")), first)
+    second = snakemake(tmp_path, goal)
+    said, _ = second.communicate(timeout=120)
+    if first.poll() is None:  # else it was done before the second looked
+        assert second.returncode == 1
+        assert "LockException" in said or "cannot be locked" in said, said
+
+    until(lambda: held.exists() or result.exists(), first)
+    first.kill()  # alone: its training goes on
+    first.wait()
+    first.stdout.close()
+    third = snakemake(tmp_path, "--nolock", "--rerun-incomplete", goal)
+    time.sleep(random.Random(1).uniform(0, 4))
+    os.killpg(third.pid, signal.SIGKILL)  # with all it started
+    third.wait()
+    third.stdout.close()
+    last = snakemake(tmp_path, "--nolock", "--rerun-incomplete", goal)
+    said, _ = last.communicate(timeout=240)
+    assert last.returncode == 0, said
+
+    write_json(tmp_path / "spec.json", spec)
+    again = subprocess.run(
+        [str(python), str(ROOT / "scripts/train.py"), "--spec", str(tmp_path / "spec.json"),
+         "--out", str(tmp_path / "again"), "--device", "cpu", "--quiet"],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    one, other = read_json(result), read_json(tmp_path / "again" / "result.json")
+    assert one["final"] == other["final"]
+    assert one["bytes"] == other["bytes"]
+    assert not held.exists()
+    assert not list(result.parent.glob("checkpoint*"))

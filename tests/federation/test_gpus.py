@@ -1,0 +1,150 @@
+"""Runs on one machine take different GPUs; pretend ones will do, since only their names count."""
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.gpus import own_gpu, visible_gpus
+from fedlogit.locks import first_free, held
+
+FORK = multiprocessing.get_context("fork")
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    """A machine with GPUs 0 and 1, and a temporary folder of its own."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    return tmp_path
+
+
+def hold(device: str, share: int, folder: Path) -> None:
+    with own_gpu(device, share):
+        (folder / f"{os.getpid()}.took").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+        end = time.monotonic() + 60
+        while not (folder / "end").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+
+
+class Runs:
+    """Processes that hold a GPU until they are told to end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.started, self.seen = folder, [], set()
+
+    def start(self, device: str = "cuda", share: int = 1):
+        process = FORK.Process(target=hold, args=(device, share, self.folder))
+        process.start()
+        self.started.append(process)
+        return process
+
+    def take(self, seconds: float = 60) -> str:
+        """Return the GPU that one more run took; wait for it."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for path in set(self.folder.glob("*.took")) - self.seen:
+                if gpu := path.read_text():
+                    self.seen.add(path)
+                    return gpu
+            time.sleep(0.02)
+        raise AssertionError(f"no run took a GPU within {seconds} s")
+
+    def nothing(self) -> bool:
+        time.sleep(1.2)
+        return set(self.folder.glob("*.took")) == self.seen
+
+    def end(self) -> None:
+        (self.folder / "end").touch()
+
+
+@pytest.fixture
+def runs(tmp_path):
+    made = Runs(tmp_path)
+    yield made
+    made.end()
+    for process in made.started:
+        process.join(30)
+        assert process.exitcode in (0, -signal.SIGKILL)
+
+
+def test_each_run_takes_another_gpu_and_a_third_waits(runs, capfd):
+    runs.start(), runs.start("auto")
+    assert {runs.take(), runs.take()} == {"0", "1"}
+    runs.start()
+    assert runs.nothing()
+    assert "waiting for a GPU: 0, 1 taken, runs_per_gpu = 1" in capfd.readouterr().err
+    runs.end()
+    assert runs.take() in ("0", "1")
+
+
+def test_a_killed_run_frees_its_gpu(runs):
+    first = runs.start()
+    runs.start()
+    mine = runs.take()
+    if mine != "0":
+        runs.take()
+    os.kill(first.pid, signal.SIGKILL)
+    first.join()
+    runs.start()
+    assert runs.take() in ("0", "1")
+
+
+def test_runs_share_gpus_evenly_where_they_may(runs):
+    taken = []
+    for _ in range(4):
+        runs.start(share=2)
+        taken.append(runs.take())
+    assert taken == ["0", "1", "0", "1"]
+    runs.start(share=2)
+    assert runs.nothing()
+
+
+def test_slurm_jobs_have_gpus_of_their_own(runs, monkeypatch):
+    """Where Slurm hides other jobs' GPUs, each job's are numbered from 0."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    for job in ("1", "2"):
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        runs.start()
+        assert runs.take() == "0"
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_a_named_device_takes_nothing(machine, device):
+    with own_gpu(device, 1):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert list((machine / "tmp").iterdir()) == []
+
+
+def test_afterwards_all_gpus_are_seen_and_nothing_is_left(machine):
+    with own_gpu("cuda", 1):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert not [p for p in (machine / "tmp").rglob("*") if p.is_file()]
+
+
+def test_which_gpus_there_are(tmp_path):
+    for name in ("nvidia10", "nvidia2", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert visible_gpus({}, tmp_path) == ["2", "10"]
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "GPU-8a1f, 3"}) == ["GPU-8a1f", "3"]
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": ""}) == []
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "-1"}) == []
+
+
+def test_a_lock_is_let_go_on_errors_and_needs_a_folder_to_write_to(tmp_path):
+    path = tmp_path / "a" / "x.lock"
+    with pytest.raises(RuntimeError), held(path, "waiting"):
+        raise RuntimeError
+    with held(path, "waiting"), first_free([path, path.with_name("y")], "") as free:
+        assert free.name == "y"
+    assert list(path.parent.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(FedlogitError, match="cannot write"), held(Path(tmp_path, "file/x"), ""):
+        pass

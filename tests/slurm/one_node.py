@@ -1,0 +1,173 @@
+"""A Slurm of one node, a copy of the repository to work in, and Snakemake on both."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+COPIED = [
+    "Snakefile",
+    "config.yaml",
+    "data/sources.yaml",
+    "fedlogit",
+    "scripts",
+    "slurm",
+    "workflow",
+]
+
+
+class Cluster:
+    """A Slurm of one node with pretend GPUs."""
+
+    def __init__(self, folder: Path, accounts: bool = True) -> None:
+        self.folder = folder
+        self.accounts = accounts
+
+    def start(self) -> None:
+        """Start what is not running."""
+        options = [] if self.accounts else ["--no-accounts"]
+        self._script("start.sh", *options)
+
+    def stop(self) -> None:
+        """Stop all of it."""
+        self._script("stop.sh")
+
+    def lose_node(self) -> None:
+        """Kill the node's daemon and all that runs on it, as a power cut would."""
+        daemon = int((self.folder / "run" / "slurmd.pid").read_text())
+        steps = [pid for pid, name in _processes() if name.startswith("slurmstepd")]
+        # Stopped first, so that none of them notices another's end.
+        victims = [daemon, *steps, *(pid for step in steps for pid in _below(step))]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in victims:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    continue
+        until("the node is dead", lambda: not _alive(daemon), 30)
+
+    def _script(self, name: str, *args: str) -> None:
+        log = self.folder.with_suffix(".log")
+        with log.open("ab") as file:
+            done = subprocess.run(
+                [str(HERE / "cluster" / name), str(self.folder), *args],
+                stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=180, check=False,
+            )  # fmt: skip
+        assert done.returncode == 0, log.read_text()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _processes() -> list[tuple[int, str]]:
+    listed = subprocess.run(["ps", "-eo", "pid,comm"], capture_output=True, text=True, check=True)
+    rows = (line.split(maxsplit=1) for line in listed.stdout.splitlines()[1:])
+    return [(int(pid), name) for pid, name in rows]
+
+
+def _below(pid: int) -> list[int]:
+    """Return all processes that a process started, from any of its threads, and theirs."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in path.read_text().split()]
+    return [below for child in found for below in (child, *_below(child))]
+
+
+def slurm(*command: str) -> str:
+    """Return what one of Slurm's commands prints."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+class Checkout:
+    """A copy of the repository whose profile a user has adapted to the test cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        for name in COPIED:
+            source = REPOSITORY / name
+            (folder / name).parent.mkdir(exist_ok=True)
+            if source.is_dir() and not source.is_symlink():
+                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy2(source, folder / name, follow_symlinks=False)
+        self.profile = folder / "workflow" / "profiles" / "slurm" / "config.yaml"
+
+    def uncomment(self, **values: str) -> None:
+        """Uncomment the profile's lines, with values in place of their examples."""
+        text = self.profile.read_text()
+        for example, value in values.items():
+            text, count = re.subn(rf"# (\w+: ){example}\b.*", rf"\g<1>{value}", text)
+            assert count == 1, example
+        self.profile.write_text(text)
+
+    def change(self, **changes: object) -> None:
+        """Change the resources of training, and any other key, in the profile."""
+        data = yaml.safe_load(self.profile.read_text())
+        data["set-resources"]["train"] |= changes.pop("train", {})  # type: ignore[operator]
+        self.profile.write_text(yaml.safe_dump(data | changes))
+
+    def snakemake(self, *args: str) -> subprocess.Popen[bytes]:
+        """Start ``snakemake --profile slurm`` with a log beside the folder."""
+        environment = os.environ | {"PYTHONPATH": str(HERE)}
+        quick = ["--slurm-init-seconds-before-status-checks", "3"]
+        command = [sys.executable, "-m", "snakemake", "--profile", "slurm", *quick, *args]
+        with self.log.open("ab") as file:
+            return subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=file,
+                stderr=file, start_new_session=True,
+            )  # fmt: skip
+
+    @property
+    def log(self) -> Path:
+        return self.folder.with_suffix(".log")
+
+    def finish(self, process: subprocess.Popen[bytes], seconds: float) -> None:
+        """Wait for Snakemake to end well."""
+        try:
+            code = process.wait(timeout=seconds)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        assert code == 0, self.log.read_text()[-6000:]
+
+    def run_folder(self, kind: str) -> Path:
+        """Return where the run of a kind of `Patient` lives."""
+        (plan,) = self.folder.glob(f"results/plan/runs/digits/*/patient*kind{kind}*/*.json")
+        below = plan.relative_to(self.folder / "results" / "plan" / "runs")
+        return self.folder / "results" / "runs" / below.with_suffix("")
+
+    def train_log(self, kind: str) -> Path:
+        """Return the log of a run's last attempt."""
+        below = self.run_folder(kind).relative_to(self.folder / "results" / "runs")
+        return self.folder / "logs" / "train" / f"{below}.log"
+
+    def jobs(self, kind: str) -> list[int]:
+        """Return the numbers of the Slurm jobs that trained a run and did not succeed."""
+        logs = self.folder.glob(f"logs/slurm/rule_train/*kind{kind}*/*.log")
+        return sorted(int(path.stem) for path in logs)
+
+
+def until(what: str, true: Callable[[], object], seconds: float = 600) -> None:
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.2)

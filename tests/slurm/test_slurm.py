@@ -1,0 +1,245 @@
+"""On a real Slurm: a paper to the end; jobs that end early go on to the same bits.
+
+Run by `make slurm-test`. The cluster is Debian's, of one node, with pretend GPUs.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from one_node import HERE, Checkout, Cluster, slurm, until
+from safetensors.torch import load_file
+
+from fedlogit import methods
+from fedlogit.data import load
+from fedlogit.federation.run import Options, run
+from fedlogit.federation.setup import divide
+from fedlogit.spec import RunSpec
+
+pytestmark = pytest.mark.slurm  # left out by `make test`
+
+PROGRAMS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd", "sbatch", "sacct", "ss")
+KINDS = ("cancelled", "warned", "asked", "timed", "hungry")
+LIMITS = {
+    "runtime": 20,
+    "mem_mb": "2700 * attempt",
+    # Without a warning before its limit, one of them meets the limit itself.
+    "slurm_extra": "'' if 'timed' in wildcards.run else '--signal=TERM@120'",
+}
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory) -> Path:
+    """A folder that the daemons' users can enter."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"no Slurm here: {', '.join(missing)} missing (make slurm-packages)")
+    if os.geteuid() != 0:
+        pytest.skip("the test cluster's daemons need root")
+    own = Path("/etc/slurm/slurm.conf")
+    if own.exists() and not own.is_symlink():
+        pytest.skip(f"{own} is a cluster's; the test cluster stays away")
+    folder = tmp_path_factory.mktemp("slurm")
+    for path in (folder, folder.parent, folder.parent.parent):
+        path.chmod(path.stat().st_mode | 0o055)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(base) -> Iterator[Cluster]:
+    made = Cluster(base / "cluster")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def checkout(cluster, tmp_path) -> Checkout:
+    made = Checkout(tmp_path / "checkout")
+    made.uncomment(my_account="lab", my_cpus="cpu", my_gpus="gpu", a100="fake")
+    return made
+
+
+@pytest.fixture(scope="module")
+def patients(cluster, base) -> Checkout:
+    """A checkout with the paper whose runs are interrupted."""
+    made = Checkout(base / "patients")
+    (made.folder / "workflow/papers/interrupted.yaml").write_text((HERE / "paper.yaml").read_text())
+    (made.folder / "workflow/reference/interrupted.csv").write_text(
+        "table,dataset,partition,method,metric,mean,std\n"
+    )
+    made.change(train=LIMITS)
+    return made
+
+
+SETTINGS = ("--config", "papers=[interrupted]", "scale=paper", "checkpoint_seconds=0", "--")
+
+
+def table(name: str) -> str:
+    return f"results/tables/interrupted/paper/{name}.csv"
+
+
+@pytest.fixture(scope="module")
+def whole(base) -> Path:
+    """The same training, uninterrupted, without pauses."""
+    data = load("digits", base / "data")
+    given = {
+        "scale": "paper", "dataset": "digits", "partition": "k_classes(3, private_size=90)",
+        "clients": 4, "rounds": 30, "batch": 32, "public": {"size": 60},
+        "models": ["mlp(hidden=[16])"], "local": {"epochs": 1}, "method": "average",
+        "optimizer": {"name": "adam", "lr": 0.003}, "export": ["weights"], "seed": 0,
+    }  # fmt: skip
+    spec = methods.complete(RunSpec.read(given, "test spec"))
+    folder = base / "whole"
+    options = Options(torch.device("cpu"), progress=False)
+    run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
+    return folder
+
+
+def same_bits(a: Path, b: Path) -> bool:
+    one, other = (load_file(path / "exports" / "weights.safetensors") for path in (a, b))
+    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one) and (
+        _rows(a) == _rows(b)
+    )  # fmt: skip
+
+
+def _rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "rounds.csv").open() as file:
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
+
+
+def test_a_paper_to_the_end(checkout):
+    """With the profile's lines uncommented, and short training runs four to a job."""
+    checkout.change(
+        groups={"partition": "divisions", "train": "runs"},
+        resources={"gpu": 1},
+        **{
+            "set-resource-scopes": {"gpu": "local"},
+            "group-components": {"divisions": 8, "runs": 4},
+        },
+    )
+    settings = ("--config", "papers=[tally_train]", "scale=smoke")
+    checkout.finish(checkout.snakemake(*settings), 900)
+    results = checkout.folder / "results"
+    assert "Paper beside ours" in (results / "summary/tally_train/smoke/summary.md").read_text()
+    assert len(list(results.glob("runs/**/result.json"))) == 7
+    assert (results / "figures/tally_train/smoke/figure2.pdf").stat().st_size > 1000
+    listed = slurm("sacct", "-X", "-n", "-P", "-o", "partition,account,alloctres,state")
+    gpu = [line for line in listed.splitlines() if "gres/gpu=1" in line]
+    assert len(gpu) == 2, listed  # 7 runs, four to a job
+    assert all(line.startswith(("gpu|lab", "cpu|lab")) for line in listed.splitlines())
+    done = checkout.log.read_text()
+    checkout.finish(checkout.snakemake(*settings), 300)
+    assert "Nothing to be done" in checkout.log.read_text().removeprefix(done)
+
+
+@pytest.fixture(scope="module")
+def interrupted(patients) -> tuple[Checkout, dict[str, int]]:
+    """Five runs side by side, each interrupted in its own way after some rounds."""
+    process = patients.snakemake(*SETTINGS, table("faults"))
+    first: dict[str, int] = {}
+    for kind in KINDS:
+        until(f"a checkpoint of {kind}", lambda kind=kind: _saved(patients, kind))
+        (first[kind],) = patients.jobs(kind)
+        if kind == "cancelled":
+            slurm("scancel", str(first[kind]))
+        elif kind == "asked":
+            slurm("scancel", "--signal=USR1", str(first[kind]))
+        elif kind in ("warned", "timed"):
+            # So many minutes that are over soon; Slurm looks at limits every half a minute.
+            limit = 2 if kind == "warned" else 1
+            slurm("scontrol", "update", f"JobId={first[kind]}", f"TimeLimit={limit}")
+    patients.finish(process, 900)
+    return patients, first
+
+
+def _saved(checkout: Checkout, kind: str) -> bool:
+    try:
+        return (checkout.run_folder(kind) / "checkpoint.safetensors").exists()
+    except ValueError:  # not planned yet
+        return False
+
+
+def state(job: int) -> str:
+    return slurm("sacct", "-X", "-n", "-P", "-j", str(job), "-o", "state").strip()
+
+
+@pytest.mark.parametrize(
+    ("kind", "states", "said"),
+    [
+        ("cancelled", ["CANCELLED by 0"], "stopped by signal 15 after round"),
+        ("warned", ["FAILED"], "stopped by signal 15 after round"),
+        ("asked", ["FAILED"], "stopped by signal 10 after round"),
+        ("timed", ["TIMEOUT"], "stopped by signal 15 after round"),
+        ("hungry", ["FAILED", "OUT_OF_MEMORY"], ""),
+    ],
+)
+def test_a_job_that_ends_early_goes_on(interrupted, whole, kind, states, said):
+    checkout, first = interrupted
+    folder = checkout.run_folder(kind)
+    assert state(first[kind]) in states
+    (log,) = checkout.folder.glob(f"logs/slurm/rule_train/*kind{kind}*/{first[kind]}.log")
+    assert said in log.read_text()
+    assert "goes on after round" in checkout.train_log(kind).read_text()
+    assert same_bits(folder, whole)
+    assert not list(folder.glob("checkpoint*"))
+    assert not (folder / ".lock").exists()
+
+
+def test_memory_grows_with_the_attempt(interrupted):
+    listed = slurm("sacct", "-X", "-n", "-P", "-o", "reqmem")
+    assert {"2700M", "5400M"} <= set(listed.split())
+
+
+def test_a_lost_node(patients, cluster, whole):
+    """Slurm puts the job back into its queue; Snakemake need not notice."""
+    process = patients.snakemake(*SETTINGS, table("node"))
+    until("a checkpoint", lambda: _saved(patients, "lost"))
+    (job,) = patients.jobs("lost")
+    cluster.lose_node()
+    cluster.start()
+    until("the job is queued again", lambda: "PD" in slurm("squeue", "-h", "-j", str(job)))
+    slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # not two minutes later
+    patients.finish(process, 900)
+    assert same_bits(patients.run_folder("lost"), whole)
+    assert "goes on after round" in patients.train_log("lost").read_text()
+
+
+def test_a_killed_snakemake_and_a_second_one(patients, whole):
+    """The first one's job goes on; the second one's waits for it, and finds the run finished."""
+    process = patients.snakemake(*SETTINGS, table("killed"))
+    until("a checkpoint", lambda: _saved(patients, "left"))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    unlock = patients.snakemake(*SETTINGS[:-1], "--unlock")
+    patients.finish(unlock, 300)
+    patients.finish(patients.snakemake(*SETTINGS, table("killed")), 900)
+    assert same_bits(patients.run_folder("left"), whole)
+    assert not (patients.run_folder("left") / ".lock").exists()
+
+
+def test_a_cluster_without_accounts(patients, cluster, base, whole):
+    """A cancelled job is noticed there, too, which the executor's default would not."""
+    cluster.stop()
+    bare = Cluster(base / "bare", accounts=False)
+    try:
+        bare.start()
+        process = patients.snakemake(*SETTINGS, table("bare"))
+        until("a checkpoint", lambda: _saved(patients, "bare"))
+        (job,) = patients.jobs("bare")
+        slurm("scancel", str(job))
+        patients.finish(process, 900)
+    finally:
+        bare.stop()
+        cluster.start()
+    assert same_bits(patients.run_folder("bare"), whole)
+    assert "goes on after round" in patients.train_log("bare").read_text()
