@@ -23,7 +23,8 @@ list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]
 # PAPERS="a b" SCALE=smoke SEEDS="0 1" DATASETS=mnist KERNEL=native override config.yaml.
 CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(SCALE)) \
 	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(KERNEL),kernel=$(KERNEL)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
-SNAKEMAKE = snakemake --cores $(CORES) $(ARGS) $(if $(strip $(CONFIG)),--config $(CONFIG))
+WITH_CONFIG = $(if $(strip $(CONFIG)),--config $(CONFIG))
+SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
 # What the pipeline will take: the override, else what config.yaml says.
 chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d '[],'))
 CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
@@ -38,13 +39,24 @@ help: ## List the targets
 
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
-	@$(SNAKEMAKE) --quiet rules host reason -- all
-	@[ results/report.html -nt $(SUMMARY) ] || $(SNAKEMAKE) --quiet all --report results/report.html
+	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- all
+	@[ results/report.html -nt $(SUMMARY) ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
 	@python scripts/summary.py --scale $(CHOSEN_SCALE) $(CHOSEN_PAPERS)
 
 .PHONY: figures
-figures: $(STAMP) ## Write every table and figure, training only the runs that are missing
-	@$(SNAKEMAKE) --quiet rules host reason -- regenerate_all_figures
+figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
+	@$(MAKE) pull
+	@$(SNAKEMAKE) --quiet rules host reason --config frozen=true partial=true scale=paper $(CONFIG) \
+		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
+
+.PHONY: pull
+pull: $(STAMP) ## Fetch the finished runs from the cache in dvc-remote; needs no network
+	@dvc pull --quiet results/runs.dvc
+	@python scripts/cached.py
+
+.PHONY: publish
+publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
+	@$(SNAKEMAKE) --quiet rules host reason $(if $(PUBLISH),--config 'publish=$(call list,$(PUBLISH))') -- publish
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
@@ -62,7 +74,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
-	@$(SNAKEMAKE) --quiet rules host reason -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
+	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.

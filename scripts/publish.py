@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from _cache import read_listing
 
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
+from fedlogit.papers import expand, list_papers, load_paper, run_dir
 from fedlogit.results.finished import sort_runs
 from fedlogit.results.text import write_text
 
@@ -47,6 +49,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--replace", action="store_true", help="publish runs again that differ from the cache"
     )
+    parser.add_argument(
+        "--prune", action="store_true", help="take runs off the list that no table or figure needs"
+    )
+    parser.add_argument(
+        "--papers", type=Path, default=Path("workflow/papers"), help="what tables and figures need"
+    )
     parser.add_argument("--remote", help="push to this remote of DVC instead of the default")
     args = parser.parse_args(argv)
     listing = args.runs.with_suffix(".dvc")
@@ -65,6 +73,12 @@ def main(argv: Sequence[str]) -> int:
         f" left out {len(found.left_out)} at scale {' or '.join(left_out) or '-'};"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
+    unused = sorted({*published, *new} - needed_runs(args.papers))
+    if unused and args.prune:
+        write_listing(listing, {r: o for r, o in read_listing(listing).items() if r not in unused})
+        print(f"{len(unused)} of them taken off the list, as no table or figure needs them")
+    elif unused:
+        print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
     if changed and not args.replace:
         print(
             f"not published again, although they differ from the cache (--replace would;"
@@ -76,19 +90,11 @@ def main(argv: Sequence[str]) -> int:
     return 2 if found.refused else 0
 
 
-def read_listing(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the outputs that a ``.dvc`` file lists, by run.
-
-    Raises:
-        FedlogitError: if it is not such a file.
-    """
-    if not path.exists():
-        return {}
-    try:
-        outs = yaml.safe_load(path.read_text())["outs"]
-        return {out["path"].partition("/")[2]: out for out in outs}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
-        raise FedlogitError(f"{path} is not a list of DVC's outputs; git checkout it") from None
+def needed_runs(folder: Path) -> set[str]:
+    """Return every run that a table or figure of any paper shows at any scale."""
+    papers = [load_paper(name, folder) for name in list_papers(folder)]
+    artefacts = [a for paper in papers for scale in paper.scales for a in expand(paper, scale)]
+    return {str(run_dir(cell.spec)) for artefact in artefacts for cell in artefact.cells}
 
 
 def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:

@@ -23,12 +23,19 @@ def checked(function, *args):
 
 
 def drawn(artefacts):
-    """Return the files of tables and figures."""
-    return [
-        f"results/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
-        for a in artefacts
-        for suffix in (("csv", "md", "tex") if a.kind == "table" else ("png", "pdf"))
-    ]
+    """Return the files of tables and figures, as a function that asks for their runs first."""
+
+    def files(wildcards):
+        checked(PLAN.refuse_missing, artefacts)
+        return [
+            f"results/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
+            for a in artefacts
+            for suffix in (
+                ("csv", "md", "tex") if a.kind == "table" else ("png", "pdf")
+            )
+        ]
+
+    return files
 
 
 def summaries(papers):
@@ -39,7 +46,8 @@ def summaries(papers):
 
     def files(wildcards):
         artefacts = [a for a in PLAN.artefacts if a.paper.paper in papers]
-        runs = dict.fromkeys(r for a in artefacts for r in checked(PLAN.runs, a))
+        runs = dict.fromkeys(r for a in artefacts for r in PLAN.runs(a))
+        checked(PLAN.refuse_missing, artefacts)
         made = [
             f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers
         ]
@@ -48,13 +56,24 @@ def summaries(papers):
     return files
 
 
+def covered(wildcards):
+    """Return the tables, figures and comparisons, at any scale, that finished runs cover."""
+    artefacts = PLAN.covered()
+    compared = dict.fromkeys(
+        f"results/summary/{a.paper.paper}/{a.scale}/summary.md"
+        for a in artefacts
+        if a.kind == "table"
+    )
+    return drawn(artefacts)(wildcards) + list(compared)
+
+
 def artefact_input(wildcards):
     """Return an artefact's file and the results of its runs."""
     artefact = checked(PLAN.artefact, wildcards.paper, wildcards.scale, wildcards.id)
-    runs = checked(PLAN.runs, artefact)
+    checked(PLAN.refuse_missing, [artefact])
     return {
         "artefact": PLAN.artefact_file(artefact),
-        "runs": [f"results/runs/{run}/result.json" for run in runs],
+        "runs": [f"results/runs/{run}/result.json" for run in PLAN.runs(artefact)],
     }
 
 
@@ -65,7 +84,8 @@ def summary_input(wildcards):
         for a in checked(PLAN.of, wildcards.paper, wildcards.scale)
         if a.kind == "table"
     ]
-    runs = {run: None for a in tables for run in checked(PLAN.runs, a)}
+    checked(PLAN.refuse_missing, tables)
+    runs = dict.fromkeys(run for a in tables for run in PLAN.runs(a))
     return {
         "artefacts": [PLAN.artefact_file(a) for a in tables],
         "runs": [f"results/runs/{run}/result.json" for run in runs],
