@@ -120,7 +120,7 @@ def test_one_missing_run_is_one_training(copy):
     assert (jobs["train"], jobs["download"], jobs["prepare"]) == (1, 1, 1)
     done = snakemake(copy, "all", config=(ALL, "scale=smoke", "frozen=true"))
     assert done.returncode == 1
-    assert "frozen = true, but 1 of the" in done.stdout
+    assert "frozen = true, but 1 of" in done.stdout
     assert str(run) in done.stdout
     kept = dry(copy, "all", config=(ALL, "scale=smoke", "partial=true"))
     assert "train" not in kept
