@@ -1,6 +1,6 @@
 """Put a paper's tables, figures, claims and their provenance on one page of HTML.
 
-python scripts/page.py --artefacts results/plan/celm/paper/*.json --out results/report/celm/paper.html
+python scripts/page.py --artefacts results/plan/celm/paper/*.json --out celm.html
 """
 
 from __future__ import annotations

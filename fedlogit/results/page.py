@@ -1,8 +1,9 @@
-"""A paper at a scale on one page of HTML: its tables, figures, claims, and where each comes from."""
+"""A paper at a scale on one page: tables, figures, claims, and where each comes from."""
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,57 +14,18 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from fedlogit.errors import DataError
-from fedlogit.files import read_json
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import describe
-from fedlogit.results.runs import read_run
+from fedlogit.results.provenance import caption, provenance
 from fedlogit.results.text import write_text
 
-__all__ = ["caption", "provenance", "write_page"]
+__all__ = ["write_page"]
 
 _TEMPLATE = "page.html"
-_FACTS = (
-    "code_version",
-    "device",
-    "precision",
-    "dataset_note",
-    "wall_seconds",
-    "finished",
-    "command",
-    "torch",
+_LOOK = {"reproduced": "good", "holds": "good", "not reproduced": "bad", "does not hold": "bad"}
+_VERDICT = re.compile(
+    r">(reproduced|partly reproduced|not reproduced|reduced scale|stand-in data|diverged|holds"
+    r"|does not hold|undecided|not run)( \(n=1\))?</td>"
 )
-
-
-def provenance(artefact: Artefact) -> pd.DataFrame:
-    """Return where an artefact's runs come from, a row per run.
-
-    Columns are `dir`, `digest`, `dataset`, `partition`, `method`, `seed`, `scale`, `rounds`,
-    `diverged`, and the facts that the run recorded about code, machine, time and command.
-
-    Raises:
-        DataError: if a run is missing, incomplete, or not the one that was asked for.
-    """
-    rows = {}
-    for ref in artefact.runs:
-        run = read_run(ref.dir, ref.digest)
-        facts: dict[str, Any] = read_json(ref.dir / "result.json")["provenance"]
-        rows[ref.digest] = {
-            "dir": ref.dir.as_posix(),
-            "digest": ref.digest,
-            "dataset": run.spec.dataset,
-            "partition": run.spec.partition.name,
-            "method": run.spec.method.name,
-            "seed": run.spec.seed,
-            "scale": run.spec.scale,
-            "rounds": len(run.rounds),
-            "diverged": run.diverged,
-        } | {key: facts.get(key, "") for key in _FACTS}
-    return pd.DataFrame(list(rows.values()))
-
-
-def caption(artefact: Artefact, runs: pd.DataFrame) -> str:
-    """Return what an artefact shows and where it comes from: scale, seeds, device, stand-ins."""
-    return f"{artefact.caption} {_sentence(describe(runs))}".strip()
 
 
 def write_page(artefacts: Sequence[Artefact], results: Path, out: Path) -> Path:
@@ -81,6 +43,7 @@ def write_page(artefacts: Sequence[Artefact], results: Path, out: Path) -> Path:
     parts = [_part(artefact, results) for artefact in artefacts]
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
     summary = results / "summary" / first.paper / first.scale
+    claims, _, evidence = _optional(summary / "claims.md").partition("### Evidence")
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -93,8 +56,9 @@ def write_page(artefacts: Sequence[Artefact], results: Path, out: Path) -> Path:
         title=first.paper_title or first.paper,
         scale=first.scale,
         parts=parts,
-        compared=_optional(summary / "compare.md"),
-        claims=_optional(summary / "claims.md"),
+        compared=_html(_optional(summary / "compare.md")),
+        claims=_html(claims),
+        evidence=_html(evidence),
         runs=len(runs),
         hours=_hours(runs),
         devices=", ".join(sorted(set(runs["device"]))),
@@ -112,17 +76,13 @@ def _part(artefact: Artefact, results: Path) -> dict[str, Any]:
         "id": artefact.id,
         "kind": artefact.kind,
         "title": artefact.title,
-        "caption": caption(artefact, runs),
+        "caption": caption(artefact),
         "body": body,
         "file": base.with_name(f"{base.name}.{'csv' if artefact.kind == 'table' else 'pdf'}"),
         "runs": runs,
         "rows": runs.to_dict("records"),
         "hours": _hours(runs),
     }
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _hours(runs: pd.DataFrame) -> str:
@@ -147,9 +107,9 @@ def _picture(base: Path, title: str) -> Markup:
     return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(title, data)
 
 
-def _optional(path: Path) -> Markup:
-    """Return a Markdown file as HTML, or nothing if a paper has no table to compare."""
-    return _html(_read(path)) if path.exists() else Markup("")
+def _optional(path: Path) -> str:
+    """Return the text of a file without its heading, or "" if a paper has no table to compare."""
+    return _read(path).partition("\n")[2] if path.exists() else ""
 
 
 def _read(path: Path) -> str:
@@ -160,6 +120,13 @@ def _read(path: Path) -> str:
 
 
 def _html(text: str) -> Markup:
-    """Return Markdown as HTML; raw HTML in it is shown as text."""
+    """Return Markdown as HTML, with verdicts as badges; raw HTML in it is shown as text."""
     renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
-    return Markup(renderer.render(text))  # noqa: S704 - the renderer escapes
+    return Markup(_VERDICT.sub(_badge, renderer.render(text)))  # noqa: S704 - the renderer escapes
+
+
+def _badge(found: re.Match[str]) -> str:
+    """Return the end of a table's cell whose text is a verdict."""
+    return (
+        f'><span class="badge {_LOOK.get(found[1], "open")}">{found[1]}{found[2] or ""}</span></td>'
+    )

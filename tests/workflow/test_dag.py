@@ -107,7 +107,7 @@ def test_finished_runs_survive_newer_files_and_missing_data(copy):
     shutil.rmtree(copy / "results/partitions")
     shutil.rmtree(copy / "results/plan")
     jobs = dry(copy, "all")
-    assert set(jobs) <= {"all", "table", "figure", "compare"}
+    assert set(jobs) <= {"all", "table", "figure", "compare", "page"}
     assert dry(copy, "all", config=(ALL, "scale=smoke", "frozen=true")) == jobs
 
 

@@ -22,20 +22,46 @@ def checked(function, *args):
         raise WorkflowError(str(error)) from None
 
 
+def files_of(artefacts):
+    """Return the files of tables and figures."""
+    return [
+        f"results/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
+        for a in artefacts
+        for suffix in (("csv", "md", "tex") if a.kind == "table" else ("png", "pdf"))
+    ]
+
+
 def drawn(artefacts):
-    """Return the files of tables and figures, as a function that asks for their runs first."""
+    """Return a function to the files of tables and figures, which asks for their runs first."""
 
     def files(wildcards):
         checked(PLAN.refuse_missing, artefacts)
-        return [
-            f"results/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
-            for a in artefacts
-            for suffix in (
-                ("csv", "md", "tex") if a.kind == "table" else ("png", "pdf")
-            )
-        ]
+        return files_of(artefacts)
 
     return files
+
+
+def pages(artefacts):
+    """Return the pages, one per paper and scale, that show these tables and figures."""
+    shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
+    return [f"results/report/{paper}/{scale}.html" for paper, scale in shown]
+
+
+def page_input(wildcards):
+    """Return what the page of a paper at a scale shows; with `partial`, what runs cover."""
+    artefacts = checked(PLAN.of, wildcards.paper, wildcards.scale)
+    if SETTINGS.partial:
+        artefacts = [a for a in artefacts if a in PLAN.covered()]
+    tables = any(a.kind == "table" for a in artefacts)
+    return {
+        "artefacts": [PLAN.artefact_file(a) for a in artefacts],
+        "drawn": files_of(artefacts),
+        "summary": (
+            [f"results/summary/{wildcards.paper}/{wildcards.scale}/summary.md"]
+            if tables
+            else []
+        ),
+    }
 
 
 def summaries(papers):
@@ -51,20 +77,16 @@ def summaries(papers):
         made = [
             f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers
         ]
+        made += pages(artefacts)
         return made + [f"results/runs/{run}/result.json" for run in runs]
 
     return files
 
 
 def covered(wildcards):
-    """Return the tables, figures and comparisons, at any scale, that finished runs cover."""
+    """Return the tables, figures and pages, at any scale, that finished runs cover."""
     artefacts = PLAN.covered()
-    compared = dict.fromkeys(
-        f"results/summary/{a.paper.paper}/{a.scale}/summary.md"
-        for a in artefacts
-        if a.kind == "table"
-    )
-    return drawn(artefacts)(wildcards) + list(compared)
+    return drawn(artefacts)(wildcards) + pages(artefacts)
 
 
 def artefact_input(wildcards):
@@ -90,6 +112,12 @@ def summary_input(wildcards):
         "artefacts": [PLAN.artefact_file(a) for a in tables],
         "runs": [f"results/runs/{run}/result.json" for run in runs],
     }
+
+
+def told(file):
+    """Return the caption that a file ends with, or "" while there is none; for the report."""
+    lines = Path(file).read_text().splitlines() if os.path.exists(file) else []
+    return lines[-1] if lines else ""
 
 
 def made(path, rule):
