@@ -62,6 +62,13 @@ publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
 test: $(STAMP) ## Run the test suite
 	@python -m pytest -n 2 --dist loadfile $(TESTS)
 
+.PHONY: remotes-test
+remotes-test: $(STAMP) ## Test remotes of DVC over ssh and S3 on loopback (needs Debian's openssh-server)
+	@[ -x $(VENV)/moto/bin/moto_server ] || { python -m venv --without-pip $(VENV)/moto \
+		&& $(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/moto/bin/python install --quiet \
+			--disable-pip-version-check 'moto[server]==5.2.5' boto3==1.43.117 botocore==1.43.117; }
+	@MOTO_SERVER=$(abspath $(VENV))/moto/bin/moto_server python -m pytest tests/remotes
+
 .PHONY: lint
 lint: $(STAMP) ## Check style, types and the workflow
 	@ruff check $(PYTHON_FILES)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from matplotlib.image import imread
 
 from fedlogit.papers import expand, list_papers, load_paper, run_dir
 
@@ -96,6 +97,59 @@ def test_runs_lie_where_their_hash_says(made):
         assert result["provenance"]["spec_digest"] == spec.digest()
 
 
+def browse(page: Path, profile: Path) -> tuple[Path, str]:
+    """Open a page in Chromium; return a screenshot and what the page wrote to the console."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium here; apt-get install chromium")
+    picture = profile.with_suffix(".png")
+    flags = [
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        *(f"--user-data-dir={profile}", "--enable-logging=stderr", "--virtual-time-budget=5000"),
+        *("--window-size=1200,1600", f"--screenshot={picture}"),
+    ]
+    done = subprocess.run(
+        [chromium, *flags, page.as_uri()], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return picture, "\n".join(line for line in done.stderr.splitlines() if ":CONSOLE" in line)
+
+
+@pytest.fixture(scope="session")
+def report(made) -> Path:
+    """Snakemake's report of everything at scale smoke."""
+    path = made / "report.html"
+    command = [sys.executable, "-m", "snakemake", "--directory", str(made), "--cores", "2"]
+    done = _run([*command, "--report", str(path), "--config", *SMOKE])
+    assert done.returncode == 0, done.stdout
+    return path
+
+
+def test_report_holds_every_paper_and_needs_no_other_file(made, report):
+    text = report.read_text()
+    for paper in PAPERS:
+        assert f"results/report/{paper}/smoke.html" in text
+        page = (made / f"results/report/{paper}/smoke.html").read_text()
+        assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", page)
+        for artefact in plan(paper):
+            assert f'id="{artefact.id}"' in page
+            for cell in artefact.cells:
+                assert f"results/runs/{run_dir(cell.spec)}" in page
+    assert "Scale: smoke; 1 seed; device: CPU" in text
+
+
+@pytest.mark.parametrize("which", ["report.html", "results/report/who_to_trust/smoke.html"])
+def test_pages_open_in_a_browser(made, report, tmp_path, which):
+    picture, console = browse(made / which, tmp_path / "profile")
+    image = imread(picture)[..., :3]
+    assert image.shape[:2] == (1600, 1200)
+    assert image.std() > 0.05  # not a blank page
+    assert "ERROR:CONSOLE" not in console
+    assert "Uncaught" not in console
+    assert "ERR_" not in console
+
+
 def test_second_call_does_nothing_also_on_another_device(made):
     assert dry(made, "all", config=(ALL, "scale=smoke", "workers=2", "device=cuda:1")) == {}
 
@@ -106,6 +160,10 @@ def test_finished_runs_survive_newer_files_and_missing_data(copy):
     shutil.rmtree(copy / "data")
     shutil.rmtree(copy / "results/partitions")
     shutil.rmtree(copy / "results/plan")
+    for number, path in enumerate(sorted(copy.rglob("*"))):
+        os.utime(
+            path, (1.7e9 + number, 1.7e9 + number)
+        )  # in any order, as git checkout leaves them
     jobs = dry(copy, "all")
     assert set(jobs) <= {"all", "table", "figure", "compare", "page"}
     assert dry(copy, "all", config=(ALL, "scale=smoke", "frozen=true")) == jobs
