@@ -49,6 +49,10 @@ figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every s
 	@$(SNAKEMAKE) --quiet rules host reason --config frozen=true partial=true scale=paper $(CONFIG) \
 		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
 
+.PHONY: report
+report: $(STAMP) ## Put every paper's tables and figures, as they are, into results/report.html
+	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
+
 .PHONY: pull
 pull: $(STAMP) ## Fetch the finished runs from the cache in dvc-remote; needs no network
 	@dvc pull --quiet results/runs.dvc
@@ -78,6 +82,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py
 	@$(call README_BLOCKS,--check)
+	@python scripts/papers.py --check
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
@@ -97,6 +102,10 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 .PHONY: readme
 readme: $(STAMP) ## Write results into the README, from the files that hold them
 	@$(call README_BLOCKS,)
+
+.PHONY: papers
+papers: $(STAMP) ## Write a page per paper (docs/papers) and dvc.yaml, from what is committed
+	@python scripts/papers.py
 
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files

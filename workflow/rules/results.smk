@@ -69,7 +69,13 @@ rule compare:
         ),
         parts=expand(
             "results/summary/{{paper}}/{{scale}}/{part}",
-            part=["compare.csv", "compare.md", "claims.csv", "claims.md"],
+            part=[
+                "compare.csv",
+                "compare.md",
+                "claims.csv",
+                "claims.md",
+                "metrics.json",
+            ],
         ),
     log:
         "logs/compare/{paper}/{scale}.log",
