@@ -23,7 +23,8 @@ list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]
 # PAPERS="a b" SCALE=smoke SEEDS="0 1" DATASETS=mnist KERNEL=native override config.yaml.
 CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(SCALE)) \
 	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(KERNEL),kernel=$(KERNEL)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
-SNAKEMAKE = snakemake --cores $(CORES) $(ARGS) $(if $(strip $(CONFIG)),--config $(CONFIG))
+WITH_CONFIG = $(if $(strip $(CONFIG)),--config $(CONFIG))
+SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
 # What the pipeline will take: the override, else what config.yaml says.
 chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d '[],'))
 CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
@@ -41,13 +42,28 @@ environment: $(STAMP) ## Install the locked packages into .venv
 
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
-	@$(SNAKEMAKE) --quiet rules host reason -- all
-	@[ results/report.html -nt $(SUMMARY) ] || $(SNAKEMAKE) --quiet all --report results/report.html
+	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- all
+	@[ results/report.html -nt $(SUMMARY) ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
 	@python scripts/summary.py --scale $(CHOSEN_SCALE) $(CHOSEN_PAPERS)
 
 .PHONY: figures
-figures: $(STAMP) ## Write every table and figure, training only the runs that are missing
-	@$(SNAKEMAKE) --quiet rules host reason -- regenerate_all_figures
+figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
+	@$(MAKE) pull
+	@$(SNAKEMAKE) --quiet rules host reason --config frozen=true partial=true scale=paper $(CONFIG) \
+		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
+
+.PHONY: report
+report: $(STAMP) ## Put every paper's tables and figures, as they are, into results/report.html
+	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
+
+.PHONY: pull
+pull: $(STAMP) ## Fetch the finished runs from the cache in dvc-remote; needs no network
+	@dvc pull --quiet results/runs.dvc
+	@python scripts/cached.py
+
+.PHONY: publish
+publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
+	@$(SNAKEMAKE) --quiet rules host reason $(if $(PUBLISH),--config 'publish=$(call list,$(PUBLISH))') -- publish
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
@@ -63,6 +79,13 @@ slurm-packages: ## Install what slurm-test needs (Debian, as root)
 	@DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 		slurm-wlm slurmdbd munge mariadb-server iproute2 procps > /dev/null
 
+.PHONY: remotes-test
+remotes-test: $(STAMP) ## Test remotes of DVC over ssh and S3 on loopback (needs Debian's openssh-server)
+	@[ -x $(VENV)/moto/bin/moto_server ] || { python -m venv --without-pip $(VENV)/moto \
+		&& $(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/moto/bin/python install --quiet \
+			--disable-pip-version-check 'moto[server]==5.2.5' boto3==1.43.117 botocore==1.43.117; }
+	@MOTO_SERVER=$(abspath $(VENV))/moto/bin/moto_server python -m pytest tests/remotes
+
 .PHONY: lint
 lint: $(STAMP) ## Check style, types and the workflow
 	@ruff check $(PYTHON_FILES)
@@ -72,10 +95,11 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py
 	@$(call README_BLOCKS,--check)
+	@python scripts/papers.py --check
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
-	@$(SNAKEMAKE) --quiet rules host reason -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
+	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
@@ -91,6 +115,10 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 .PHONY: readme
 readme: $(STAMP) ## Write results into the README, from the files that hold them
 	@$(call README_BLOCKS,)
+
+.PHONY: papers
+papers: $(STAMP) ## Write a page per paper (docs/papers) and dvc.yaml, from what is committed
+	@python scripts/papers.py
 
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files

@@ -42,6 +42,7 @@ _FROM_SHELL = {
     "papers": _several,
     "seeds": _numbers,
     "datasets": _several,
+    "publish": _several,
     "frozen": _flag,
     "partial": _flag,
 }
@@ -64,6 +65,7 @@ class Settings(Part):
         mirror: A folder of ``.npz`` files to take datasets from if nothing else can be reached.
         frozen: Never train: a run that is missing is an error.
         partial: Draw from the runs that exist and leave the others out.
+        publish: Scales that ``snakemake publish`` adds to the cache, too, besides the usual ones.
         data: Folder of raw and prepared datasets.
     """
 
@@ -80,6 +82,7 @@ class Settings(Part):
     mirror: str | None = None
     frozen: bool = False
     partial: bool = False
+    publish: tuple[str, ...] = ()
     data: str = "data"
 
     @field_validator("device")

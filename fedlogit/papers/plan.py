@@ -43,6 +43,7 @@ class Plan:
         self._clients: dict[str, RunSpec] = {}
         self._staged: dict[str, str] = {}
         self._made: dict[tuple[str, str], list[Artefact]] = {}
+        self._whole: dict[tuple[str, str], dict[str, Artefact]] = {}
         self.artefacts: list[Artefact] = [
             a for name in self.papers for a in self.of(name, settings.scale)
         ]
@@ -62,6 +63,7 @@ class Plan:
                     self._runs[str(run_dir(cell.spec))] = cell.spec
                     self._splits.setdefault(str(split_dir(cell.spec)), cell.spec)
                     self._note_stages(cell.spec)
+            self._whole[paper, scale] = {artefact.id: artefact for artefact in whole}
             self._made[paper, scale] = [kept for a in whole if (kept := self._kept(a)).cells]
         return self._made[paper, scale]
 
@@ -76,21 +78,45 @@ class Plan:
             raise unknown(f"table or figure of {paper} at scale {scale}", id_, found)
         return found[id_]
 
+    def everywhere(self) -> list[Artefact]:
+        """Return the tables and figures of every scale, in the papers' order."""
+        return [
+            artefact
+            for paper in self.papers.values()
+            for scale in paper.scales
+            for artefact in self.of(paper.paper, scale)
+        ]
+
+    def covered(self) -> list[Artefact]:
+        """Return what finished runs cover: whole for some data set and seed, at any scale."""
+        return [a for a in self.everywhere() if self._whole_somewhere(a)]
+
     def runs(self, artefact: Artefact) -> list[str]:
-        """Return the runs of an artefact, as paths below the folder of runs, each once.
+        """Return the runs of an artefact, as paths below the folder of runs, each once."""
+        return list(dict.fromkeys(str(run_dir(cell.spec)) for cell in artefact.cells))
+
+    def refuse_missing(self, artefacts: Iterable[Artefact]) -> None:
+        """Refuse to go on if training is frozen and runs of these tables and figures are missing.
 
         Raises:
-            FedlogitError: if training is frozen and one is missing.
+            FedlogitError: with a line per missing run: its path, and what needs it.
         """
-        paths = list(dict.fromkeys(str(run_dir(cell.spec)) for cell in artefact.cells))
-        missing = [path for path in paths if not self.finished(path)]
-        if self.settings.frozen and missing:
+        if not self.settings.frozen:
+            return
+        missing: dict[str, list[str]] = {}
+        needed = set()
+        for artefact in artefacts:
+            for run in self.runs(artefact):
+                needed.add(run)
+                if not self.finished(run):
+                    name = f"{artefact.paper.paper}/{artefact.scale}/{artefact.id}"
+                    missing.setdefault(run, []).append(name)
+        if missing:
             raise FedlogitError(
-                f"frozen = true, but {len(missing)} of the {len(paths)} runs of"
-                f" {artefact.paper.paper}/{artefact.id} at scale {artefact.scale} are missing:"
-                f" {', '.join(missing)}"
+                f"frozen = true, but {len(missing)} of {len(needed)} runs are missing"
+                " (dvc pull may have them; frozen = false trains them):"
+                + "".join(f"\n  {run}  for {', '.join(of)}" for run, of in missing.items())
             )
-        return paths
 
     def artefact_file(self, artefact: Artefact) -> str:
         """Write what drawing an artefact needs, unless the file has it; return its path."""
@@ -208,6 +234,15 @@ class Plan:
         if name not in self.papers:
             raise unknown("paper in config.yaml's 'papers'", name, self.papers)
         return self.papers[name]
+
+    def _whole_somewhere(self, artefact: Artefact) -> bool:
+        """Return whether every run on some data set with some seed has a result."""
+        finished: dict[tuple[str, int], bool] = {}
+        for cell in self._whole[artefact.paper.paper, artefact.scale][artefact.id].cells:
+            key = (cell.spec.dataset, cell.spec.seed)
+            done = self.finished(str(run_dir(cell.spec)))
+            finished[key] = finished.get(key, True) and done
+        return any(finished.values())
 
     def _kept(self, artefact: Artefact) -> Artefact:
         if not self.settings.partial:

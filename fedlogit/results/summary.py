@@ -8,9 +8,11 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.files import write_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims
 from fedlogit.results.compare import compare, comparison_markdown, comparison_table
+from fedlogit.results.metrics import metrics
 from fedlogit.results.text import markdown, write_csv, write_text
 
 __all__ = ["overview", "summary_table", "write_summary"]
@@ -19,8 +21,9 @@ __all__ = ["overview", "summary_table", "write_summary"]
 def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: Path) -> str:
     """Compare a paper with ours and judge its claims.
 
-    Writes ``compare.csv``, ``compare.md``, ``claims.csv``, ``claims.md``, and ``summary.md``:
-    both without the evidence behind the claims, which is in ``claims.md``.
+    Writes ``compare.csv``, ``compare.md``, ``claims.csv``, ``claims.md``, ``metrics.json`` (for
+    ``dvc metrics``), and ``summary.md``: both without the evidence behind the claims, which is in
+    ``claims.md``.
 
     Args:
         artefacts: The paper's tables, all at one scale.
@@ -42,6 +45,7 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
     write_csv(out / "compare.csv", rows)
     write_text(out / "compare.md", parts[0])
     write_csv(out / "claims.csv", claims)
+    write_json(out / "metrics.json", metrics(rows, claims, artefacts))
     evidence = (
         [parts[1], evidence_markdown(claims)] if len(claims) else ["No claim is tested here."]
     )

@@ -68,11 +68,12 @@ def texts(figure) -> str:
 
 @pytest.mark.parametrize("kind", figure_names())
 def test_every_kind_writes_a_picture_and_a_pdf(figure, tmp_path, kind):
-    png, pdf = write_figure(figure(kind), tmp_path / "out.png")
+    png, pdf, caption = write_figure(figure(kind), tmp_path / "out.png")
     image = imread(png)[..., :3]
     assert min(image.shape[:2]) > 400
     assert image.std() > 0.02  # not a blank page
     assert pdf.read_bytes().startswith(b"%PDF")
+    assert "Scale: paper; " in caption.read_text().splitlines()[-1]
 
 
 @pytest.mark.parametrize("kind", figure_names())

@@ -66,8 +66,8 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
         done = call(*step)
         assert done.returncode == 0, done.stderr
     assert {path.suffix for path in table.parent.iterdir()} == {".csv", ".md", ".tex"}
-    assert {path.suffix for path in figure.parent.iterdir()} == {".png", ".pdf"}
-    made = ["claims.csv", "claims.md", "compare.csv", "compare.md", "summary.md"]
+    assert {path.suffix for path in figure.parent.iterdir()} == {".png", ".pdf", ".md"}
+    made = ["claims.csv", "claims.md", "compare.csv", "compare.md", "metrics.json", "summary.md"]
     assert sorted(path.name for path in summary.iterdir()) == made
     text = (results / "summary.md").read_text()
     assert "|0.8188|0.6000|1|-0.2188|reducedscale|" in text.replace(" ", "")

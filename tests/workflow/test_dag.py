@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from matplotlib.image import imread
 
 from fedlogit.papers import expand, list_papers, load_paper, run_dir
 
@@ -115,6 +116,59 @@ def test_runs_lie_where_their_hash_says(made):
         assert result["provenance"]["spec_digest"] == spec.digest()
 
 
+def browse(page: Path, profile: Path) -> tuple[Path, str]:
+    """Open a page in Chromium; return a screenshot and what the page wrote to the console."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium here; apt-get install chromium")
+    picture = profile.with_suffix(".png")
+    flags = [
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        *(f"--user-data-dir={profile}", "--enable-logging=stderr", "--virtual-time-budget=5000"),
+        *("--window-size=1200,1600", f"--screenshot={picture}"),
+    ]
+    done = subprocess.run(
+        [chromium, *flags, page.as_uri()], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return picture, "\n".join(line for line in done.stderr.splitlines() if ":CONSOLE" in line)
+
+
+@pytest.fixture(scope="session")
+def report(snakemake, made) -> Path:
+    """Snakemake's report of everything at scale smoke."""
+    path = made / "report.html"
+    folders = ("--directory", str(made))
+    done = snakemake.run(*folders, "--report", str(path), "--config", *SMOKE)
+    assert done.returncode == 0, done.stdout
+    return path
+
+
+def test_report_holds_every_paper_and_needs_no_other_file(made, report):
+    text = report.read_text()
+    for paper in PAPERS:
+        assert f"results/report/{paper}/smoke.html" in text
+        page = (made / f"results/report/{paper}/smoke.html").read_text()
+        assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", page)
+        for artefact in plan(paper):
+            assert f'id="{artefact.id}"' in page
+            for cell in artefact.cells:
+                assert f"results/runs/{run_dir(cell.spec)}" in page
+    assert "Scale: smoke; 1 seed; device: CPU" in text
+
+
+@pytest.mark.parametrize("which", ["report.html", "results/report/who_to_trust/smoke.html"])
+def test_pages_open_in_a_browser(made, report, tmp_path, which):
+    picture, console = browse(made / which, tmp_path / "profile")
+    image = imread(picture)[..., :3]
+    assert image.shape[:2] == (1600, 1200)
+    assert image.std() > 0.05  # not a blank page
+    assert "ERROR:CONSOLE" not in console
+    assert "Uncaught" not in console
+    assert "ERR_" not in console
+
+
 def test_second_call_does_nothing_also_on_another_device(dry, made):
     assert dry(made, "all", config=(ALL, "scale=smoke", "workers=2", "device=cuda:1")) == {}
 
@@ -125,8 +179,10 @@ def test_finished_runs_survive_newer_files_and_missing_data(dry, copy):
     shutil.rmtree(copy / "data")
     shutil.rmtree(copy / "results/partitions")
     shutil.rmtree(copy / "results/plan")
+    for number, path in enumerate(sorted(copy.rglob("*"))):  # any order, as git checkout has it
+        os.utime(path, (1.7e9 + number, 1.7e9 + number))
     jobs = dry(copy, "all")
-    assert set(jobs) <= {"all", "table", "figure", "compare"}
+    assert set(jobs) <= {"all", "table", "figure", "compare", "page"}
     assert dry(copy, "all", config=(ALL, "scale=smoke", "frozen=true")) == jobs
 
 
@@ -139,7 +195,7 @@ def test_one_missing_run_is_one_training(snakemake, dry, copy):
     assert (jobs["train"], jobs["download"], jobs["prepare"]) == (1, 1, 1)
     done = snakemake(copy, "all", config=(ALL, "scale=smoke", "frozen=true"))
     assert done.returncode == 1
-    assert "frozen = true, but 1 of the" in done.stdout
+    assert "frozen = true, but 1 of" in done.stdout
     assert str(run) in done.stdout
     kept = dry(copy, "all", config=(ALL, "scale=smoke", "partial=true"))
     assert "train" not in kept

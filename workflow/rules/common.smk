@@ -36,13 +36,46 @@ def checked(function, *args):
         raise WorkflowError(str(error)) from None
 
 
-def drawn(artefacts):
+def files_of(artefacts):
     """Return the files of tables and figures."""
     return [
         f"results/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
         for a in artefacts
         for suffix in (("csv", "md", "tex") if a.kind == "table" else ("png", "pdf"))
     ]
+
+
+def drawn(artefacts):
+    """Return a function to the files of tables and figures, which asks for their runs first."""
+
+    def files(wildcards):
+        checked(PLAN.refuse_missing, artefacts)
+        return files_of(artefacts)
+
+    return files
+
+
+def pages(artefacts):
+    """Return the pages, one per paper and scale, that show these tables and figures."""
+    shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
+    return [f"results/report/{paper}/{scale}.html" for paper, scale in shown]
+
+
+def page_input(wildcards):
+    """Return what the page of a paper at a scale shows; with `partial`, what runs cover."""
+    artefacts = checked(PLAN.of, wildcards.paper, wildcards.scale)
+    if SETTINGS.partial:
+        artefacts = [a for a in artefacts if a in PLAN.covered()]
+    tables = any(a.kind == "table" for a in artefacts)
+    return {
+        "artefacts": [PLAN.artefact_file(a) for a in artefacts],
+        "drawn": files_of(artefacts),
+        "summary": (
+            [f"results/summary/{wildcards.paper}/{wildcards.scale}/summary.md"]
+            if tables
+            else []
+        ),
+    }
 
 
 def summaries(papers):
@@ -53,22 +86,30 @@ def summaries(papers):
 
     def files(wildcards):
         artefacts = [a for a in PLAN.artefacts if a.paper.paper in papers]
-        runs = dict.fromkeys(r for a in artefacts for r in checked(PLAN.runs, a))
+        runs = dict.fromkeys(r for a in artefacts for r in PLAN.runs(a))
+        checked(PLAN.refuse_missing, artefacts)
         made = [
             f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers
         ]
+        made += pages(artefacts)
         return made + [f"results/runs/{run}/result.json" for run in runs]
 
     return files
 
 
+def covered(wildcards):
+    """Return the tables, figures and pages, at any scale, that finished runs cover."""
+    artefacts = PLAN.covered()
+    return drawn(artefacts)(wildcards) + pages(artefacts)
+
+
 def artefact_input(wildcards):
     """Return an artefact's file and the results of its runs."""
     artefact = checked(PLAN.artefact, wildcards.paper, wildcards.scale, wildcards.id)
-    runs = checked(PLAN.runs, artefact)
+    checked(PLAN.refuse_missing, [artefact])
     return {
         "artefact": PLAN.artefact_file(artefact),
-        "runs": [f"results/runs/{run}/result.json" for run in runs],
+        "runs": [f"results/runs/{run}/result.json" for run in PLAN.runs(artefact)],
     }
 
 
@@ -79,11 +120,18 @@ def summary_input(wildcards):
         for a in checked(PLAN.of, wildcards.paper, wildcards.scale)
         if a.kind == "table"
     ]
-    runs = {run: None for a in tables for run in checked(PLAN.runs, a)}
+    checked(PLAN.refuse_missing, tables)
+    runs = dict.fromkeys(run for a in tables for run in PLAN.runs(a))
     return {
         "artefacts": [PLAN.artefact_file(a) for a in tables],
         "runs": [f"results/runs/{run}/result.json" for run in runs],
     }
+
+
+def told(file):
+    """Return the caption that a file ends with, or "" while there is none; for the report."""
+    lines = Path(file).read_text().splitlines() if os.path.exists(file) else []
+    return lines[-1] if lines else ""
 
 
 def made(path, rule):

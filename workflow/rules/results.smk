@@ -26,6 +26,7 @@ rule table:
     params:
         script=here("scripts/table.py"),
         out=lambda wildcards, output: os.path.splitext(output.csv)[0],
+        told=lambda wildcards, output: told(output.markdown),
     shell:
         "python {params.script} --artefact {input.artefact} --out {params.out} > {log} 2>&1"
 
@@ -43,6 +44,7 @@ rule figure:
             labels={"figure": "{id}"},
         ),
         pdf="results/figures/{paper}/{scale}/{id}.pdf",
+        caption="results/figures/{paper}/{scale}/{id}.md",
     log:
         "logs/figure/{paper}/{scale}/{id}.log",
     localrule: True
@@ -52,6 +54,7 @@ rule figure:
     params:
         script=here("scripts/figure.py"),
         out=lambda wildcards, output: os.path.splitext(output.png)[0],
+        told=lambda wildcards, output: told(output.caption),
     shell:
         "python {params.script} --artefact {input.artefact} --reference {input.reference}"
         " --out {params.out} > {log} 2>&1"
@@ -71,7 +74,13 @@ rule compare:
         ),
         parts=expand(
             "results/summary/{{paper}}/{{scale}}/{part}",
-            part=["compare.csv", "compare.md", "claims.csv", "claims.md"],
+            part=[
+                "compare.csv",
+                "compare.md",
+                "claims.csv",
+                "claims.md",
+                "metrics.json",
+            ],
         ),
     log:
         "logs/compare/{paper}/{scale}.log",
@@ -85,3 +94,25 @@ rule compare:
     shell:
         "python {params.script} --artefacts {input.artefacts} --reference {input.reference}"
         " --out {params.out} > {log} 2>&1"
+
+
+rule page:
+    input:
+        unpack(page_input),
+    output:
+        report(
+            "results/report/{paper}/{scale}.html",
+            category="{paper}",
+            subcategory="All on one page",
+            caption="../report/page.rst",
+            labels={"scale": "{scale}"},
+        ),
+    log:
+        "logs/page/{paper}/{scale}.log",
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        script=here("scripts/page.py"),
+    shell:
+        "python {params.script} --artefacts {input.artefacts} --out {output} > {log} 2>&1"

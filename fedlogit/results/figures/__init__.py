@@ -15,7 +15,9 @@ from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.provenance import caption
 from fedlogit.results.style import save_figure
+from fedlogit.results.text import write_text
 
 __all__ = ["draw", "figure_names", "write_figure"]
 
@@ -48,5 +50,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
 def write_figure(
     artefact: Artefact, out: Path, reference: pd.DataFrame | None = None
 ) -> list[Path]:
-    """Draw an artefact and write ``out.png`` and ``out.pdf``; return the two paths."""
-    return save_figure(draw(artefact, reference), out)
+    """Draw an artefact; write ``out.png``, ``out.pdf`` and, with its caption, ``out.md``."""
+    paths = save_figure(draw(artefact, reference), out)
+    text = f"**{artefact.title}**\n\n![{artefact.title}]({paths[0].name})\n\n{caption(artefact)}"
+    return [*paths, write_text(paths[0].with_suffix(".md"), text)]

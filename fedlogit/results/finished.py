@@ -1,0 +1,74 @@
+"""Finished runs in a folder: which there are, and whether each is what its folder's name says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_json
+from fedlogit.papers.expansion import run_dir
+from fedlogit.results.runs import Run, read_run
+from fedlogit.spec import RunSpec
+
+__all__ = ["Sorted", "check_run", "finished_runs", "sort_runs"]
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Finished runs of a folder, as paths below it.
+
+    Attributes:
+        ready: Complete, at the scales that were asked for, and named by their own hash.
+        left_out: Runs at other scales.
+        refused: For each run that is damaged or lies in the wrong place, the reason.
+    """
+
+    ready: tuple[str, ...]
+    left_out: tuple[str, ...]
+    refused: dict[str, str]
+
+
+def finished_runs(root: Path) -> Iterator[Path]:
+    """Yield the folders below `root` that hold a result, in order of their names."""
+    for path in sorted(root.rglob("result.json")):
+        yield path.parent
+
+
+def check_run(root: Path, folder: Path) -> Run:
+    """Read a finished run and check that its spec's hash names its folder.
+
+    Args:
+        root: The folder of all runs.
+        folder: The run's folder below it.
+
+    Raises:
+        DataError: if a file is missing, truncated or of another run, or the folder is misnamed.
+    """
+    spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
+    if folder.relative_to(root).as_posix() != str(run_dir(spec)):
+        raise DataError(f"{folder}: its spec belongs to {root / run_dir(spec)}; delete the folder")
+    return read_run(folder, spec.digest())
+
+
+def sort_runs(root: Path, left_out: Iterable[str]) -> Sorted:
+    """Sort the finished runs below `root` into those to keep, to leave out and to refuse.
+
+    Args:
+        root: The folder of runs.
+        left_out: Scales whose runs are left out.
+    """
+    ready: list[str] = []
+    others: list[str] = []
+    refused: dict[str, str] = {}
+    unwanted = set(left_out)
+    for folder in finished_runs(root):
+        name = folder.relative_to(root).as_posix()
+        try:
+            scale = check_run(root, folder).spec.scale
+        except FedlogitError as error:
+            refused[name] = str(error)
+            continue
+        (others if scale in unwanted else ready).append(name)
+    return Sorted(tuple(ready), tuple(others), refused)

@@ -1,0 +1,170 @@
+"""A page of Markdown per paper: what is implemented, how to run it, what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from fedlogit import methods
+from fedlogit.component import Call
+from fedlogit.files import read_json
+from fedlogit.papers.model import Paper
+from fedlogit.results.text import markdown
+
+__all__ = ["dvc_file", "paper_page"]
+
+_NOTE = (
+    "<!-- Made by `make papers` from the paper's file and the committed results; not by hand. -->"
+)
+
+
+def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
+    """Return the page of a paper.
+
+    Args:
+        paper: Its file.
+        results: The folder with ``tables``, ``figures`` and ``summary`` that were committed.
+        root: The way from the page to the repository's root, for links.
+
+    Raises:
+        DataError: if a file of results is damaged.
+    """
+    arxiv = f" ([arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv}))" if paper.arxiv else ""
+    parts = [
+        _NOTE,
+        f"# {paper.title}",
+        f"`{paper.paper}`{arxiv}. Grids: [workflow/papers/{paper.paper}.yaml]"
+        f"({root}/workflow/papers/{paper.paper}.yaml); published numbers:"
+        f" [workflow/reference/{paper.paper}.csv]({root}/workflow/reference/{paper.paper}.csv);"
+        f" what the paper leaves open: [docs/deviations.md](../deviations.md).",
+        "## What is implemented",
+        _methods(paper),
+        f"Data sets: {', '.join(_label(paper, name) for name in paper.datasets)}.",
+        "## Hyper-parameters",
+        _settings(paper),
+        "## Hardware and hours",
+        _hours(paper, results),
+        "## One command per table and figure",
+        _commands(paper, results, root),
+        "## Expected and obtained",
+        _obtained(paper, results, root),
+    ]
+    return "\n\n".join(parts)
+
+
+def dvc_file(results: Path) -> str:
+    """Return ``dvc.yaml``: the committed metrics and comparisons, and no stages."""
+    found = sorted(results.glob("summary/*/*/metrics.json"))
+    shown = [path for path in found if path.parent.name != "smoke"]
+    plots = [
+        {
+            path.with_name("compare.csv").as_posix(): {
+                "x": "paper",
+                "y": "ours",
+                "template": "scatter",
+                "title": f"{path.parent.parent.name} at {path.parent.name}: ours against the paper",
+            }
+        }
+        for path in shown
+    ]
+    data = {"metrics": [path.as_posix() for path in shown], "plots": plots}
+    head = "# Made by `make papers`. No stages: Snakemake makes these files, DVC compares them.\n"
+    return head + yaml.safe_dump(data, sort_keys=False, width=100)
+
+
+def _label(paper: Paper, name: str) -> str:
+    return paper.labels.get(name, name)
+
+
+def _methods(paper: Paper) -> str:
+    """Return a row per method: its name, its call, and its first line of documentation."""
+    rows = []
+    for name, given in paper.methods.items():
+        call = str(given if isinstance(given, str) else given["method"])
+        found = type(methods.get(Call.model_validate(call)))
+        about = (found.__doc__ or "").strip().splitlines()[0]
+        rows.append({"Method": _label(paper, name), "In a paper's file": f"`{call}`", "": about})
+    return markdown(pd.DataFrame(rows))
+
+
+def _settings(paper: Paper) -> str:
+    """Return the defaults of all runs and what data sets change."""
+    rows = [{"Where": "every run", "Setting": k, "Value": v} for k, v in _flat(paper.defaults)]
+    for name, given in paper.datasets.items():
+        rows += [{"Where": _label(paper, name), "Setting": k, "Value": v} for k, v in _flat(given)]
+    seeds = ", ".join(map(str, paper.seeds))
+    return f"{markdown(pd.DataFrame(rows))}\n\nSeeds: {seeds}."
+
+
+def _flat(given: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
+    """Return nested settings as dotted keys and values in code."""
+    flat: list[tuple[str, str]] = []
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            flat += _flat(value, f"{above}{key}.")
+        else:
+            flat.append((f"`{above}{key}`", f"`{json.dumps(value)}`"))
+    return flat
+
+
+def _hours(paper: Paper, results: Path) -> str:
+    """Return a row per scale: what it is and, where results are committed, what its tables took."""
+    rows = []
+    for name, scale in paper.scales.items():
+        path = results / "summary" / paper.paper / name / "metrics.json"
+        took = read_json(path)["training"] if path.exists() and name != "smoke" else {}
+        rows.append(
+            {
+                "Scale": f"`{name}`",
+                "What": scale.summary,
+                "Runs": str(took.get("runs", "–")),
+                "Hours": str(took.get("hours", "–")),
+                "On": took.get("devices", "–"),
+            }
+        )
+    note = "Hours are the sum over the runs behind the committed tables, one thread each on a CPU."
+    return f"{markdown(pd.DataFrame(rows), right=('Runs', 'Hours'))}\n\n{note}"
+
+
+def _commands(paper: Paper, results: Path, root: str) -> str:
+    """Return a row per table and figure: the command, and links to where it was made."""
+    rows = []
+    for kind, entries in (("table", paper.tables), ("figure", paper.figures)):
+        suffix = {"table": "md", "figure": "png"}[kind]
+        for key, entry in entries.items():
+            made = [
+                f"[{scale}]({root}/{path.as_posix()})"
+                for scale in paper.scales
+                if scale != "smoke"
+                and (path := Path("results", f"{kind}s", paper.paper, scale, f"{key}.{suffix}"))
+                and (results.parent / path).exists()
+            ]
+            file = (
+                f"results/{kind}s/{paper.paper}/paper/{key}.{'csv' if kind == 'table' else 'pdf'}"
+            )
+            command = f"`snakemake --cores all --config papers={paper.paper} scale=paper -- {file}`"
+            rows.append(
+                {"Shown": entry.title, "Command": command, "Committed": ", ".join(made) or "–"}
+            )
+    return markdown(pd.DataFrame(rows))
+
+
+def _obtained(paper: Paper, results: Path, root: str) -> str:
+    """Return the comparison and claims of each scale with committed results, the largest first."""
+    parts: list[str] = []
+    for scale in sorted(set(paper.scales) - {"smoke"}, key=lambda name: name != "paper"):
+        path = results / "summary" / paper.paper / scale / "summary.md"
+        if not path.exists():
+            continue
+        if parts:
+            link = f"{root}/results/summary/{paper.paper}/{scale}/summary.md"
+            parts.append(f"At scale `{scale}`: [summary]({link}).")
+            continue
+        body = path.read_text(encoding="utf-8").strip().partition("\n")[2].strip()
+        parts.append(f"At scale `{scale}`:\n\n{body}")
+    return "\n\n".join(parts) or "No results are committed yet."

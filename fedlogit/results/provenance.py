@@ -1,0 +1,58 @@
+"""Where a table's or figure's runs come from: code, machine, time, command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.files import read_json
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import describe
+from fedlogit.results.runs import read_run
+from fedlogit.results.text import sentence
+
+__all__ = ["caption", "provenance"]
+
+_FACTS = (
+    "code_version",
+    "device",
+    "precision",
+    "dataset_note",
+    "wall_seconds",
+    "finished",
+    "command",
+    "torch",
+)
+
+
+def provenance(artefact: Artefact) -> pd.DataFrame:
+    """Return where an artefact's runs come from, a row per run.
+
+    Columns are `dir`, `digest`, `dataset`, `partition`, `method`, `seed`, `scale`, `rounds`,
+    `diverged`, and the facts that the run recorded about code, machine, time and command.
+
+    Raises:
+        DataError: if a run is missing, incomplete, or not the one that was asked for.
+    """
+    rows = {}
+    for ref in artefact.runs:
+        run = read_run(ref.dir, ref.digest)
+        facts: dict[str, Any] = read_json(ref.dir / "result.json")["provenance"]
+        rows[ref.digest] = {
+            "dir": ref.dir.as_posix(),
+            "digest": ref.digest,
+            "dataset": run.spec.dataset,
+            "partition": run.spec.partition.name,
+            "method": run.spec.method.name,
+            "seed": run.spec.seed,
+            "scale": run.spec.scale,
+            "rounds": len(run.rounds),
+            "diverged": run.diverged,
+        } | {key: facts.get(key, "") for key in _FACTS}
+    return pd.DataFrame(list(rows.values()))
+
+
+def caption(artefact: Artefact) -> str:
+    """Return what an artefact shows and where it comes from: scale, seeds, device, stand-ins."""
+    return f"{artefact.caption} {sentence(describe(provenance(artefact)))}.".strip()

@@ -1,0 +1,52 @@
+"""Write docs/papers/<paper>.md and dvc.yaml from papers' files and results; --check only compares.
+
+python scripts/papers.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedlogit.cli import run_main
+from fedlogit.papers import list_papers, load_paper
+from fedlogit.results.paper_page import dvc_file, paper_page
+from fedlogit.results.text import write_text
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
+    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
+    parser.add_argument("--out", type=Path, default=Path("docs/papers"), help="where pages go")
+    parser.add_argument("--dvc", type=Path, default=Path("dvc.yaml"))
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+    )
+    args = parser.parse_args(argv)
+    texts = {
+        args.out / f"{name}.md": paper_page(load_paper(name, args.papers), args.results)
+        for name in list_papers(args.papers)
+    }
+    texts[args.dvc] = dvc_file(args.results)
+    stale = [path for path, text in texts.items() if _text(path) != text.rstrip("\n") + "\n"]
+    if args.check:
+        for path in stale:
+            print(f"{path} is not what it is made from says; run make papers", file=sys.stderr)
+        return int(bool(stale))
+    for path in stale:
+        print(write_text(path, texts[path]))
+    return 0
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+if __name__ == "__main__":
+    run_main(main)

@@ -1,0 +1,28 @@
+"""`dvc metrics` and `dvc plots` work on the pipeline's own files; papers' pages are up to date."""
+
+from __future__ import annotations
+
+import json
+
+from calls import ROOT, dvc, script
+
+
+def test_metrics_and_plots_are_shown(tmp_path):
+    done = dvc("metrics", "show", "--json", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    files = json.loads(done.stdout)[""]["data"]
+    assert files
+    for shown in files.values():
+        assert shown["data"]["training"]["runs"] > 0
+        assert shown["data"]["ours"]
+    done = dvc("plots", "show", "--out", str(tmp_path / "plots"), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "ours against the paper" in (tmp_path / "plots" / "index.html").read_text()
+
+
+def test_pages_of_papers_and_dvc_yaml_are_what_they_are_made_from(monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    assert script("papers", "--check").stderr == ""
+    done = script("papers", "--check", "--dvc", str(tmp_path / "dvc.yaml"))
+    assert done.returncode == 1
+    assert "run make papers" in done.stderr

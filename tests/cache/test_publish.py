@@ -1,0 +1,123 @@
+"""Finished runs go into the cache and come back; damage on either way is named and refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from calls import RUNS, dvc, script
+
+LISTING = Path("results/runs.dvc")
+PAPER = {"scale": "paper"}
+
+
+def listed() -> list[str]:
+    return [out["path"] for out in yaml.safe_load(LISTING.read_text())["outs"]]
+
+
+@pytest.fixture
+def published(project, finished: Callable[..., Path]) -> tuple[Path, Path]:
+    """Two published runs of one method."""
+    folders = finished(**PAPER), finished(**PAPER, seed=1)
+    (folders[0] / "checkpoint.safetensors").write_bytes(b"half")
+    done = script("publish")
+    assert done.returncode == 0, done.stderr
+    return folders
+
+
+def test_only_whole_runs_are_published_and_once(project, finished):
+    whole, misnamed, damaged = (finished(**PAPER, seed=seed) for seed in range(3))
+    quick, unfinished = finished(scale="quick"), finished(**PAPER, seed=3)
+    (unfinished / "result.json").unlink()
+    moved = misnamed.with_name("seed1-00000000")
+    misnamed.rename(moved)
+    rounds = (damaged / "rounds.csv").read_text()
+    (damaged / "rounds.csv").write_text(rounds[: len(rounds) // 2])
+    done = script("publish")
+    assert done.returncode == 2
+    assert "1 runs published, 0 were; left out 1 at scale smoke or quick" in done.stdout
+    assert f"error: refused {moved}: its spec belongs to {misnamed}" in done.stderr
+    assert f"error: refused {damaged / 'rounds.csv'} is truncated" in done.stderr
+    assert listed() == [str(whole.relative_to("results"))]
+    shutil.rmtree(moved)
+    shutil.rmtree(damaged)
+    done = script("publish", "--with", "quick")
+    assert done.returncode == 0, done.stderr
+    assert "1 runs published, 1 were; left out 0 at scale smoke" in done.stdout
+    assert str(quick.relative_to("results")) in listed()
+    assert list(Path("results").glob("*-new.dvc")) == []
+
+
+def test_runs_come_back_and_others_stay(published, finished):
+    before = {p: p.read_bytes() for f in published for p in f.rglob("*.[jc]s*")}
+    mine = finished(**PAPER, seed=7)
+    for folder in published:
+        shutil.rmtree(folder)
+    shutil.rmtree(".dvc/cache")
+    done = dvc("pull")
+    assert done.returncode == 0, done.stderr
+    assert before == {p: p.read_bytes() for f in published for p in f.iterdir()}
+    assert (mine / "result.json").exists()
+    assert script("cached").stdout.startswith("cache: 2 finished runs")
+    shutil.rmtree(mine)  # no table or figure of any paper needs these two
+    assert "2 of them no table or figure needs any more (--prune" in script("publish").stdout
+    assert "2 of them taken off the list" in script("publish", "--prune").stdout
+    assert listed() == []
+
+
+def test_a_run_that_differs_is_not_published_silently(published):
+    folder = published[0]
+    result = json.loads((folder / "result.json").read_text())
+    result["provenance"]["wall_seconds"] += 1
+    (folder / "result.json").write_text(json.dumps(result))
+    before = LISTING.read_text()
+    done = script("publish")
+    assert done.returncode == 0
+    assert "not published again, although they differ" in done.stderr
+    assert folder.name in done.stderr
+    assert LISTING.read_text() == before
+    refused = dvc("pull")
+    assert refused.returncode == 1
+    assert f"{folder}/result.json" in refused.stderr
+    assert "0 runs published" not in script("publish", "--replace").stdout
+    assert LISTING.read_text() != before
+    assert dvc("pull").returncode == 0
+
+
+def test_damage_is_named(published):
+    first, second = published
+    # A remote whose disk rots: the object no longer is what its name says.
+    digest = yaml.safe_load(LISTING.read_text())["outs"][0]["md5"]
+    tree = json.loads(Path("dvc-remote/files/md5", digest[:2], digest[2:]).read_text())
+    item = next(entry["md5"] for entry in tree if entry["relpath"] == "rounds.csv")
+    Path("dvc-remote/files/md5", item[:2], item[2:]).write_text("round\n1\n")
+    shutil.rmtree(".dvc/cache")
+    shutil.rmtree(RUNS)
+    done = dvc("pull")
+    assert done.returncode == 1
+    broken = RUNS.parent / listed()[0]
+    assert str(broken) in done.stderr
+    assert not (broken / "rounds.csv").exists()
+    told = script("cached")
+    assert told.returncode == 2
+    assert f"error: {broken} is missing; dvc pull {broken}" in told.stderr
+    # A run that lost a file after it was pulled.
+    (whole,) = {first, second} - {broken}
+    (whole / "rounds.csv").unlink()
+    told = script("cached")
+    assert f"error: cannot read {whole / 'rounds.csv'}" in told.stderr
+
+
+def test_a_remote_that_does_not_answer_lists_nothing(project, finished):
+    finished(**PAPER)
+    done = script("publish", "--remote", "lab")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: dvc push failed: failed to push data to the cloud -"
+        " config file error: remote 'lab' doesn't exist\n"
+    )
+    assert not LISTING.exists()

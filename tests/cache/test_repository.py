@@ -1,0 +1,47 @@
+"""The cache in the repository is whole: what a clone pulls is what the runs say they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import yaml
+from calls import ROOT
+
+from fedlogit.papers import run_dir
+from fedlogit.spec import RunSpec
+
+OBJECTS = ROOT / "dvc-remote" / "files" / "md5"
+
+
+def content(digest: str) -> bytes:
+    data = (OBJECTS / digest[:2] / digest[2:]).read_bytes()
+    assert hashlib.md5(data).hexdigest() == digest.removesuffix(".dir")
+    return data
+
+
+def test_every_published_run_is_there_and_named_by_its_spec():
+    outs = yaml.safe_load((ROOT / "results" / "runs.dvc").read_text())["outs"]
+    assert outs
+    for out in outs:
+        files = {f["relpath"]: content(f["md5"]) for f in json.loads(content(out["md5"]))}
+        assert {"spec.json", "rounds.csv", "result.json"} <= set(files), out["path"]
+        spec = RunSpec.read(json.loads(files["spec.json"]), out["path"])
+        assert out["path"] == f"runs/{run_dir(spec)}"
+        result = json.loads(files["result.json"])
+        assert result["provenance"]["spec_digest"] == spec.digest()
+        assert result["status"] in ("finished", "diverged")
+
+
+def test_the_cache_is_small_and_git_has_no_run_beside_it():
+    objects = [path for path in OBJECTS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in objects) < 100_000_000
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert "/results/runs/" in ignored
+
+
+def test_dvc_never_phones_home():
+    for folder in (".dvc", "data/.dvc"):
+        lines = [line.strip() for line in Path(ROOT, folder, "config").read_text().splitlines()]
+        assert {"analytics = false", "check_update = false"} <= set(lines)

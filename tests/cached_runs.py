@@ -1,0 +1,38 @@
+"""Fixtures: a project of its own with finished runs, as a user's folder would be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from calls import ROOT, RUNS
+from small import small_spec
+
+from fedlogit.papers import run_dir
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """An empty folder with the repository's settings of DVC, which is also the current one."""
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / ".dvc", folder / ".dvc", ignore=shutil.ignore_patterns("cache", "tmp"))
+    shutil.copy(ROOT / ".dvcignore", folder)
+    (folder / "dvc-remote").mkdir()
+    config = folder / ".dvc" / "config"
+    config.write_text(config.read_text().replace("[core]", "[core]\n    no_scm = true"))
+    shutil.copytree(ROOT / "workflow" / "papers", folder / "workflow" / "papers")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def finished(train) -> Callable[..., Path]:
+    """Return a function that trains a run of a second where its hash says; returns its folder."""
+
+    def make(**changes) -> Path:
+        folder = RUNS / run_dir(small_spec(**changes))
+        return train(folder, **changes)
+
+    return make
