@@ -13,7 +13,7 @@ import torch
 from small import small_spec
 
 from fedlogit import methods
-from fedlogit.data import Dataset, load
+from fedlogit.data import Dataset, load, with_probes
 from fedlogit.federation import Federation
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
@@ -28,6 +28,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory) -> Dataset:
     return load("digits", tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture(scope="session")
+def tiles(digits, tmp_path_factory):
+    """A spec whose probes are scikit-learn's photographs in tiles, and digits with them."""
+    public = {"size": 60, "stratified": False, "dataset": "photos8"}
+    spec = small_spec(method="tally_train(warm_up=0, label_weight=0.0)", public=public)
+    return spec, with_probes(digits, "photos8", tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture

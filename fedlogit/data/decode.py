@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from fedlogit.data.cards import Card
-from fedlogit.data.dataset import digits
+from fedlogit.data.dataset import EMBEDDED
 from fedlogit.data.raw import Raw
 from fedlogit.errors import DataError, unknown
 from fedlogit.files import load_npz
@@ -186,7 +186,7 @@ def _texts(raw: Raw, names: dict[str, str]) -> Arrays:
 
 
 def _embedded(raw: Raw, about: Card) -> Arrays:
-    return digits()
+    return EMBEDDED[about.name]()
 
 
 FORMATS: dict[str, Callable[[Raw, Card], Arrays]] = {

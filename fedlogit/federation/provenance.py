@@ -51,6 +51,7 @@ class Provenance:
             "code_version": code_version(),
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,
+            **({"probes_digest": dataset.probes_digest} if dataset.probes_digest else {}),
             "split_digest": split.digest,
             "split_notes": list(split.notes),
             "device": device_name(device),

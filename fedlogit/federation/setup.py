@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from fedlogit.data import Dataset, load
+from fedlogit.data import UNKNOWN, Dataset, card, load, with_probes
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
@@ -49,8 +49,9 @@ def choose_device(name: str) -> torch.device:
 
 def divide(spec: RunSpec, dataset: Dataset) -> Split:
     """Return the division of a data set that a spec implies."""
+    other = spec.public.dataset if spec.public else None
     return make_split(
-        dataset.y_train,
+        dataset.y_train[dataset.y_train != UNKNOWN],
         dataset.classes,
         spec.partition,
         spec.clients,
@@ -58,6 +59,7 @@ def divide(spec: RunSpec, dataset: Dataset) -> Split:
         public=spec.public,
         train_size=spec.train_size,
         groups=dataset.group_train,
+        foreign=card(other).train if other else 0,
     )
 
 
@@ -68,8 +70,13 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
         spec: A resolved spec.
         folder: Where prepared data sets are.
         split: ``indices.npz``; None divides anew, which gives the same.
+
+    Returns:
+        The data set, with that of the public set joined on if it is another one, and its division.
     """
     dataset = load(spec.dataset, folder)
+    if spec.public and spec.public.dataset:
+        dataset = with_probes(dataset, spec.public.dataset, folder)
     return dataset, Split.load(split) if split else divide(spec, dataset)
 
 
@@ -106,7 +113,9 @@ def federate(
         for i, part in enumerate(split.clients)
     ]
     server = _server(spec, method, data)
-    return Federation(spec, data, split, clients, executor, server, on_task)
+    federation = Federation(spec, data, split, clients, executor, server, on_task)
+    federation.liars = method.liars
+    return federation
 
 
 def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from fedlogit.data import UNKNOWN
 from fedlogit.errors import Diverged
 from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
@@ -27,7 +28,8 @@ class Work:
         client: Who trains.
         points: Indices of the samples, int64 (n,).
         batches: Positions into `points`, one int64 tensor a minibatch.
-        labels: True labels (n,) for the label term; None for none.
+        labels: True labels (n,) for the label term; None for none. The term is the mean over
+            samples whose label is known.
         soft: Target distributions (n, classes) for the soft term; None for none.
         label_weight: Weight of the cross-entropy with `labels`.
         soft_weight: Weight of the cross-entropy with `soft`: the gradient of KL(soft ‖ model).
@@ -131,7 +133,9 @@ def checked_mean(total: float, samples: int, work: Work) -> float:
 def _loss(work: Work, logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     loss = logits.new_zeros(())
     if work.labels is not None:
-        loss = work.label_weight * F.cross_entropy(logits, work.labels[positions])
+        loss = work.label_weight * F.cross_entropy(
+            logits, work.labels[positions], ignore_index=UNKNOWN
+        )
     if work.soft is not None:
         loss = loss + work.soft_weight * F.cross_entropy(logits, work.soft[positions])
     return loss

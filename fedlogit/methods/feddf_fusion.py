@@ -30,6 +30,7 @@ class FedDFFusion(ModelFederation):
 
     name: ClassVar[str] = "feddf_fusion"
     needs_public: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
 
     probes_per_round: Annotated[int, Field(gt=0)] = 16
     warm_up: Annotated[int, Field(ge=0)] = 300

@@ -94,6 +94,7 @@ def test_merges_of_the_bridge_and_of_fedavg():
     class Nobody:
         def __init__(self):
             self.memory = {}
+            self.spec = small_spec()
 
         def train_private(self, **kwargs):
             pass

@@ -89,7 +89,7 @@ def train_input(wildcards):
         return {}
     return {
         "spec": PLAN.spec_file(wildcards.run),
-        "data": prepared(spec.dataset),
+        "data": needed(spec),
         "split": split_file(wildcards),
     }
 
@@ -111,7 +111,7 @@ def clients_input(wildcards):
         return {}
     return {
         "spec": PLAN.clients_file(wildcards.run),
-        "data": prepared(spec.dataset),
+        "data": needed(spec),
         "split": divided(spec),
     }
 
@@ -143,6 +143,12 @@ def taught(run):
 def prepared(dataset):
     """Return the prepared files of a dataset; the card is small, and made last."""
     return [f"{DATA}/prepared/{dataset}.json", f"{DATA}/prepared/{dataset}.npz"]
+
+
+def needed(spec):
+    """Return the prepared files of a run's datasets: its own, and that of foreign public samples."""
+    other = spec.public.dataset if spec.public else None
+    return prepared(spec.dataset) + (prepared(other) if other else [])
 
 
 def partition_input(wildcards):
