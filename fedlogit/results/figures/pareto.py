@@ -111,10 +111,10 @@ def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
         axes.annotate(
             artefact.label(row["method"]),
             (row["payload"], height),
-            (-9 if right else 9, 0),
+            (-7 if right else 7, 3),
             textcoords="offset points",
             ha="right" if right else "left",
-            va="center",
+            va="bottom",
             fontsize=8.5,
         )
 

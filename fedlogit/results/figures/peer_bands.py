@@ -11,12 +11,12 @@ from matplotlib.ticker import MaxNLocator
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import kin_colour, legend, title, values
+from fedlogit.results.figures._parts import kin_colour, legend, runs_of, title, values
 from fedlogit.results.style import GREY, new_figure
 
 __all__ = ["draw"]
 
-_ACROSS = 5  # panels in a row
+_ACROSS = 5  # panels in a row, at most
 _FAINT = "#c9c9c9"
 
 
@@ -28,8 +28,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """
     frame = curves(artefact).dropna(subset=["accuracy"])
     panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
-    across = min(_ACROSS, len(panels))
-    figure, grid = new_figure(-(-len(panels) // across), across, panel=(2.4, 2.2), share_y=True)
+    down = -(-len(panels) // _ACROSS)
+    across = -(-len(panels) // down)
+    figure, grid = new_figure(down, across, panel=(2.4, 2.2), share_y=True)
     for axes, (dataset, method) in zip(grid.flat, panels, strict=False):
         here = frame[frame["dataset"] == dataset]
         for other in values(here, "method"):
@@ -46,8 +47,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for column in range(across):
         lowest = [axes for axes in grid[:, column] if axes.get_visible()][-1]
         lowest.set_xlabel("Round")
-    peers = f"{frame['peers'].iloc[0]:.0f} peers" if "peers" in frame else ""
-    title(figure, artefact, collect(artefact), peers)
+    peers = sorted({run.spec.clients for _, run in runs_of(artefact)})
+    title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
     legend(figure, _handles())
     return figure
 
