@@ -44,6 +44,11 @@ class FedDFFusion(ModelFederation):
                 f"method feddf_fusion: probes_per_round = {self.probes_per_round}: the public set"
                 f" has {public}"
             )
+        if self.warm_up >= spec.rounds:
+            raise FedlogitError(
+                f"method feddf_fusion: warm_up = {self.warm_up}: give less than the {spec.rounds}"
+                " rounds"
+            )
 
     def contributions(self, fed: Federation) -> list[float]:
         """Return c_i = 1/N."""
