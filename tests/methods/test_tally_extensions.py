@@ -178,6 +178,7 @@ def test_measuring_changes_no_number_of_training(train, tmp_path):
         ("tally_train(warm_up=0, topology='star')", "topology = 'star'"),
         ("tally_train(warm_up=0, anchors_per_round=2)", "anchors_per_round = 2: give at most"),
         ("feddf_fusion(probes_per_round=61)", "probes_per_round = 61: the public set has 60"),
+        ("feddf_fusion(warm_up=3)", "warm_up = 3: give less than the 3 rounds"),
     ],
 )
 def test_bad_input_is_one_clear_line(call, said):
