@@ -18,7 +18,9 @@ from fedlogit.component import Call, Part
 __all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server", "Text"]
 
 Count = Annotated[int, Field(gt=0)]
-Export = Literal["logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley"]
+Export = Literal[
+    "logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley", "theory"
+]
 
 
 class Local(Part):
@@ -95,12 +97,16 @@ class Public(Part):
     """The public set that clients exchange logits on; it is taken from the training split.
 
     Attributes:
-        size: Number of images.
+        size: Number of samples, without anchors.
         stratified: Equal numbers of each class (as far as they exist), else uniformly at random.
         classes: Only these classes, to study coverage; None takes all.
         overlap: Leave the public images in the pool that private sets are drawn from.
         last: Take the last samples of the training split instead of drawing; `stratified` and
             `classes` then mean nothing (a text's last tokens, TallyTrain appendix I).
+        dataset: Take them, uniformly at random, from the training images of this data set instead;
+            nobody knows their labels (TallyTrain §4.5).
+        anchors: With `dataset`, add so many of the last images of the own training split, whose
+            labels are known (TallyTrain appendix K, arm C).
     """
 
     size: Count
@@ -108,6 +114,20 @@ class Public(Part):
     classes: tuple[int, ...] | None = None
     overlap: bool = False
     last: bool = False
+    dataset: str | None = None
+    anchors: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _labels_exist(self) -> Self:
+        if self.dataset is None and self.anchors:
+            raise ValueError("anchors go with images of another data set; give dataset")
+        own = self.stratified or self.classes or self.overlap or self.last
+        if self.dataset is not None and own:
+            raise ValueError(
+                "nobody knows the labels of another data set's images, and no private set has them;"
+                " give stratified: false, and neither classes, overlap nor last"
+            )
+        return self
 
 
 class Text(Part):
@@ -177,7 +197,8 @@ class RunSpec(Part):
         export: What to keep besides metrics: ``logits`` (public, last round), ``test_logits``,
             ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples),
             ``evidence`` and ``probes`` (CELM's evidence by round and final images), ``shapley``
-            (Shapley values of the clients' final models).
+            (Shapley values of the clients' final models), ``theory`` (columns ``theory_…`` of
+            tested rounds: what TallyTrain §3.3 proves).
     """
 
     format: Literal[1] = 1
@@ -219,6 +240,11 @@ class RunSpec(Part):
         """Return the SHA-256 of the canonical JSON, as hex."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()
 
+    def tests_in(self, round_: int) -> bool:
+        """Return whether test accuracy is measured after round `round_` (from 1)."""
+        when = self.evaluation
+        return round_ % when.every == 0 or round_ in when.rounds or round_ == self.rounds
+
     def split_key(self) -> dict[str, Any]:
         """Return what the division of the data depends on, as plain data (see `fedlogit.data`)."""
         keys = ("dataset", "train_size", "partition", "clients", "public", "seed")
@@ -227,6 +253,9 @@ class RunSpec(Part):
         # Later fields are left out where they say nothing, so that divisions keep their names.
         if self.text is not None:
             found["text"] = data["text"]
-        if self.public is not None and not self.public.last:
-            del found["public"]["last"]
+        if self.public is not None:
+            if not self.public.last:
+                del found["public"]["last"]
+            if self.public.dataset is None:
+                del found["public"]["dataset"], found["public"]["anchors"]
         return found

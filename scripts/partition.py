@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fedlogit.cli import run_main
-from fedlogit.data import load
+from fedlogit.data import card, load
 from fedlogit.files import read_json, write_atomic, write_json
 from fedlogit.partition import Split, SplitSpec, distances, make_split
 from fedlogit.results.bubbles import bubble_plot
@@ -35,6 +35,7 @@ def main(argv: Sequence[str]) -> int:
         spec = SplitSpec.read(_from_options(args), "options")
     data = load(spec.dataset, args.data, spec.text)
     labels, classes = data.strata
+    other = spec.public.dataset if spec.public else None
     split = make_split(
         labels,
         classes,
@@ -45,6 +46,7 @@ def main(argv: Sequence[str]) -> int:
         spec.train_size,
         data.group_train,
         spec.text.length if spec.text else None,
+        card(other).train if other else 0,
     )
     write(split, args.out, f"{data.title}: {spec.partition}, seed {spec.seed}")
     print(f"{args.out}: {spec.clients} clients, digest {split.digest[:12]}")
@@ -85,6 +87,9 @@ def _from_options(args: argparse.Namespace) -> dict[str, Any]:
     given = {key: value for key in keys if (value := getattr(args, key)) is not None}
     if args.public_size is not None:
         given["public"] = {"size": args.public_size, "overlap": args.public_overlap}
+        if args.public_dataset:
+            given["public"] |= {"dataset": args.public_dataset, "stratified": False}
+            given["public"]["anchors"] = args.public_anchors
         if args.public_classes:
             given["public"]["classes"] = args.public_classes
     return given
@@ -106,6 +111,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="seed of the division")
     parser.add_argument("--public-size", type=int, help="images of the public set")
     parser.add_argument("--public-classes", type=int, nargs="+", help="only these classes in it")
+    parser.add_argument("--public-dataset", help="take them from this dataset instead")
+    parser.add_argument(
+        "--public-anchors", type=int, default=0, help="with it, labelled images of the own split"
+    )
     parser.add_argument(
         "--public-overlap", action="store_true", help="leave public images in the private pool"
     )

@@ -17,7 +17,7 @@ from small import TEXT, small_spec
 from warm_python import warm_python
 
 from fedlogit import methods
-from fedlogit.data import Dataset, load
+from fedlogit.data import Dataset, load, with_probes
 from fedlogit.federation import Federation
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
@@ -52,6 +52,14 @@ def data_of(digits, tmp_path_factory) -> Callable[[RunSpec], Dataset]:
         return load("sklearn_docs", tmp_path_factory.mktemp("prepared"), text)
 
     return lambda spec: docstrings() if spec.text else digits
+
+
+@pytest.fixture(scope="session")
+def tiles(digits, tmp_path_factory):
+    """A spec whose probes are scikit-learn's photographs in tiles, and digits with them."""
+    public = {"size": 60, "stratified": False, "dataset": "photos8"}
+    spec = small_spec(method="tally_train(warm_up=0, label_weight=0.0)", public=public)
+    return spec, with_probes(digits, "photos8", tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.fixture

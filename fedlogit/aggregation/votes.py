@@ -15,8 +15,10 @@ from fedlogit.errors import FedlogitError
 
 __all__ = [
     "asymmetric",
+    "ballots",
     "bits_per_vote",
     "emphasis",
+    "margin",
     "pack",
     "soft_average",
     "tally",
@@ -61,21 +63,43 @@ def top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
         logits: (peers, probes, classes).
         k: Ranks that a peer sends, from 1 to classes.
     """
+    return ballots(logits, "top_k", k).mean(0)
+
+
+def ballots(logits: torch.Tensor, signal: str, k: int = 1) -> torch.Tensor:
+    """Return what each peer says, as distributions like `logits`; their mean is the consensus.
+
+    Args:
+        logits: (peers, probes, classes).
+        signal: ``votes``, a peer's class; ``probabilities``, its softmax; ``top_k``, its k largest
+            probabilities, normalised.
+        k: Ranks of ``top_k``.
+    """
+    if signal == "votes":
+        return F.one_hot(logits.argmax(-1), logits.shape[-1]).float()
     probabilities = logits.softmax(-1)
+    if signal == "probabilities":
+        return probabilities
     values, index = probabilities.topk(k, dim=-1)
     kept = torch.zeros_like(probabilities).scatter_(-1, index, values)
-    return (kept / kept.sum(-1, keepdim=True)).mean(0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def margin(consensus: torch.Tensor) -> torch.Tensor:
+    """Return by how much the first class leads the second, (..., classes) -> (...)."""
+    first = consensus.topk(2, dim=-1).values
+    return first[..., 0] - first[..., 1]
 
 
 def emphasis(consensus: torch.Tensor, strength: float) -> torch.Tensor:
     """Return 1 + β_dis (1 - max_c H̄_c(x)): more weight where peers disagree (appendix D).
 
     Args:
-        consensus: H̄, (probes, classes).
+        consensus: H̄, (..., probes, classes).
         strength: β_dis; 0 weighs all alike.
 
     Returns:
-        (probes,).
+        (..., probes).
     """
     return 1 + strength * (1 - consensus.max(-1).values)
 

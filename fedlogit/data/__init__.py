@@ -7,14 +7,24 @@ package they need PyTorch.
 
 from fedlogit.data.cards import DATASETS, Card, card
 from fedlogit.data.content import content_digest
-from fedlogit.data.dataset import Dataset, load, load_arrays
+from fedlogit.data.dataset import (
+    UNKNOWN,
+    Dataset,
+    check_probes,
+    load,
+    load_arrays,
+    with_probes,
+)
 
 __all__ = [
     "DATASETS",
+    "UNKNOWN",
     "Card",
     "Dataset",
     "card",
+    "check_probes",
     "content_digest",
     "load",
     "load_arrays",
+    "with_probes",
 ]

@@ -74,6 +74,11 @@ _CARDS = (
         digest="67b950fa12a7e31f25ed4d48611e7971591532259b72eb5035c7c51f70d32e53",
     ),
     Card(
+        "photos8", "Photo tiles (8x8, unlabelled)", 0, (8, 8, 1), 8480, 0, (0.287,), (0.354,),
+        "CC BY 2.0 (scikit-learn's sample images)",
+        "https://scikit-learn.org/stable/modules/generated/sklearn.datasets.load_sample_images.html",
+    ),
+    Card(
         "mnist", "MNIST", 10, (28, 28, 1), 60_000, 10_000, (0.1307,), (0.3081,),
         "CC BY-SA 3.0", "http://yann.lecun.com/exdb/mnist/",
         digest="331cf54b8ca51dd3c6f33e92f78945249354a4cc0a96a4a54dcf6c88e02a5ad1",

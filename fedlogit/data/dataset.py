@@ -5,7 +5,7 @@ A sample has one class (an image), or a class at each of its positions (a text: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,20 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.spec import Text
 
-__all__ = ["Dataset", "canonical", "check", "content_digest", "load", "load_arrays"]
+__all__ = [
+    "UNKNOWN",
+    "Dataset",
+    "canonical",
+    "check",
+    "check_probes",
+    "content_digest",
+    "load",
+    "load_arrays",
+    "with_probes",
+]
+
+UNKNOWN = -1
+"""The label of a sample whose label nobody knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +45,14 @@ class Dataset:
         mean: Per channel, of pixels scaled to [0, 1]; () for a text.
         std: The same.
         x_train: uint8 images (n, height, width, channels), or a text's tokens (n, T).
-        y_train: int64 (n,), or the next tokens (n, T).
+        y_train: int64 (n,), -1 where nobody knows; or the next tokens (n, T).
         x_test: As `x_train`.
         y_test: As `y_train`.
         group_train: Centre of each training sample, int64 (n,), where the data come from several.
         digest: SHA-256 of the content.
         note: Why results with it are not results with what it stands in for, or "".
         tokenizer: SHA-256 of the tokenizer that made the samples, or "".
+        probes_digest: SHA-256 of the content of the data set joined on for its images, or "".
     """
 
     name: str
@@ -54,6 +68,7 @@ class Dataset:
     digest: str
     note: str
     tokenizer: str = ""
+    probes_digest: str = ""
 
     @property
     def strata(self) -> tuple[np.ndarray, int]:
@@ -129,12 +144,63 @@ def _load_text(name: str, folder: Path, text: Text | None) -> Dataset:
         classes=text.vocabulary,
         mean=(),
         std=(),
-        **parts,
+        x_train=parts["x_train"],
+        y_train=parts["y_train"],
+        x_test=parts["x_test"],
+        y_test=parts["y_test"],
         group_train=None,
         digest=digest,
         note=about.note,
         tokenizer=tokens.digest,
     )
+
+
+def with_probes(dataset: Dataset, name: str, folder: Path) -> Dataset:
+    """Return a data set with another one's training images after its own, their labels unknown.
+
+    They are normalised as the data set's own.
+
+    Raises:
+        FedlogitError: if the name is unknown, or its images have another shape.
+        DataError: if its file is missing, damaged, or not that data set.
+    """
+    check_probes(dataset.name, name)
+    arrays, digest = load_arrays(name, folder)
+    probes, notes = arrays["x_train"], [dataset.note]
+    if card(name).note:
+        notes.append(f"public set: {card(name).note}")
+    return replace(
+        dataset,
+        x_train=np.concatenate([dataset.x_train, probes]),
+        y_train=np.concatenate([dataset.y_train, np.full(len(probes), UNKNOWN)]),
+        note="; ".join(filter(None, notes)),
+        probes_digest=digest,
+    )
+
+
+def check_probes(name: str, other: str) -> None:
+    """Refuse a data set whose images cannot be asked of models of data set `name`.
+
+    Raises:
+        FedlogitError: if it is unknown, the same, not of images, or of images of another shape.
+    """
+    own, about = card(name), card(other)
+    if other == name:
+        raise FedlogitError(
+            f"public.dataset = {other!r}: is the private data set too; leave it out to take public"
+            " samples from that"
+        )
+    if own.kind != "images":
+        raise FedlogitError(
+            f"public.dataset = {other!r}: dataset {name} is a text, whose public samples are its"
+            " own; leave it out"
+        )
+    if about.kind != "images" or about.shape != own.shape:
+        found = "x".join(map(str, about.shape)) or "text"
+        wanted = "x".join(map(str, own.shape))
+        raise FedlogitError(
+            f"public.dataset = {other!r}: its samples are {found}, those of {name} {wanted}"
+        )
 
 
 def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
@@ -150,7 +216,7 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     path = Path(folder) / f"{name}.npz"
     if path.exists():
         arrays = load_npz(path)
-    elif name in EMBEDDED:
+    elif name in EMBEDDED:  # it need not be prepared
         arrays = EMBEDDED[name]()
     else:
         raise DataError(

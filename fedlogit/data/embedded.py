@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["EMBEDDED", "digits", "docstrings"]
+__all__ = ["EMBEDDED", "digits", "docstrings", "photos"]
 
 _PACKAGES = (
     "cluster",
@@ -38,6 +38,22 @@ def digits() -> dict[str, np.ndarray]:
         "x_test": images[held],
         "y_test": labels[held],
     }
+
+
+def photos() -> dict[str, np.ndarray]:
+    """Return scikit-learn's two sample photographs as unlabelled grey tiles of 8 x 8 pixels.
+
+    They are to digits what another data set's images are to CIFAR-10: probes from elsewhere.
+    """
+    from sklearn.datasets import load_sample_images  # takes a second to import
+
+    tiles = []
+    for image in load_sample_images().images:
+        grey = image.astype(np.int64) @ np.array([299, 587, 114]) // 1000
+        rows, columns = (side // 8 for side in grey.shape)
+        cut = grey[: rows * 8, : columns * 8].reshape(rows, 8, columns, 8)
+        tiles.append(cut.transpose(0, 2, 1, 3).reshape(-1, 8, 8, 1))
+    return {"x_train": np.concatenate(tiles).astype(np.uint8)}
 
 
 def docstrings() -> dict[str, np.ndarray]:
@@ -86,5 +102,6 @@ def _once(texts: Iterable[str]) -> Iterator[str]:
 
 EMBEDDED: dict[str, Callable[[], dict[str, np.ndarray]]] = {
     "digits": digits,
+    "photos8": photos,
     "sklearn_docs": docstrings,
 }

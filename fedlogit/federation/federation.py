@@ -14,9 +14,11 @@ import numpy as np
 import torch
 
 from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits, maximise_stacked
+from fedlogit.data import UNKNOWN
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client, State
 from fedlogit.federation.evaluation import Marks, Scores, mark, score
+from fedlogit.federation.gradient_noise import gradient_variance
 from fedlogit.federation.training import Training
 from fedlogit.rng import rng
 
@@ -128,8 +130,9 @@ class Federation(Training):
         return torch.stack(logits), torch.stack(final)
 
     def evaluate(self) -> Scores:
-        """Return the test scores of the global model, or of every client if there is none."""
-        return score(self.marks([self.server] if self.server else self.clients))
+        """Return the test scores of the global model, or of every honest client without one."""
+        honest = self.clients[: len(self.clients) - self.liars]
+        return score(self.marks([self.server] if self.server else honest))
 
     def marks(self, models: Sequence[Client]) -> list[Marks]:
         """Return what each model gets right on the test split."""
@@ -144,6 +147,20 @@ class Federation(Training):
 
         found = self._executor.map(marked, [(model, part) for model in models for part in parts])
         return [reduce(add, found[i : i + len(parts)]) for i in range(0, len(found), len(parts))]
+
+    def gradient_variance(
+        self, batches: Sequence[torch.Tensor], targets: Sequence[Sequence[torch.Tensor]]
+    ) -> torch.Tensor:
+        """Return how much each client's distillation gradient varies, float64 (clients, kinds).
+
+        Args:
+            batches: Sample indices of each batch.
+            targets: For each kind of target, the distributions of each batch.
+        """
+        found = self._map(
+            lambda client: gradient_variance(client, self.data, batches, targets), self.clients
+        )
+        return torch.tensor(found, dtype=torch.float64)
 
     # --- models -------------------------------------------------------------------------------
 
@@ -203,11 +220,27 @@ class Federation(Training):
         """Return labels, int64 (n,) or (n, T); a method may use those of private samples only."""
         return self.data.labels[points]
 
-    def probes(self, size: int) -> torch.Tensor:
-        """Return public samples of this round, the same for all clients, int64 (size,)."""
+    def probes(self, size: int, anchors: int = 0) -> torch.Tensor:
+        """Return public samples of this round, the same for all clients, int64 (size,).
+
+        Args:
+            size: How many.
+            anchors: How many of them shall have labels, where the public set is another data set's.
+        """
         generator = rng(self.spec.seed, "probes", self.round)
-        chosen = generator.choice(len(self.public), size, replace=False)
-        return self.public[torch.as_tensor(chosen, device=self.public.device)]
+        if not anchors:
+            return self._drawn(self.public, size, generator)
+        known = self.data.labels[self.public] != UNKNOWN
+        return torch.cat(
+            [
+                self._drawn(self.public[known], anchors, generator),
+                self._drawn(self.public[~known], size - anchors, generator),
+            ]
+        )
+
+    def _drawn(self, pool: torch.Tensor, size: int, generator: np.random.Generator) -> torch.Tensor:
+        chosen = generator.choice(len(pool), size, replace=False)
+        return pool[torch.as_tensor(chosen, device=pool.device)]
 
     def from_private(self, per_class: int) -> torch.Tensor:
         """Return up to `per_class` samples of each class from the union of the private sets."""
@@ -225,11 +258,11 @@ class Federation(Training):
     def accuracy(self, logits: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         """Return how often the largest logit is the true class: (..., n, classes) -> (...).
 
-        Where samples have several positions, the mean is over these too.
+        Where samples have several positions, the mean is over these too. Samples whose label nobody
+        knows do not count; NaN if there are no others.
         """
         labels = self.data.labels[points]
-        right = logits.argmax(-1) == labels
-        return right.flatten(right.ndim - labels.ndim).double().mean(-1)
+        return (logits.argmax(-1) == labels)[..., labels != UNKNOWN].double().mean(-1)
 
     def accuracy_on_public(self, targets: torch.Tensor, known: torch.Tensor | None = None) -> float:
         """Return how often the largest target is the true class; for diagnostics only.

@@ -40,10 +40,21 @@ class Ledger:
         """Book one server-to-client message that goes to each of `clients` clients."""
         self._book("down", kind, message_bytes(payload, bits) * clients)
 
-    def exchange(self, kind: str, payload: torch.Tensor, *, bits: int | None = None) -> None:
-        """Book a full mesh: each of the N peers sends its row of `payload` to the N-1 others."""
+    def exchange(
+        self, kind: str, payload: torch.Tensor, *, bits: int | None = None, links: int | None = None
+    ) -> None:
+        """Book what peers send to each other.
+
+        Args:
+            kind: What the message is.
+            payload: Its numbers, a row a peer.
+            bits: As for `up`.
+            links: How many ordered pairs of peers hear each other; None is the full mesh, in which
+                each of the N peers sends its row to the N-1 others.
+        """
         peers = payload.shape[0]
-        total = message_bytes(payload[0], bits) * peers * (peers - 1)
+        pairs = peers * (peers - 1) if links is None else links
+        total = message_bytes(payload[0], bits) * pairs
         self._book("up", kind, total)
         self._book("down", kind, total)
 

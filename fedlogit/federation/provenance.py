@@ -52,6 +52,7 @@ class Provenance:
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,
             **({"tokenizer_digest": dataset.tokenizer} if dataset.tokenizer else {}),
+            **({"probes_digest": dataset.probes_digest} if dataset.probes_digest else {}),
             "split_digest": split.digest,
             "split_notes": list(split.notes),
             "device": device_name(device),

@@ -184,15 +184,10 @@ def _round(fed: Federation, method: Method) -> dict[str, Any]:
     method.round(fed, fed.round)
     seconds = time.perf_counter() - start
     row: dict[str, Any] = {"round": fed.round}
-    if _evaluates(fed.spec, fed.round):
+    if fed.spec.tests_in(fed.round):
         row |= fed.evaluate().row()
     row |= fed.take_log() | fed.ledger.of_round(fed.round)
     return row | {"seconds": seconds}
-
-
-def _evaluates(spec: RunSpec, r: int) -> bool:
-    when = spec.evaluation
-    return r % when.every == 0 or r in when.rounds or r == spec.rounds
 
 
 def _where(fed: Federation) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from fedlogit.data import Dataset, load
+from fedlogit.data import UNKNOWN, Dataset, card, load, with_probes
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData, on_device
@@ -50,8 +50,9 @@ def choose_device(name: str) -> torch.device:
 def divide(spec: RunSpec, dataset: Dataset) -> Split:
     """Return the division of a data set that a spec implies."""
     labels, classes = dataset.strata
+    other = spec.public.dataset if spec.public else None
     return make_split(
-        labels,
+        labels[labels != UNKNOWN],
         classes,
         spec.partition,
         spec.clients,
@@ -60,6 +61,7 @@ def divide(spec: RunSpec, dataset: Dataset) -> Split:
         train_size=spec.train_size,
         groups=dataset.group_train,
         length=spec.text.length if spec.text else None,
+        foreign=card(other).train if other else 0,
     )
 
 
@@ -70,8 +72,13 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
         spec: A resolved spec.
         folder: Where prepared data sets are.
         split: ``indices.npz``; None divides anew, which gives the same.
+
+    Returns:
+        The data set, with that of the public set joined on if it is another one, and its division.
     """
     dataset = load(spec.dataset, folder, spec.text)
+    if spec.public and spec.public.dataset:
+        dataset = with_probes(dataset, spec.public.dataset, folder)
     return dataset, Split.load(split) if split else divide(spec, dataset)
 
 
@@ -108,7 +115,9 @@ def federate(
         for i, part in enumerate(split.clients)
     ]
     server = _server(spec, method, data)
-    return Federation(spec, data, split, clients, executor, server, on_task)
+    federation = Federation(spec, data, split, clients, executor, server, on_task)
+    federation.liars = method.liars
+    return federation
 
 
 def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:

@@ -48,6 +48,7 @@ class Training:
         kept: What a method wants exported, by file and array; the last value counts.
         round: The current round, from 1.
         given: What earlier jobs did in round 1, if it is made in stages.
+        liars: How many of the last clients lie about what they predict; they are not tested.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Training:
         self.kept: dict[str, dict[str, np.ndarray]] = {}
         self.round = 0
         self.given: Given | None = None
+        self.liars = 0
         self._split = split
         self._executor = executor
         self._on_task = on_task
@@ -140,14 +142,18 @@ class Training:
 
         Args:
             points: Sample indices, int64 (n,).
-            targets: Distributions (n, classes), the same for everybody; rows of another sum weigh
-                as much. None for none.
+            targets: Distributions (n, classes), the same for everybody, or (learners, n, classes);
+                (n, T, classes) or (learners, n, T, classes) where each position has one. Rows of
+                another sum weigh as much. None for none.
             label_weight: Weight of the cross-entropy with the points' labels.
             once: Do a single step on all points instead.
             learners: Who trains, if not all clients.
         """
         soft = None if targets is None else targets.to(torch.float32)
         whole = [torch.arange(len(points))]
+        students = self.clients if learners is None else learners
+        shared = self.data.labels.dim() + 1  # axes of targets that are the same for everybody
+        own = [soft] * len(students) if soft is None or soft.dim() == shared else list(soft)
         works = [
             Work(
                 client=client,
@@ -155,10 +161,10 @@ class Training:
                 batches=whole if once else self._batches("distil", client, len(points)),
                 labels=self.data.labels[points] if label_weight else None,
                 label_weight=label_weight,
-                soft=soft,
+                soft=lesson,
                 stage="distillation",
             )
-            for client in (self.clients if learners is None else learners)
+            for client, lesson in zip(students, own, strict=True)
         ]
         self._train(works, "loss_distil")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from fedlogit.data import UNKNOWN
 from fedlogit.errors import Diverged
 from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
@@ -28,7 +29,7 @@ class Work:
         points: Indices of the samples, int64 (n,).
         batches: Positions into `points`, one int64 tensor a minibatch.
         labels: True labels (n,) for the label term, or (n, T) where each position has one; None for
-            none.
+            none. The term is the mean over labels that are known.
         soft: Target distributions (n, classes), or (n, T, classes), for the soft term; None for
             none.
         label_weight: Weight of the cross-entropy with `labels`.
@@ -137,7 +138,7 @@ def _loss(work: Work, logits: torch.Tensor, positions: torch.Tensor) -> torch.Te
     loss, rows = logits.new_zeros(()), logits.flatten(0, -2)
     if work.labels is not None:
         labels = work.labels[positions].flatten()
-        loss = work.label_weight * F.cross_entropy(rows, labels)
+        loss = work.label_weight * F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
     if work.soft is not None:
         soft = work.soft[positions].flatten(0, -2)
         loss = loss + work.soft_weight * F.cross_entropy(rows, soft)

@@ -34,6 +34,8 @@ def complete(spec: RunSpec) -> RunSpec:
         raise FedlogitError(
             f"method {spec.method.name} needs a public set; give public: {{size: n}}"
         )
+    if spec.public is not None and spec.public.dataset is not None:
+        _check_foreign(spec, spec.public.dataset, method)
     if method.student and spec.server is None:
         raise FedlogitError(
             f"method {spec.method.name} teaches a model of the server; give"
@@ -83,12 +85,26 @@ def _check_text(spec: RunSpec, method: Method, *, is_text: bool) -> None:
         )
 
 
+def _check_foreign(spec: RunSpec, other: str, method: Method) -> None:
+    """Refuse a public set of another data set where it does not fit."""
+    if not method.foreign_public:
+        raise FedlogitError(
+            f"public.dataset = {other!r}: method {spec.method.name} needs public samples of"
+            f" {spec.dataset} itself"
+        )
+    if spec.kernel == "native":
+        raise FedlogitError(
+            f"public.dataset = {other!r}: kernel = 'native' has no unknown labels; use autograd"
+        )
+    data.check_probes(spec.dataset, other)
+
+
 def _server(spec: RunSpec) -> Server:
     assert spec.server is not None
     return spec.server.model_copy(update={"model": models.complete(spec.server.model)})
 
 
-_OF_METHODS = {"aggregation", "evidence", "probes"}
+_OF_METHODS = {"aggregation", "evidence", "probes", "theory"}
 _MOST_PLAYERS = 10
 
 

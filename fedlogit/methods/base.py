@@ -20,6 +20,7 @@ class Method(Component, ABC):
 
     Attributes:
         needs_public: The spec must have a public set.
+        foreign_public: The public set may come from another data set, of unknown labels.
         exports: What `spec.export` may name besides what every method has.
         one_model: There is a global model, `fed.server`, and it is what is tested; clients have its
             architecture.
@@ -33,6 +34,7 @@ class Method(Component, ABC):
     """
 
     needs_public: ClassVar[bool] = False
+    foreign_public: ClassVar[bool] = False
     exports: ClassVar[frozenset[str]] = frozenset()
     one_model: ClassVar[bool] = False
     student: ClassVar[bool] = False
@@ -44,6 +46,11 @@ class Method(Component, ABC):
     def holdout(self) -> float:
         """Share of each client's private samples that it keeps for validation."""
         return 0.0
+
+    @property
+    def liars(self) -> int:
+        """How many of the last clients lie about what they predict; their models are not tested."""
+        return 0
 
     def check(self, spec: RunSpec) -> None:
         """Refuse a run that the method's settings do not fit, with a `FedlogitError`."""

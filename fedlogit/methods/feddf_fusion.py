@@ -8,9 +8,9 @@ import torch
 from pydantic import Field
 
 from fedlogit.aggregation.average import average_logits, average_probabilities
-from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.methods.model_federation import ModelFederation
+from fedlogit.methods.public_probes import check_probing
 from fedlogit.spec import RunSpec
 
 __all__ = ["FedDFFusion"]
@@ -31,6 +31,7 @@ class FedDFFusion(ModelFederation):
     name: ClassVar[str] = "feddf_fusion"
     needs_public: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
 
     probes_per_round: Annotated[int, Field(gt=0)] = 16
     warm_up: Annotated[int, Field(ge=0)] = 300
@@ -38,12 +39,7 @@ class FedDFFusion(ModelFederation):
 
     def check(self, spec: RunSpec) -> None:
         """Refuse settings that do not fit the run."""
-        public = spec.public.size if spec.public else 0
-        if self.probes_per_round > public:
-            raise FedlogitError(
-                f"method feddf_fusion: probes_per_round = {self.probes_per_round}: the public set"
-                f" has {public}"
-            )
+        check_probing(self.probes_per_round, self.warm_up, spec)
 
     def contributions(self, fed: Federation) -> list[float]:
         """Return c_i = 1/N."""
@@ -60,7 +56,9 @@ class FedDFFusion(ModelFederation):
             probes = fed.probes(self.probes_per_round)
             logits = fed.logits(probes)
             targets = self._targets(logits)
-            fed.log(target_accuracy=fed.accuracy(targets, probes).item())
+            right = float(fed.accuracy(targets, probes))
+            if right == right:  # NaN where nobody knows the labels
+                fed.log(target_accuracy=right)
             fed.distil(probes, targets, once=True, learners=[fed.server])
 
     def _targets(self, logits: torch.Tensor) -> torch.Tensor:

@@ -7,18 +7,24 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
+from fedlogit.aggregation.attacks import Attack, false_votes, lie
+from fedlogit.aggregation.robust import Rule, combine
 from fedlogit.aggregation.votes import (
     asymmetric,
+    ballots,
     bits_per_vote,
     emphasis,
-    soft_average,
+    margin,
     tally,
-    top_k,
 )
-from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
+from fedlogit.federation.topology import Topology, hearing
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import message, messages
+from fedlogit.methods.public_probes import check_probing
+from fedlogit.methods.tally_settings import check_settings
+from fedlogit.methods.voting_theory import measure
+from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = ["TallyTrain"]
@@ -39,6 +45,10 @@ class TallyTrain(Method):
                                                 merge_every=200)
         FedProx-fa200               the same with proximal=0.001
 
+    Of the paper's extensions (§5.3, appendix J) there are sparse gossip (`topology`), a weight that
+    follows the voting margin (`margin_memory`), and peers that lie (`adversaries`, `attack`)
+    against other ways to combine (`rule`).
+
     Attributes:
         signal: What a peer sends about a probe: ``votes``, its class; ``probabilities``, its whole
             softmax; ``top_k``, its largest probabilities; ``none``.
@@ -54,10 +64,23 @@ class TallyTrain(Method):
         emphasis: β_dis, more weight on probes that peers disagree on (appendix D: 2).
         asymmetry: β_asy, more weight on peers that disagree with the others (appendix D: 0.5).
         proximal: μ of a pull towards the parameters after the last merge (FedProx).
+        anchors_per_round: Of a round's probes, how many are labelled anchors, where the public set
+            is another data set's with anchors (appendix K, arm C: 4); α weighs their labels only.
+        margin_memory: ρ, from 0 to 1: λ_r is the average of the votes' margins so far, in which
+            the past weighs ρ and the round 1 - ρ. None leaves λ_r to `decay_rounds`.
+        topology: Who hears whom: ``mesh``, ``ring``, or a random ``regular`` graph.
+        degree: Neighbours of a peer in a regular graph.
+        rule: How soft labels are combined: ``mean``, ``trimmed_mean``, or ``median``.
+        trim: Share of peers that a trimmed mean leaves out at each end.
+        adversaries: How many of the last peers lie about probes. They are not tested.
+        attack: How they lie; see `fedlogit.aggregation.attacks`.
+        magnitude: What a liar's soft label says of its class; the honest say at most 1.
     """
 
     needs_public: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
+    exports: ClassVar[frozenset[str]] = frozenset({"theory"})
 
     signal: Literal["votes", "probabilities", "top_k", "none"] = "votes"
     k: Annotated[int, Field(gt=0)] = 1
@@ -71,26 +94,25 @@ class TallyTrain(Method):
     emphasis: Annotated[float, Field(ge=0)] = 0.0
     asymmetry: Annotated[float, Field(ge=0, le=1)] = 0.0
     proximal: Annotated[float, Field(ge=0)] = 0.0
+    anchors_per_round: Annotated[int, Field(ge=0)] = 0
+    margin_memory: Annotated[float, Field(ge=0, lt=1)] | None = None
+    topology: Topology = "mesh"
+    degree: Annotated[int, Field(gt=0)] = 4
+    rule: Rule = "mean"
+    trim: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
+    adversaries: Annotated[int, Field(ge=0)] = 0
+    attack: Attack = "confident"
+    magnitude: Annotated[float, Field(gt=0)] = 1.0
+
+    @property
+    def liars(self) -> int:
+        """Peers that are not tested."""
+        return self.adversaries
 
     def check(self, spec: RunSpec) -> None:
         """Refuse settings that do not fit the run."""
-        if spec.text and self.signal in ("votes", "top_k"):
-            bits_per_vote(spec.text.vocabulary, packed=self.packed)
-        public = spec.public.size if spec.public else 0
-        if self.probes_per_round > public:
-            raise FedlogitError(
-                f"method tally_train: probes_per_round = {self.probes_per_round}: the public set"
-                f" has {public}"
-            )
-        if self.warm_up >= spec.rounds:
-            raise FedlogitError(
-                f"method tally_train: warm_up = {self.warm_up}: give less than the {spec.rounds}"
-                " rounds"
-            )
-        if self.asymmetry and self.signal != "votes":
-            raise FedlogitError(
-                f"method tally_train: asymmetry = {self.asymmetry}: only votes can be weighed so"
-            )
+        check_probing(self.probes_per_round, self.warm_up, spec)
+        check_settings(self, spec)
 
     def init(self, fed: Federation) -> None:
         """FedProx's first anchor is each peer's own start."""
@@ -105,6 +127,8 @@ class TallyTrain(Method):
                 self.learn_from_probes(fed, r)
             if self.merge_every and r % self.merge_every == 0:
                 self.merge(fed)
+        if "theory" in fed.spec.export and fed.spec.tests_in(r):
+            fed.log(**measure(fed, self.probes_per_round))
 
     def consensus_weight(self, r: int) -> float:
         """Return λ_r."""
@@ -112,20 +136,34 @@ class TallyTrain(Method):
             return 1.0
         return max(0.0, 1 - (r - self.warm_up) / self.decay_rounds)
 
+    def follow_margin(self, fed: Federation, consensus: torch.Tensor) -> float:
+        """Return λ_r as the moving average of the margin by which the first class leads (§5.3)."""
+        assert self.margin_memory is not None
+        now = margin(consensus).double().mean()
+        before = fed.memory.get("tally/margin", now)
+        average = self.margin_memory * before + (1 - self.margin_memory) * now
+        fed.memory["tally/margin"] = average
+        return float(average)
+
     def learn_from_probes(self, fed: Federation, r: int) -> None:
         """Do one step on α CE(f, y) + λ_r (1 - α) KL(H̄ ‖ f).
 
         Votes are sent also where λ_r is 0, as the paper's Table 7 counts them; the step is left out
         where both weights are.
         """
-        probes = fed.probes(self.probes_per_round)
-        soft = self.consensus_weight(r) * (1 - self.label_weight)
-        targets = None
+        probes = fed.probes(self.probes_per_round, self.anchors_per_round)
+        soft, targets = 0.0, None
         if self.signal != "none":
             consensus = self.consensus(fed, fed.logits(probes))
-            fed.log(consensus_accuracy=fed.accuracy(consensus, probes).item())
+            right = float(fed.accuracy(consensus, probes).mean())
+            if right == right:  # NaN where nobody knows the labels
+                fed.log(consensus_accuracy=right)
+            faded = self.margin_memory is None
+            weight = self.consensus_weight(r) if faded else self.follow_margin(fed, consensus)
+            fed.log(consensus_weight=weight)
+            soft = weight * (1 - self.label_weight)
             targets = consensus * (soft * emphasis(consensus, self.emphasis))[..., None]
-        if self.label_weight or (soft and targets is not None):
+        if self.label_weight or soft:
             fed.distil(probes, targets, label_weight=self.label_weight, once=True)
 
     def consensus(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
@@ -137,24 +175,55 @@ class TallyTrain(Method):
                 whose T positions is then voted on.
 
         Returns:
-            Distributions (probes, classes), or (probes, T, classes).
+            Distributions (probes, classes), or (probes, T, classes); where not everybody hears
+            everybody, one for each peer, (peers, probes, …).
         """
         votes = logits.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
         fed.log(agreement=float(agreement))
+        claims = self.claims(fed, logits)
+        heard = hearing(self.topology, len(claims), self.degree, fed.spec.seed)
+        self.send(fed, logits, int(heard.sum()) - len(heard))
+        if heard.all():
+            return self.count(claims, fed.classes)
+        rows = torch.from_numpy(heard).to(claims.device)
+        return torch.stack([self.count(claims[row], fed.classes) for row in rows])
+
+    def claims(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
+        """Return what each peer says: a vote, (peers, probes), or a soft label like `logits`.
+
+        Votes stay class numbers: as rows of zeros with a one they would be as large as logits.
+        """
+        votes = self.signal == "votes"
+        claims = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
+        if not self.adversaries:
+            return claims
+        draw = torch_rng(fed.spec.seed, "lies", fed.round)
+        if votes:
+            return false_votes(claims, fed.classes, self.adversaries, self.attack, draw)
+        return lie(claims, self.adversaries, self.attack, draw, self.magnitude)
+
+    def send(self, fed: Federation, logits: torch.Tensor, links: int) -> None:
+        """Book what each peer says to those that hear it; lies are as long as the truth."""
         if self.signal == "probabilities":
-            fed.ledger.exchange("probabilities", logits.softmax(-1))
-            return soft_average(logits)
+            fed.ledger.exchange("probabilities", logits, links=links)
+            return
         bits = bits_per_vote(fed.classes, packed=self.packed)
-        if self.signal == "top_k":
-            fed.ledger.exchange("votes", logits.topk(self.k, dim=-1).indices, bits=bits)
+        if self.signal == "votes":
+            fed.ledger.exchange("votes", logits.argmax(-1), bits=bits, links=links)
+        else:
+            best = logits.topk(self.k, dim=-1)
+            fed.ledger.exchange("votes", best.indices, bits=bits, links=links)
             if self.k > 1:  # the single best needs no probability
-                fed.ledger.exchange("probabilities", logits.topk(self.k, dim=-1).values)
-            return top_k(logits, self.k)
-        fed.ledger.exchange("votes", votes, bits=bits)
+                fed.ledger.exchange("probabilities", best.values, links=links)
+
+    def count(self, claims: torch.Tensor, classes: int) -> torch.Tensor:
+        """Return what somebody who hears these claims makes of them, (probes, classes)."""
+        if self.signal != "votes":
+            return combine(claims, self.rule, self.trim)
         if self.asymmetry:
-            return asymmetric(votes, fed.classes, self.asymmetry)
-        return tally(votes, fed.classes)
+            return asymmetric(claims, classes, self.asymmetry)
+        return tally(claims, classes)
 
     def merge(self, fed: Federation) -> None:
         """All peers take the plain average of their models; their optimizers go on."""

@@ -8,7 +8,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.partition.tools import by_class
 from fedlogit.spec import Public
 
-__all__ = ["public_set"]
+__all__ = ["foreign_set", "public_set"]
 
 
 def public_set(
@@ -51,6 +51,37 @@ def public_set(
     quota = _equal(public.size, np.array([len(pool) for pool in pools]))
     drawn = [generator.choice(pool, n, replace=False) for pool, n in zip(pools, quota, strict=True)]
     return np.sort(candidates[np.concatenate(drawn)])
+
+
+def foreign_set(
+    own: int, pool: np.ndarray, foreign: int, public: Public, generator: np.random.Generator
+) -> np.ndarray:
+    """Draw the public set out of another data set, and take its anchors off the end of the pool.
+
+    Args:
+        own: Samples of the whole own training split; those of the other data set come after them.
+        pool: Ascending indices of the samples to be divided, (n,).
+        foreign: Samples of the other data set.
+        public: Its size, and how many anchors.
+        generator: Source of the draw.
+
+    Returns:
+        Ascending indices: anchors below `own`, the others from it.
+
+    Raises:
+        FedlogitError: if there are too few samples of either kind.
+    """
+    if public.size > foreign:
+        raise FedlogitError(
+            f"public.size = {public.size}: {public.dataset} has only {foreign} samples"
+        )
+    if public.anchors >= len(pool):
+        raise FedlogitError(
+            f"public.anchors = {public.anchors}: give less than the {len(pool)} samples"
+        )
+    anchors = pool[len(pool) - public.anchors :]
+    drawn = own + np.sort(generator.choice(foreign, public.size, replace=False))
+    return np.concatenate([anchors, drawn])
 
 
 def _equal(size: int, stock: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from fedlogit.component import Call, Part
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import array_digest, load_npz, save_npz
 from fedlogit.partition.base import Roles, get
-from fedlogit.partition.public import public_set
+from fedlogit.partition.public import foreign_set, public_set
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng
 from fedlogit.spec import Count, Public, Text
@@ -36,6 +36,8 @@ class SplitSpec(Part):
 @dataclass(frozen=True, eq=False)
 class Split:
     """A division of the training split; all indices point into it.
+
+    Public samples of another data set have the indices that follow its own.
 
     Attributes:
         clients: Ascending `int64` indices of each client's private set.
@@ -105,6 +107,7 @@ def make_split(
     train_size: int | None = None,
     groups: np.ndarray | None = None,
     length: int | None = None,
+    foreign: int = 0,
 ) -> Split:
     """Divide a training split among clients, after setting a public set aside.
 
@@ -121,6 +124,7 @@ def make_split(
         train_size: Samples to keep; None keeps all.
         groups: Centre or user of each sample, (n,), where the dataset has such.
         length: Tokens of a sample, where samples are pieces of a text.
+        foreign: Samples of the data set that the public set comes from, if it is another one.
 
     Raises:
         FedlogitError: if a number does not fit the data; the message names the key.
@@ -131,7 +135,10 @@ def make_split(
     if train_size is not None:
         pool = stratified(labels, train_size, rng(seed, "subsample"), "train_size")
     chosen = np.empty(0, np.int64)
-    if public is not None:
+    if public is not None and public.dataset is not None:
+        chosen = foreign_set(len(labels), pool, foreign, public, rng(seed, "public"))
+        pool = np.setdiff1d(pool, chosen)
+    elif public is not None:
         chosen = pool[public_set(labels[pool], classes, public, rng(seed, "public"))]
         pool = pool if public.overlap else np.setdiff1d(pool, chosen)
     rest = labels[pool]

@@ -15,7 +15,14 @@ from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.text import is_share, markdown, number, spread
 from fedlogit.results.verdict import VERDICT_RULE, standard_error, verdict
 
-__all__ = ["compare", "comparison_markdown", "comparison_table", "not_run", "read_reference"]
+__all__ = [
+    "compare",
+    "comparison_markdown",
+    "comparison_table",
+    "matching",
+    "not_run",
+    "read_reference",
+]
 
 _KEYS = ["dataset", "partition", "method"]
 _COLUMNS = ["table", *_KEYS, "metric", "mean", "std"]
@@ -25,7 +32,8 @@ def read_reference(path: Path) -> pd.DataFrame:
     """Read published numbers: ``table,dataset,partition,method,metric,mean,std`` and maybe ``n``.
 
     An empty partition means that the number does not depend on it. Shares are fractions. `std` is
-    what the paper prints after ±, `n` the number of runs behind it where the paper says so.
+    what the paper prints after ±, `n` the number of runs behind it where the paper says so. A
+    column `where` may name further axes: ``public.size=5000; public.anchors=1000``.
 
     Raises:
         DataError: if the file is missing, lacks a column, or has a mean that is no number or a
@@ -44,6 +52,7 @@ def read_reference(path: Path) -> pd.DataFrame:
             f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})"
         )
     frame = frame if "n" in frame else frame.assign(n=math.nan)
+    frame = frame if "where" in frame else frame.assign(where="")
     for column in ("mean", "std", "n"):
         frame[column] = pd.to_numeric(frame[column], errors="coerce")
     shares = frame["metric"].map(is_share)
@@ -52,7 +61,9 @@ def read_reference(path: Path) -> pd.DataFrame:
         row = wrong.iloc[0]
         line = int(wrong.index[0]) + 2
         raise DataError(f"{path}, row {line}: {row['metric']} = {row['mean']} must be a fraction")
-    return frame.astype({"partition": object}).fillna({"partition": ""})
+    return frame.astype({"partition": object, "where": object}).fillna(
+        {"partition": "", "where": ""}
+    )
 
 
 def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFrame:
@@ -70,14 +81,15 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
         artefact = next((a for a in artefacts if a.id == table), None)
         frame = collect(artefact, published["metric"].unique()) if artefact else None
         rows += [_row(paper, frame) for paper in published.to_dict("records")]
-    return pd.DataFrame(rows)
+    frame = pd.DataFrame(rows)
+    return frame if frame["where"].any() else frame.drop(columns="where")
 
 
 def _row(paper: Mapping[Any, Any], frame: pd.DataFrame | None) -> dict[str, Any]:
     """Join one published number with the runs that are its counterpart."""
-    row = {key: paper[key] for key in ("table", *_KEYS, "metric")}
+    row = {key: paper[key] for key in ("table", *_KEYS, "where", "metric")}
     row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
-    runs = None if frame is None else _matching(frame, paper)
+    runs = None if frame is None else matching(frame, paper)
     if frame is None or runs is None or runs.empty:
         empty = dict.fromkeys(("ours", "std", "difference"), math.nan)
         return (
@@ -91,11 +103,21 @@ def _row(paper: Mapping[Any, Any], frame: pd.DataFrame | None) -> dict[str, Any]
     return row | {"verdict": verdict_} | where
 
 
-def _matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:
-    """Return the runs of a published number; an empty partition matches any."""
-    for key in _KEYS:
-        if paper[key]:
-            frame = frame[frame[key].astype(str) == paper[key]]
+def matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:
+    """Return the runs of a published number; an empty partition matches any.
+
+    Args:
+        frame: Runs, as from `collect`.
+        paper: A row of the reference.
+    """
+    wanted = {key: paper[key] for key in _KEYS if paper[key]}
+    for part in filter(None, paper["where"].split(";")):
+        axis, _, value = part.partition("=")
+        wanted[axis.strip()] = value.strip()
+    for key, value in wanted.items():
+        if key not in frame:
+            return frame[:0]
+        frame = frame[frame[key].astype(str) == value]
     return frame
 
 
@@ -125,6 +147,8 @@ def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFr
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
     for key in _KEYS:
         table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
+    if "where" in rows:
+        table["Setting"] = rows["where"]
     records = rows.to_dict("records")
     table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"]) for r in records]
     table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]

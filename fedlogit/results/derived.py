@@ -127,9 +127,19 @@ def _lost_classes(run: Run) -> float:
     return float((run.counts().sum(0) == 0).sum())
 
 
+def _last(run: Run, column: str, window: int) -> float:
+    """Mean over the last rounds of those that measured a column.
+
+    TallyTrain's windows are for runs of 3,000 rounds; in one of less than 1,000 they are as long a
+    share of it as they would be of 1,000, so that a tail of 100 is at most a tenth of the run.
+    """
+    last = run.rounds.tail(min(window, max(1, len(run.rounds) * window // 1000)))
+    return float(last[column].dropna().mean())
+
+
 def _tail(window: int) -> Callable[[Run], float]:
-    """Mean over the last logged rounds of the mean accuracy of all peers (TallyTrain §4)."""
-    return lambda run: float(run.rounds["accuracy"].dropna().tail(window).mean())
+    """Mean over the last rounds of the mean accuracy of all peers (TallyTrain §4)."""
+    return lambda run: _last(run, "accuracy", window)
 
 
 def _last_fifth(column: str) -> Callable[[Run], float]:
@@ -148,8 +158,8 @@ def _peak(run: Run) -> float:
 
 
 def _cross_peer_std(run: Run) -> float:
-    """Mean over the last 100 logged rounds of the spread over peers (TallyTrain Table 2)."""
-    return float(run.rounds["accuracy_std"].dropna().tail(100).mean())
+    """Mean over the last 100 rounds of the spread over peers (TallyTrain Table 2)."""
+    return _last(run, "accuracy_std", 100)
 
 
 def _payload(run: Run) -> float:

@@ -42,20 +42,32 @@ _NAMES = {
     "emd_uniform": "earth mover's distance from uniform",
     "hellinger_uniform": "Hellinger distance from uniform",
     "mebibytes_up": "MiB sent per client per round",
-    "tail_accuracy": "test accuracy, mean over the last 100 rounds",
+    "tail_accuracy": "test accuracy, mean over the last rounds",
     "tail_fifth_accuracy": "accuracy, mean over the last fifth of the rounds",
     "tail_fifth_perplexity": "perplexity, mean over the last fifth of the rounds",
     "peak_accuracy": "largest test accuracy of any round",
-    "cross_peer_std": "standard deviation over peers, mean over the last 100 rounds",
+    "cross_peer_std": "standard deviation over peers, mean over the last rounds",
     "payload_megabytes": "MB of a peer in the whole run",
     "payload_gigabytes": "GB of a peer in the whole run",
     "loss_test": "cross-entropy on the test split, in nats",
+    "theory_disagreement": "mean KL divergence of pairs of peers",
+    "theory_correlation": "correlation of peers' being right",
+    "theory_peer_accuracy": "mean accuracy of peers on probes",
+    "theory_peer_least": "least accuracy of a peer on probes",
+    "theory_vote_accuracy": "the tally's accuracy on probes",
+    "theory_soft_accuracy": "the mean softmax's accuracy on probes",
+    "theory_bound": "Proposition 1's bound",
+    "theory_variance_hard": "variance of the tally's gradient",
+    "theory_variance_soft": "variance of the mean softmax's gradient",
     "lost_classes": "classes that no client holds",
     "agreement": "share of pairs of clients that agree",
     "oracle_accuracy": "share with at least one client right",
 }
 
-_SHARES = {"agreement", "auroc", "cross_peer_std", "fpr", "probe_share"}
+_SHARES = {"agreement", "auroc", "cross_peer_std", "fpr", "probe_share"} | {
+    "theory_bound",
+    "theory_peer_least",
+}
 _PLACES = {
     "mebibytes_up": 2,
     "payload_megabytes": 2,
@@ -65,6 +77,10 @@ _PLACES = {
     "seconds": 1,
     "seconds_probe": 2,
     "shapley_correlation": 2,
+    "theory_correlation": 2,
+    "theory_disagreement": 3,
+    "theory_variance_hard": 4,
+    "theory_variance_soft": 4,
 } | {
     f"{kind}{of}": 3
     for kind in ("jsd", "emd", "emd_direct", "hellinger")

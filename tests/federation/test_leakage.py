@@ -44,3 +44,13 @@ def test_a_public_set_with_test_images_under_other_indices(digits, split):
 def test_an_empty_public_set(digits, split):
     with pytest.raises(FedlogitError, match="public set is empty"):
         check_disjoint(digits, dataclasses.replace(split, public=np.empty(0, np.int64)))
+
+
+def test_probes_of_another_data_set_are_compared_too(tiles):
+    spec, joined = tiles
+    division = divide(spec, joined)
+    assert check_disjoint(joined, division) == 0
+    x = joined.x_train.copy()
+    x[1437:] = x[division.clients[0][0]]
+    with pytest.raises(FedlogitError, match="60 of 60 public samples are also in private sets"):
+        check_disjoint(dataclasses.replace(joined, x_train=x), division)

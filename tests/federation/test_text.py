@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from small import TEXT, small_spec
 from torch import nn
 
+from fedlogit import methods
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.ledger import Ledger
 from fedlogit.federation.setup import divide
@@ -74,6 +75,47 @@ def test_votes_are_counted_at_every_position(federation):
     assert consensus.sum() == pytest.approx(16 * 32)
     # 16 sequences of 32 votes, of two bytes since 300 > 256, from 3 peers to 2 others each.
     assert fed.ledger.totals()["up"] == {"votes": 16 * 32 * 2 * 3 * 2}
+
+
+def test_peers_on_a_ring_learn_a_tally_of_their_own_at_every_position(federation):
+    """With plain SGD, each peer's step is that of a tally over itself and its two neighbours."""
+    call = "tally_train(warm_up=0, label_weight=0.0, topology='ring')"
+    fed = federation(**TEXT | {"optimizer": SGD}, method=call, clients=5)
+    fed.round = 1
+    fed.ledger.start(1)
+    probes = fed.probes(16)
+    votes = fed.logits(probes).argmax(-1)
+    method = methods.get(fed.spec.method)
+    assert method.consensus(fed, fed.logits(probes)).shape == (5, 16, 32, 300)
+    wanted = []
+    for peer in fed.clients:
+        heard = [(peer.index + step) % 5 for step in (-1, 0, 1)]
+        h = F.one_hot(votes[heard], 300).float().mean(0)
+        loss = -(h * peer.model(fed.data.inputs(probes)).log_softmax(-1)).sum(-1).mean()
+        gradients = torch.autograd.grad(loss, list(peer.model.parameters()))
+        wanted.append(peer.vector.detach() - 0.1 * torch.cat([g.flatten() for g in gradients]))
+    method.learn_from_probes(fed, 1)
+    assert torch.allclose(fed.vectors(), torch.stack(wanted), atol=1e-6)
+
+
+@pytest.mark.parametrize("attack", ["random", "colluding", "confident"])
+@pytest.mark.parametrize(
+    ("signal", "rule"),
+    [("votes", "mean"), ("probabilities", "median"), ("top_k", "trimmed_mean")],
+)
+def test_one_liar_of_four_turns_no_position(federation, signal, rule, attack):
+    call = (
+        f"tally_train(warm_up=0, signal='{signal}', k=3, rule='{rule}', trim=0.25, adversaries=1,"
+        f" attack='{attack}', magnitude={1.0 if signal == 'votes' else 50.0})"
+    )
+    fed = federation(**TEXT, method=call, clients=4)
+    fed.round = 1
+    fed.ledger.start(1)
+    agreed = torch.arange(2 * 32).view(2, 32)
+    logits = 9 * F.one_hot(agreed, 300).float().expand(4, 2, 32, 300)
+    consensus = methods.get(fed.spec.method).consensus(fed, logits)
+    assert torch.equal(consensus.argmax(-1), agreed)
+    assert torch.allclose(consensus.sum(-1), torch.ones(2, 32))
 
 
 def test_bytes_of_soft_labels_and_of_a_mesh_of_models(federation):
@@ -184,6 +226,21 @@ def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, sc
         (
             {"text": {"vocabulary": 65537, "length": 32}, "method": "tally_train(warm_up=0)"},
             "65537 classes: a vote has two bytes, which tell 65536 apart",
+        ),
+        (
+            {"method": "tally_train(warm_up=0, signal='top_k', k=301)"},
+            "k = 301: give at most the 300 classes",
+        ),
+        (
+            {"method": "tally_train(warm_up=0)", "export": ["theory"]},
+            "export = 'theory': is measured on samples of one class",
+        ),
+        (
+            {
+                "method": "tally_train(warm_up=0, label_weight=0.0)",
+                "public": {"size": 40, "stratified": False, "dataset": "photos8"},
+            },
+            "public.dataset = 'photos8': dataset sklearn_docs is a text",
         ),
         ({"text": {"vocabulary": 256, "length": 32}}, "text.vocabulary = 256"),
         ({"text": {"vocabulary": 300, "length": 0}}, "text.length = 0"),

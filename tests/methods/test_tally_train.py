@@ -33,6 +33,13 @@ def test_nothing_is_said_before_the_end_of_warm_up(federation):
     assert fed.ledger.totals()["up"] == {"votes": 4 * 3 * 16}
 
 
+def test_in_a_mesh_the_consensus_is_the_tally_to_the_bit(federation):
+    fed, method = play(federation, "tally_train(warm_up=0)", 1, clients=7)
+    logits = fed.logits(fed.public)
+    votes = torch.nn.functional.one_hot(logits.argmax(-1), 10).sum(0)
+    assert torch.equal(method.consensus(fed, logits), votes.float() / 7)
+
+
 def test_bytes_of_what_peers_say(federation):
     sent = {}
     for call in (
@@ -94,6 +101,7 @@ def test_merges_of_the_bridge_and_of_fedavg():
     class Nobody:
         def __init__(self):
             self.memory = {}
+            self.spec = small_spec()
 
         def train_private(self, **kwargs):
             pass

@@ -144,7 +144,14 @@ def test_a_split_spec_reads_what_a_run_spec_gives():
         "train_size": None,
         "partition": {"name": "dir_client", "params": {"alpha": 0.5}},
         "clients": 3,
-        "public": {"size": 20, "stratified": True, "classes": [0, 1], "overlap": False},
+        "public": {
+            "size": 20,
+            "stratified": True,
+            "classes": [0, 1],
+            "overlap": False,
+            "dataset": None,
+            "anchors": 0,
+        },
         "seed": 0,
     }
     found = SplitSpec.read(data, "test").model_dump(mode="json")

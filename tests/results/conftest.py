@@ -144,6 +144,36 @@ def make_celm(make_run):
 
 
 @pytest.fixture
+def make_tally(make_run):
+    """Return a function that makes a run of TallyTrain: bands of peers, §3.3's columns, bytes."""
+
+    def make(curve=(0.1, 0.3, 0.5), *, sent=None, **changes) -> RunRef:
+        run = make_run(list(curve), **changes)
+        columns = {
+            "accuracy_min": [a - 0.05 for a in curve],
+            "accuracy_max": [a + 0.1 for a in curve],
+            "theory_disagreement": [0.9, 0.5, 0.2],
+            "theory_vote_accuracy": [0.3, 0.6, 0.8],
+            "theory_peer_least": [0.2, 0.4, 0.6],
+            "theory_bound": ["", "", 0.3],
+            "theory_variance_hard": [0.5, 0.4, 0.3],
+            "theory_variance_soft": [0.2, 0.2, 0.1],
+        }
+        head, *rows = (run.dir / "rounds.csv").read_text().splitlines()
+        added = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+        lines = [f"{head},{','.join(columns)}"]
+        lines += [f"{row},{more}" for row, more in zip(rows, added, strict=True)]
+        (run.dir / "rounds.csv").write_text("\n".join(lines) + "\n")
+        if sent is not None:
+            result = read_json(run.dir / "result.json")
+            result["bytes"] = {"up": sent, "down": {}}
+            write_json(run.dir / "result.json", result)
+        return run
+
+    return make
+
+
+@pytest.fixture
 def make_fedol(make_run):
     """Return a function that makes a run with three iterations of pseudo-labels."""
 

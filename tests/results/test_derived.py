@@ -16,6 +16,10 @@ def run(make_celm):
     return read_run(ref.dir, ref.digest)
 
 
+def read(ref):
+    return read_run(ref.dir, ref.digest)
+
+
 def test_rare_accuracy_is_the_mean_recall_of_the_rare_classes(run):
     assert run.value("rare_accuracy") == 0.2
 
@@ -54,17 +58,21 @@ def test_classes_that_nobody_holds(make_celm):
     assert read_run(ref.dir, ref.digest).value("lost_classes") == 1
 
 
-def test_tail_and_peak_are_over_logged_rounds(make_run):
-    # 100 rounds at 0.5 after 50 at 0.1, one of which reached 0.9; every other one not measured.
-    curve = [0.1] * 49 + [0.9] + [0.5, None] * 100
-    ref = make_run(curve[:-1])
-    run = read_run(ref.dir, ref.digest)
+def test_tail_is_over_the_last_rounds_and_peak_over_all(make_run):
+    # 1,100 rounds: 1,000 at 0.1, one of which reached 0.9, then 100 at 0.5, half of them measured.
+    run = read(make_run([0.1] * 999 + [0.9] + [None, 0.5] * 50))
     assert run.value("tail_accuracy") == pytest.approx(0.5)
-    # The last fifth of 150 logged rounds are 30; of 6, two.
-    assert run.value("tail_fifth_accuracy") == pytest.approx(0.5)
-    ref = make_run([0.1, 0.1, 0.1, 0.1, 0.4, 0.8])
-    assert read_run(ref.dir, ref.digest).value("tail_fifth_accuracy") == pytest.approx(0.6)
+    # The last fifth of the 1,050 rounds that were measured: 160 at 0.1, and the 50.
+    assert run.value("tail_fifth_accuracy") == pytest.approx((159 * 0.1 + 0.9 + 50 * 0.5) / 210)
     assert run.value("peak_accuracy") == 0.9
+    short = read(make_run([0.1, 0.1, 0.1, 0.1, 0.4, 0.8]))  # of 6, two
+    assert short.value("tail_fifth_accuracy") == pytest.approx(0.6)
+
+
+def test_the_tail_of_a_short_run_is_its_last_tenth(make_run):
+    assert read(make_run([0.1] * 72 + [0.5] * 8)).value("tail_accuracy") == pytest.approx(0.5)
+    assert read(make_run([0.1] * 71 + [0.5] * 8)).value("tail_accuracy") == pytest.approx(0.5)
+    assert read(make_run([0.1, 0.2, 0.5])).value("tail_accuracy") == 0.5
 
 
 def test_bytes_of_a_client(make_run):

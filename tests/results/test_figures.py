@@ -20,11 +20,12 @@ CELM = {
     "probe_heat_map",
     "probe_images",
 }
+TALLY = {"accuracy_by_setting", "bandwidth_ratio", "pareto", "peer_bands", "voting_theory"}
 METHODS = {"average": 0.6, "uwa": 0.8, "meta_model": 0.85}
 
 
 @pytest.fixture
-def figure(make_run, make_artefact, export_weights, make_celm, make_fedol):
+def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_tally):
     """Return a function from a kind to an artefact with runs it can draw."""
 
     def grid() -> list:
@@ -47,6 +48,13 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol):
             return [make_fedol(method=m, seed=s) for m in ("feddf", "mine") for s in (0, 1)]
         if kind == "pseudo_labels":
             return [make_fedol(seed=s) for s in (0, 1)]
+        if kind in TALLY:
+            return [
+                make_tally(method=f"tally_train(probes_per_round={n}, signal='{signal}')", seed=s)
+                for n in (16, 64)
+                for signal in ("votes", "probabilities")
+                for s in (0, 1)
+            ]
         if kind in CELM:
             methods = ("celm(steps=5, rate=0.1)", "celm(steps=10, rate=0.1)", "cffl")
             chosen = methods[:2] if kind == "probe_heat_map" else methods
@@ -59,7 +67,14 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol):
             ]
         return [*grid(), make_run(0.97, method="fully_informed", partition="iid")]
 
-    return lambda kind, **changes: make_artefact(*runs(kind), kind="figure", plot=kind, **changes)
+    def make(kind, **changes):
+        if kind == "accuracy_by_setting":
+            changes = {
+                "options": {"x": "method.probes_per_round", "lines": ["method.signal"]}
+            } | changes
+        return make_artefact(*runs(kind), kind="figure", plot=kind, **changes)
+
+    return make
 
 
 def texts(figure) -> str:

@@ -255,6 +255,11 @@ def test_a_path_of_another_scale_can_be_asked_for(dry, tmp_path):
     assert (jobs["train"], jobs["download"]) == (6, 2)  # 2 data sets x 3 seeds
 
 
+def test_probes_of_another_data_set_are_prepared_too(dry, tmp_path):
+    jobs = dry(tmp_path, "results/tables/tally_train/smoke/table10.csv")
+    assert (jobs["train"], jobs["download"], jobs["prepare"], jobs["partition"]) == (1, 2, 2, 1)
+
+
 def test_targets(dry, tmp_path):
     everything = dry(tmp_path)
     assert everything["default"] == 1

@@ -151,7 +151,7 @@ def train_input(wildcards):
         return {}
     return {
         "spec": PLAN.spec_file(wildcards.run),
-        "data": prepared(spec),
+        "data": needed(spec),
         "split": split_file(wildcards),
     }
 
@@ -173,7 +173,7 @@ def clients_input(wildcards):
         return {}
     return {
         "spec": PLAN.clients_file(wildcards.run),
-        "data": prepared(spec),
+        "data": needed(spec),
         "split": divided(spec),
     }
 
@@ -231,9 +231,20 @@ def prepared(spec):
     stems = [spec.dataset]
     if spec.text:
         stems.append(f"{spec.dataset}.bpe{spec.text.vocabulary}")
+    return files_of(stems)
+
+
+def files_of(stems):
+    """Return the two files of each stem in the folder of prepared data."""
     return [
         f"{DATA}/prepared/{s}.{suffix}" for s in stems for suffix in ("json", "npz")
     ]
+
+
+def needed(spec):
+    """Return the prepared files of a run's datasets: its own, and that of foreign public samples."""
+    other = spec.public.dataset if spec.public else None
+    return prepared(spec) + files_of([other] if other else [])
 
 
 def partition_input(wildcards):

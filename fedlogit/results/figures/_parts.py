@@ -14,12 +14,14 @@ from matplotlib.lines import Line2D
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, summarise
 from fedlogit.results.runs import Run, read_run
-from fedlogit.results.style import INK, header, look
+from fedlogit.results.style import INK, Look, header, look
 
 __all__ = [
     "band",
     "bars",
     "competitors",
+    "kin_colour",
+    "kin_look",
     "legend",
     "method_handle",
     "panel_name",
@@ -84,6 +86,19 @@ def method_handle(artefact: Artefact, method: str) -> Line2D:
     """Return a legend entry for a method."""
     colour, marker = look(method)
     return Line2D([], [], color=colour, marker=marker, label=artefact.label(method))
+
+
+def kin_look(method: str) -> Look:
+    """Return the look of a method by its short name, whatever its parameters.
+
+    For figures that name each point or panel, so that relatives may share a colour.
+    """
+    return look(method.partition("(")[0])
+
+
+def kin_colour(method: str) -> str:
+    """Return the colour of a method by its short name, whatever its parameters."""
+    return kin_look(method).colour
 
 
 def reference_line(axes: Axes, runs: pd.DataFrame, metric: str) -> bool:

@@ -1,0 +1,59 @@
+"""Robust averages of what peers claim, coordinate by coordinate (Yin et al. 2018; TallyTrain J).
+
+Votes are tallied without any of these: a peer has one vote, whatever it says. Soft labels have
+neither a largest size nor a check, so that one liar can move their mean anywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from fedlogit.errors import FedlogitError
+
+__all__ = ["Rule", "combine", "normalised", "trimmed"]
+
+Rule = Literal["mean", "trimmed_mean", "median"]
+
+
+def combine(claims: torch.Tensor, rule: Rule, trim: float = 0.0) -> torch.Tensor:
+    """Return one distribution a probe.
+
+    Args:
+        claims: What peers say, (peers, probes, classes); probes may have several axes.
+        rule: ``mean``; ``trimmed_mean``, without the largest and the smallest share `trim` of the
+            peers in each coordinate; ``median``, of an even number the mean of the middle two.
+        trim: From 0 to less than a half; what is left out at each end is rounded down.
+
+    Returns:
+        (probes, classes), each row summing to 1, or to 0 where the peers leave nothing.
+
+    Raises:
+        FedlogitError: if nobody would be left.
+    """
+    if rule == "median":
+        ranked, peers = claims.sort(0).values, len(claims)  # `quantile` has a largest size
+        return normalised(ranked[(peers - 1) // 2].lerp(ranked[peers // 2], 0.5))
+    if rule == "trimmed_mean":
+        out = trimmed(len(claims), trim)
+        return normalised(claims.sort(0).values[out : len(claims) - out].mean(0))
+    return normalised(claims.mean(0))
+
+
+def trimmed(peers: int, trim: float) -> int:
+    """Return how many peers a trimmed mean leaves out at each end.
+
+    Raises:
+        FedlogitError: if nobody would be left.
+    """
+    out = int(trim * peers)
+    if 2 * out >= peers:
+        raise FedlogitError(f"trim = {trim}: leaves none of {peers} peers; give less than 0.5")
+    return out
+
+
+def normalised(rows: torch.Tensor) -> torch.Tensor:
+    """Return rows that sum to 1; a row of zeros stays."""
+    total = rows.sum(-1, keepdim=True)
+    return torch.where(total > 0, rows / total.clamp_min(1e-30), rows)

@@ -1,0 +1,114 @@
+"""Which settings of TallyTrain go together, and with which runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedlogit import data
+from fedlogit.aggregation.votes import bits_per_vote
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.topology import check_degree
+from fedlogit.spec import RunSpec
+
+if TYPE_CHECKING:
+    from fedlogit.methods.tally_train import TallyTrain
+
+__all__ = ["check_settings"]
+
+
+def check_settings(method: TallyTrain, spec: RunSpec) -> None:
+    """Refuse settings that contradict each other, or the run.
+
+    Raises:
+        FedlogitError: naming the setting, its value, and what would be right.
+    """
+    for key, fits, wanted in (
+        *_of_the_channel(method, spec),
+        *_of_probes(method, spec),
+        *_of_adversaries(method, spec),
+    ):
+        if not fits:
+            raise FedlogitError(f"method tally_train: {key} = {getattr(method, key)!r}: {wanted}")
+    if "theory" in spec.export and spec.text:
+        raise FedlogitError(
+            f"export = 'theory': is measured on samples of one class; dataset {spec.dataset} has"
+            " one at each position"
+        )
+    if method.topology == "regular":
+        check_degree(spec.clients, method.degree)
+
+
+Rules = list[tuple[str, bool, str]]
+
+
+def _of_the_channel(method: TallyTrain, spec: RunSpec) -> Rules:
+    classes = spec.text.vocabulary if spec.text else data.card(spec.dataset).classes
+    if method.signal in ("votes", "top_k"):
+        bits_per_vote(classes, packed=method.packed)
+    votes = method.signal == "votes"
+    return [
+        ("asymmetry", votes or not method.asymmetry, "only votes can be weighed so"),
+        ("k", method.k <= classes, f"give at most the {classes} classes"),
+        ("packed", not method.packed or method.signal in ("votes", "top_k"), "needs votes to pack"),
+        (
+            "margin_memory",
+            method.margin_memory is None or method.decay_rounds is None,
+            "λ follows either the margin or decay_rounds; leave one of them out",
+        ),
+        (
+            "rule",
+            method.rule == "mean" or method.signal in ("probabilities", "top_k"),
+            "is for soft labels; votes are tallied",
+        ),
+        (
+            "merge_every",
+            method.merge_every is None or len(set(map(str, spec.models))) == 1,
+            "different architectures have no average; give all peers one model, or leave it out",
+        ),
+        (
+            "proximal",
+            not method.proximal or len(set(map(str, spec.models))) == 1,
+            "needs one architecture for all peers",
+        ),
+    ]
+
+
+def _of_probes(method: TallyTrain, spec: RunSpec) -> Rules:
+    public = spec.public
+    elsewhere = public is not None and public.dataset is not None
+    anchors = public.anchors if public else 0
+    return [
+        (
+            "label_weight",
+            not elsewhere or not method.label_weight or method.anchors_per_round > 0,
+            f"nobody knows the labels of probes from {public and public.dataset}; give"
+            " label_weight=0.0, or public.anchors and anchors_per_round",
+        ),
+        (
+            "anchors_per_round",
+            method.anchors_per_round <= min(anchors, method.probes_per_round),
+            f"give at most public.anchors ({anchors}) and probes_per_round"
+            f" ({method.probes_per_round})",
+        ),
+    ]
+
+
+def _of_adversaries(method: TallyTrain, spec: RunSpec) -> Rules:
+    lying = method.adversaries > 0
+    return [
+        (
+            "adversaries",
+            method.adversaries < spec.clients,
+            f"give less than the {spec.clients} clients",
+        ),
+        (
+            "adversaries",
+            not lying or method.signal != "none",
+            "nothing is said that could be a lie",
+        ),
+        (
+            "adversaries",
+            not lying or method.merge_every is None,
+            "they lie about probes only; give no merge_every",
+        ),
+    ]

@@ -1,0 +1,197 @@
+"""A metric against any setting of the runs: probes per round, decay, pool size, number of liars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from pydantic import Field
+
+from fedlogit.component import Part
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, summarise
+from fedlogit.results.compare import matching
+from fedlogit.results.figures._parts import bars, legend, title, values
+from fedlogit.results.runs import read_run
+from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, new_figure
+from fedlogit.results.text import metric_label, sentence
+from fedlogit.spec import RunSpec
+
+__all__ = ["draw"]
+
+_COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
+_DASHES = ("--", ":", "-.")
+
+
+class _Options(Part):
+    """What a figure of this kind lets one choose.
+
+    Attributes:
+        x: The setting across, a dotted key of a run's spec: ``public.size``, or
+            ``method.probes_per_round`` for a parameter of the method.
+        per_class: Divide it by the number of classes.
+        log: Draw it on a logarithmic axis.
+        lines: Keys whose values make a line.
+        panels: Keys whose values make a panel.
+        metrics: What to draw, a line each; the artefact's own if empty.
+        levels: Methods, as on the axis ``method``, that are drawn as horizontal lines.
+        table: The published table whose numbers are drawn as hollow markers.
+    """
+
+    x: str
+    per_class: bool = False
+    log: bool = False
+    lines: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ("dataset",)
+    metrics: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+    table: tuple[str, ...] = Field(default=())
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow."""
+    options = _Options.read(artefact.options, f"{artefact.name}: options")
+    metrics = options.metrics or (artefact.metric,)
+    frame = _placed(artefact, options, collect(artefact, metrics))
+    level = frame["method"].isin(options.levels)
+    shown = frame[~level & frame["x"].notna()]
+    if shown.empty:
+        raise FedlogitError(f"{artefact.name}: no run has a number for x = {options.x!r}")
+    lines = [(line, metric) for line in values(shown, "line") for metric in metrics]
+    looks = {
+        key: (_COLOURS[i % len(_COLOURS)], MARKERS[i % len(MARKERS)]) for i, key in enumerate(lines)
+    }
+    panels = values(shown, "panel")
+    figure, grid = new_figure(1, len(panels), panel=(3.9, 3.0), share_y=True)
+    has_paper = False
+    for axes, panel in zip(grid.flat, panels, strict=True):
+        here = shown[shown["panel"] == panel]
+        for (line, metric), look in looks.items():
+            _line(axes, here[here["line"] == line], metric, look)
+        has_paper |= _paper(axes, here, options, metrics, looks, reference)
+        _levels(axes, artefact, frame[level], metrics[0], options)
+        _across(axes, here, artefact, options)
+        axes.set_title(panel)
+    grid[0, 0].set_ylabel(sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy")
+    title(figure, artefact, frame, bars(frame))
+    legend(figure, _handles(looks, len(metrics) > 1, has_paper))
+    return figure
+
+
+def _placed(artefact: Artefact, options: _Options, frame: pd.DataFrame) -> pd.DataFrame:
+    """Add to each run its `x`, the name of its `line`, and that of its `panel`."""
+    specs = [read_run(ref.dir, ref.digest).spec for ref in artefact.runs]
+    across = [_number(_setting(spec, options.x)) for spec in specs]
+    if options.per_class:
+        across = [x / n if n else np.nan for x, n in zip(across, frame["classes"], strict=True)]
+    return frame.assign(
+        x=across,
+        line=[_called(artefact, spec, options.lines) for spec in specs],
+        panel=[_called(artefact, spec, options.panels) for spec in specs],
+    )
+
+
+def _setting(spec: RunSpec, key: str) -> Any:
+    """Return the value of a dotted key of a spec; ``method.x`` is a parameter of the method."""
+    first, _, rest = key.partition(".")
+    if first == "method" and rest:
+        return spec.method.name if rest == "name" else spec.method.params.get(rest)
+    value: Any = spec.model_dump(mode="json")
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else np.nan
+
+
+def _called(artefact: Artefact, spec: RunSpec, keys: tuple[str, ...]) -> str:
+    """Return a name made of the settings: the label of ``key=value``, or that of the value."""
+    names = []
+    for key in keys:
+        value = _setting(spec, key)
+        pair = f"{key}={value}"
+        names.append(artefact.labels.get(pair, artefact.label(value)))
+    return ", ".join(filter(None, names))
+
+
+def _line(axes: Axes, runs: pd.DataFrame, metric: str, look: tuple[str, str]) -> None:
+    cells = summarise(runs, ["x"], metric).sort_values("x")
+    colour, marker = look
+    spread = cells["std"].fillna(0)
+    axes.errorbar(
+        cells["x"], cells["mean"], yerr=spread, color=colour, marker=marker, capsize=2.5,
+        elinewidth=1.2, zorder=3,
+    )  # fmt: skip
+
+
+def _paper(
+    axes: Axes,
+    runs: pd.DataFrame,
+    options: _Options,
+    metrics: tuple[str, ...],
+    looks: Mapping[tuple[str, str], tuple[str, str]],
+    reference: pd.DataFrame | None,
+) -> bool:
+    """Add the paper's numbers where their runs stand; return whether there are any."""
+    if reference is None or not options.table:
+        return False
+    there = reference[reference["table"].isin(options.table) & reference["metric"].isin(metrics)]
+    found = False
+    for published in there.to_dict("records"):
+        same = matching(runs, published)
+        if same[["x", "line"]].drop_duplicates().shape[0] != 1:
+            continue
+        colour, marker = looks[same["line"].iloc[0], published["metric"]]
+        axes.plot(
+            same["x"].iloc[0], published["mean"], marker, mfc="white", mec=colour, ms=8, mew=1.3,
+            zorder=2,
+        )  # fmt: skip
+        found = True
+    return found
+
+
+def _levels(
+    axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: _Options
+) -> None:
+    """Draw other methods as horizontal lines, each with its name."""
+    for method, dash in zip(options.levels, _DASHES, strict=False):
+        mean = runs.loc[runs["method"] == method, metric].mean()
+        if np.isnan(mean):
+            continue
+        axes.axhline(mean, color=INK, ls=dash, lw=1.1, zorder=1)
+        axes.annotate(
+            artefact.label(method), (0.99, mean), (0, 2), xycoords=("axes fraction", "data"),
+            textcoords="offset points", ha="right", fontsize=8, color=INK,
+        )  # fmt: skip
+
+
+def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: _Options) -> None:
+    if options.log:
+        axes.set_xscale("log")
+    axes.set_xticks(sorted(runs["x"].unique()))
+    axes.minorticks_off()
+    whole = (runs["x"] % 1 == 0).all()
+    axes.xaxis.set_major_formatter("{x:,.0f}" if whole else "{x:.3g}")
+    axes.set_xlabel(artefact.label(options.x) + (" per class" if options.per_class else ""))
+
+
+def _handles(
+    looks: Mapping[tuple[str, str], tuple[str, str]], several: bool, has_paper: bool
+) -> list[Line2D]:
+    handles = []
+    for (line, metric), (colour, marker) in looks.items():
+        told = [line, metric_label(metric)] if several or not line else [line]
+        name = ", ".join(filter(None, told))
+        handles.append(Line2D([], [], color=colour, marker=marker, label=name))
+    if has_paper:
+        hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
+        handles.append(Line2D([], [], label="the paper's number", **hollow))  # type: ignore[arg-type]
+    return handles

@@ -1,0 +1,77 @@
+"""Bytes of a soft label for each byte of a vote, by number of classes (TallyTrain, Figure 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+from fedlogit.aggregation.votes import bits_per_vote
+from fedlogit.federation.ledger import Ledger
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import legend, runs_of, title
+from fedlogit.results.runs import Run
+from fedlogit.results.style import GREY, PALETTE, new_figure
+
+__all__ = ["draw", "measured", "ratio"]
+
+_MOST = 2**16
+_PROBES = 64  # probes of the ledger's messages: whole bytes also where votes are packed
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw what the ledger books for one probe, and, as points, what the runs themselves booked."""
+    classes = np.unique(np.geomspace(2, _MOST, 90).astype(int))
+    figure, grid = new_figure(1, 1, panel=(5.6, 3.6))
+    axes = grid[0, 0]
+    whole = [ratio(int(c), packed=False) for c in classes]
+    bits = [ratio(int(c), packed=True) for c in classes]
+    axes.plot(classes, whole, color=PALETTE["blue"], label="whole bytes")
+    axes.plot(classes, bits, color=PALETTE["orange"], ls="--", label="votes packed in bits")
+    points = measured([run for _, run in runs_of(artefact)])
+    for number, found in points.items():
+        axes.plot(number, found, "o", color=PALETTE["vermillion"], zorder=4)
+        axes.annotate(
+            f"C = {number:,}: {found:,.0f}", (number, found), (8, -4), textcoords="offset points",
+            va="top", color=GREY,
+        )  # fmt: skip
+    axes.plot([], [], "o", color=PALETTE["vermillion"], label="bytes of our runs, FedMD to votes")
+    axes.set(xscale="log", yscale="log", xlabel="Classes", ylabel="Soft label's bytes to a vote's")
+    title(figure, artefact, collect(artefact))
+    legend(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
+def ratio(classes: int, *, packed: bool) -> float:
+    """Return the quotient of what the ledger books for soft labels and for votes."""
+    ledger = Ledger()
+    ledger.exchange("probabilities", torch.empty(2, _PROBES, 1), bits=32 * classes)
+    votes = torch.empty(2, _PROBES, dtype=torch.int64)
+    ledger.exchange("votes", votes, bits=bits_per_vote(classes, packed=packed))
+    sent = ledger.totals()["up"]
+    return sent["probabilities"] / sent["votes"]
+
+
+def measured(runs: list[Run]) -> dict[int, float]:
+    """Return the quotient by number of classes, from pairs of runs that differ in the signal only.
+
+    Votes that were packed in bits, and runs without both signals, are left out.
+    """
+    sent: dict[tuple[int, int], dict[str, float]] = {}
+    for run in runs:
+        params = run.spec.method.params
+        classes = len(run.result.final.per_class) if run.result.final else 0
+        rounds = run.spec.rounds - int(params.get("warm_up", 0))
+        probes = rounds * int(params.get("probes_per_round", 0)) * run.spec.clients
+        for kind in ("votes", "probabilities"):
+            total = run.result.bytes.up.get(kind)
+            plain = params.get("signal") == kind and not params.get("packed")
+            if total and probes and plain:
+                sent.setdefault((classes, run.spec.clients), {})[kind] = total / probes
+    return {
+        classes: both["probabilities"] / both["votes"]
+        for (classes, _), both in sent.items()
+        if len(both) == 2
+    }

@@ -1,0 +1,125 @@
+"""Accuracy against bytes, and what no other method beats on both (TallyTrain, Figure 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, summarise
+from fedlogit.results.figures._parts import bars, kin_look, legend, title, values
+from fedlogit.results.style import GREY, INK, new_figure
+from fedlogit.results.text import metric_label, sentence
+
+__all__ = ["draw", "frontier"]
+
+_BYTES = "payload_megabytes"
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per dataset: a point a method, the frontier as steps, the paper's points hollow.
+
+    The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
+    at its left end, at 0. Bars are standard deviations over seeds.
+    """
+    frame = collect(artefact, [_BYTES])
+    datasets = values(frame, "dataset")
+    figure, grid = new_figure(1, len(datasets), panel=(6.2, 3.8))
+    has_paper = False
+    for axes, dataset in zip(grid.flat, datasets, strict=True):
+        points = _points(frame[frame["dataset"] == dataset], artefact.metric)
+        theirs = _published(reference, dataset, list(points["method"]), artefact.metric)
+        has_paper |= len(theirs) > 0
+        _panel(axes, artefact, points, theirs)
+        axes.set_title(artefact.label(dataset))
+        axes.set_xlabel("MB of a peer in the whole run")
+    grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
+    handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label="nothing is better on both")]
+    if has_paper:
+        hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ls": "none"}
+        handles.append(Line2D([], [], label="the paper's number", **hollow))  # type: ignore[arg-type]
+    title(figure, artefact, frame, bars(frame))
+    legend(figure, handles)
+    return figure
+
+
+def frontier(payload: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
+    """Return which points no other one beats: none sends as little and is as accurate, bool (n,).
+
+    Of equal points all are kept.
+    """
+    worse = (payload[None] <= payload[:, None]) & (accuracy[None] >= accuracy[:, None])
+    better = (payload[None] < payload[:, None]) | (accuracy[None] > accuracy[:, None])
+    return np.asarray(~np.any(worse & better, axis=1))
+
+
+def _points(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
+    cells = summarise(runs, ["method"], metric).dropna(subset=["mean"])
+    sent = summarise(runs, ["method"], _BYTES).set_index("method")["mean"]
+    return cells.assign(payload=cells["method"].map(sent))
+
+
+def _published(
+    reference: pd.DataFrame | None, dataset: str, methods: list[str], metric: str
+) -> pd.DataFrame:
+    """Return the paper's accuracy and payload of these methods, where it has both."""
+    if reference is None:
+        return pd.DataFrame(columns=["method", "mean", "payload"])
+    there = reference[(reference["dataset"] == dataset) & reference["method"].isin(methods)]
+    wide = there[there["metric"].isin([metric, _BYTES])].pivot_table(
+        index="method", columns="metric", values="mean", aggfunc="first"
+    )
+    wide = wide.reindex(columns=[metric, _BYTES]).dropna().reset_index()
+    return wide.rename(columns={metric: "mean", _BYTES: "payload"})
+
+
+def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.DataFrame) -> None:
+    smallest = _least(points)
+    axes.set_xscale("symlog", linthresh=smallest / 2, linscale=0.3)
+    for row in theirs.to_dict("records"):
+        colour, marker = kin_look(row["method"])
+        axes.plot(
+            row["payload"], row["mean"], marker, mfc="white", mec=colour, ms=7, mew=1.3, zorder=2
+        )
+    for row in points.to_dict("records"):
+        colour, marker = kin_look(row["method"])
+        spread = None if np.isnan(row["std"]) else row["std"]
+        axes.errorbar(
+            row["payload"], row["mean"], yerr=spread, color=colour, marker=marker, ms=7,
+            capsize=2.5, zorder=4,
+        )  # fmt: skip
+    best = points[frontier(points["payload"].to_numpy(), points["mean"].to_numpy())]
+    best = best.sort_values("payload")
+    axes.step(best["payload"], best["mean"], where="post", color=INK, lw=1.1, ls="--", zorder=1)
+    axes.set_xlim(left=-smallest / 6)
+    axes.margins(y=0.12)
+    _name(axes, artefact, points)
+
+
+def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
+    """Write each method beside its point: inwards, and above the name below it."""
+    middle = float(np.sqrt(max(points["payload"].max(), 1e-9) * _least(points)))
+    line = 0.05 * float(np.diff(axes.get_ylim())[0])
+    highest = {True: -np.inf, False: -np.inf}
+    for row in points.sort_values("mean").to_dict("records"):
+        right = row["payload"] > middle
+        height = max(row["mean"], highest[right] + line)
+        highest[right] = height
+        axes.annotate(
+            artefact.label(row["method"]),
+            (row["payload"], height),
+            (-7 if right else 7, 3),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            va="bottom",
+            fontsize=8.5,
+        )
+
+
+def _least(points: pd.DataFrame) -> float:
+    """Return the smallest payload that is not 0."""
+    sent = points.loc[points["payload"] > 0, "payload"]
+    return float(sent.min()) if len(sent) else 1.0

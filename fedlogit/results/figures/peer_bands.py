@@ -1,0 +1,74 @@
+"""How far peers are apart by round, a panel a method (TallyTrain, Figure 2)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, curves
+from fedlogit.results.figures._parts import kin_colour, legend, runs_of, title, values
+from fedlogit.results.style import GREY, new_figure
+
+__all__ = ["draw"]
+
+_ACROSS = 5  # panels in a row, at most
+_FAINT = "#c9c9c9"
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a row of panels per dataset: the mean over peers, and the band from least to largest.
+
+    With several seeds, mean, least and largest are each the mean over seeds. The other methods'
+    means are grey behind it.
+    """
+    frame = curves(artefact).dropna(subset=["accuracy"])
+    panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
+    down = -(-len(panels) // _ACROSS)
+    across = -(-len(panels) // down)
+    figure, grid = new_figure(down, across, panel=(2.4, 2.2), share_y=True)
+    for axes, (dataset, method) in zip(grid.flat, panels, strict=False):
+        here = frame[frame["dataset"] == dataset]
+        for other in values(here, "method"):
+            mean = _by_round(here, other)["accuracy"]
+            axes.plot(mean.index, mean, color=_FAINT, lw=0.9, zorder=1)
+        _band(axes, _by_round(here, method), kin_colour(method))
+        several = frame["dataset"].nunique() > 1
+        axes.set_title(f"{artefact.label(method)}{f', {artefact.label(dataset)}' * several}")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    for row in grid:
+        row[0].set_ylabel("Test accuracy")
+    for column in range(across):
+        lowest = [axes for axes in grid[:, column] if axes.get_visible()][-1]
+        lowest.set_xlabel("Round")
+    peers = sorted({run.spec.clients for _, run in runs_of(artefact)})
+    title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
+    legend(figure, _handles())
+    return figure
+
+
+def _by_round(runs: pd.DataFrame, method: str) -> pd.DataFrame:
+    columns = ["accuracy", "accuracy_min", "accuracy_max"]
+    known = [column for column in columns if column in runs]
+    return runs[runs["method"] == method].groupby("round")[known].mean()
+
+
+def _band(axes: Axes, own: pd.DataFrame, colour: str) -> None:
+    axes.plot(own.index, own["accuracy"], color=colour, zorder=3)
+    if {"accuracy_min", "accuracy_max"} <= set(own):
+        low, high = own["accuracy_min"], own["accuracy_max"]
+        axes.fill_between(own.index, low, high, color=colour, alpha=0.25, lw=0, zorder=2)
+
+
+def _handles() -> list[Line2D | Patch]:
+    return [
+        Line2D([], [], color=GREY, label="mean over peers"),
+        Patch(color=GREY, alpha=0.3, lw=0, label="from the least accurate peer to the most"),
+        Line2D([], [], color=_FAINT, lw=0.9, label="means of the other methods"),
+    ]

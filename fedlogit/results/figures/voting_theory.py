@@ -1,0 +1,93 @@
+"""What TallyTrain §3.3 proves beside what was measured: votes, disagreement, gradients."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, curves
+from fedlogit.results.figures._parts import legend, panels_of, title
+from fedlogit.results.style import GREY, INK, PALETTE, new_figure
+
+__all__ = ["draw"]
+
+_PANELS = (
+    (
+        "Proposition 1: accuracy on probes",
+        (
+            ("theory_vote_accuracy", "of the tally", "green", "-"),
+            ("theory_soft_accuracy", "of the mean softmax", "vermillion", "-"),
+            ("theory_peer_accuracy", "mean of peers", "blue", "-"),
+            ("theory_peer_least", "least of peers", "sky", "--"),
+            ("theory_bound", "bound from the least, if above 1/2", "black", ":"),
+        ),
+    ),
+    (
+        "Lemma 1: disagreement of peers",
+        (("theory_disagreement", "mean KL of pairs, nats", "purple", "-"),),
+    ),
+    (
+        "Proposition 2: variance of gradients",
+        (
+            ("theory_variance_hard", "tally as target", "green", "--"),
+            ("theory_variance_soft", "mean softmax as target", "vermillion", "--"),
+        ),
+    ),
+)
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a row per dataset and method, means over seeds; the dotted line is the warm-up's end.
+
+    Raises:
+        FedlogitError: if the runs did not measure it.
+    """
+    frame = curves(artefact)
+    if "theory_disagreement" not in frame:
+        raise FedlogitError(f"{artefact.name}: its runs lack export: [theory]")
+    frame = frame.dropna(subset=["theory_disagreement"])
+    rows = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
+    warm = _warm_up(artefact)
+    figure, grid = new_figure(len(rows), len(_PANELS), panel=(3.6, 2.5))
+    for line, (dataset, method) in zip(grid, rows, strict=True):
+        own = frame[(frame["dataset"] == dataset) & (frame["method"] == method)]
+        for axes, (name, series) in zip(line, _PANELS, strict=True):
+            _panel(axes, own, series)
+            axes.set_title(f"{name}\n{artefact.label(method)}, {artefact.label(dataset)}")
+            if method in warm:
+                axes.axvline(warm[method], color=INK, ls=":", lw=1.0, zorder=1)
+        line[1].set_ylim(bottom=0)
+        line[2].set_yscale("log")
+    for axes in grid[-1]:
+        axes.set_xlabel("Round")
+    seen = [s for _, series in _PANELS for s in series if s[0] in values_of(frame)]
+    title(figure, artefact, collect(artefact), "dotted: votes begin")
+    legend(figure, [Line2D([], [], color=PALETTE[c], ls=ls, label=told) for _, told, c, ls in seen])
+    return figure
+
+
+def values_of(frame: pd.DataFrame) -> set[str]:
+    """Return the columns that were measured at least once."""
+    return {str(column) for column in frame.columns[frame.notna().any()]}
+
+
+def _warm_up(artefact: Artefact) -> dict[str, int]:
+    """Return the last round of warm-up of each method that has one."""
+    pairs = [pair for panel in panels_of(artefact).values() for pair in panel]
+    found = {str(ref.axes["method"]): run.spec.method.params.get("warm_up") for ref, run in pairs}
+    return {method: rounds for method, rounds in found.items() if rounds}
+
+
+def _panel(axes: Axes, runs: pd.DataFrame, series: tuple[tuple[str, str, str, str], ...]) -> None:
+    for column, _, colour, dash in series:
+        if column in runs and runs[column].notna().any():
+            mean = runs.groupby("round")[column].mean()
+            axes.plot(mean.index, mean, color=PALETTE[colour], ls=dash, lw=1.6)
+    if not any(column in runs for column, *_ in series):
+        axes.text(0.5, 0.5, "labels unknown", transform=axes.transAxes, ha="center", color=GREY)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))

@@ -1,0 +1,83 @@
+"""Robust averages and lies, with numbers derived by hand."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedlogit.aggregation.attacks import lie
+from fedlogit.aggregation.robust import combine, trimmed
+from fedlogit.aggregation.votes import ballots, margin, soft_average, tally, top_k
+from fedlogit.errors import FedlogitError
+
+# Five peers, one probe, three classes; the last says 10 where others say at most 1.
+CLAIMS = torch.tensor(
+    [[0.6, 0.4, 0.0], [0.8, 0.1, 0.1], [0.5, 0.3, 0.2], [0.7, 0.3, 0.0], [0.0, 0.0, 10.0]]
+)[:, None]
+
+
+def test_the_mean_follows_a_liar_of_sufficient_magnitude():
+    # Sums 2.6, 1.1, 10.3 of 14.
+    assert combine(CLAIMS, "mean")[0].tolist() == pytest.approx([2.6 / 14, 1.1 / 14, 10.3 / 14])
+
+
+def test_the_trimmed_mean_leaves_out_one_of_five_at_each_end():
+    # Class 0: .5 .6 .7 left, 0 and .8 out: .6; class 1: .1 .3 .3: .7/3; class 2: 0 .1 .2: .1.
+    kept = torch.tensor([0.6, 0.7 / 3, 0.1])
+    assert torch.allclose(combine(CLAIMS, "trimmed_mean", 0.2)[0], kept / kept.sum())
+
+
+def test_the_median():
+    # .6, .3, .1, which happen to sum to 1; of four peers the mean of the middle two.
+    assert combine(CLAIMS, "median")[0].tolist() == pytest.approx([0.6, 0.3, 0.1])
+    four = combine(CLAIMS[:4], "median")[0]
+    kept = torch.tensor([0.65, 0.3, 0.05])
+    assert torch.allclose(four, kept / kept.sum())
+
+
+def test_peers_that_leave_nothing_are_silent_and_not_nan():
+    three = torch.eye(3)[:, None]  # each names another class: no class has a median above 0
+    assert combine(three, "median")[0].tolist() == [0, 0, 0]
+
+
+def test_a_trimmed_mean_that_leaves_nobody_is_refused():
+    assert [trimmed(n, 0.4) for n in (1, 2, 5, 10)] == [0, 0, 2, 4]
+    with pytest.raises(FedlogitError, match=r"trim = 0\.5: leaves none of 4 peers"):
+        trimmed(4, 0.5)
+
+
+@given(st.integers(3, 9), st.integers(0, 2**31))
+def test_a_majority_that_agrees_wins_the_tally_against_any_lie(peers, seed):
+    """TallyTrain, appendix J: fewer than half of the peers cannot turn a vote."""
+    generator = torch.Generator().manual_seed(seed)
+    liars = (peers - 1) // 2
+    honest = torch.nn.functional.one_hot(torch.tensor([4, 1]), 5).float()
+    claims = honest.expand(peers, 2, 5).clone()
+    for attack in ("random", "colluding", "confident"):
+        told = lie(claims, liars, attack, generator)
+        assert combine(told, "mean").argmax(-1).tolist() == [4, 1]
+        assert combine(told, "median").argmax(-1).tolist() == [4, 1]
+
+
+def test_lies_by_hand():
+    logits = torch.tensor([[[3.0, 0, 0]], [[3.0, 0, 0]], [[0, 3.0, 0]], [[0, 0, 3.0]]])
+    claims = ballots(logits, "votes")
+    generator = torch.Generator().manual_seed(0)
+    assert lie(claims, 2, "colluding", generator)[2:].argmax(-1).tolist() == [[1], [1]]
+    assert lie(claims, 2, "confident", generator)[2:].argmax(-1).tolist() == [[2], [0]]
+    assert torch.equal(lie(claims, 2, "random", generator)[:2], claims[:2])
+    loud = lie(claims, 1, "confident", generator, magnitude=9.0)
+    assert loud[3].tolist() == [[9.0, 0, 0]]
+
+
+def test_ballots_are_what_the_averages_average():
+    logits = torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(ballots(logits, "votes").mean(0), tally(logits.argmax(-1), 6))
+    assert torch.equal(ballots(logits, "probabilities").mean(0), soft_average(logits))
+    assert torch.equal(ballots(logits, "top_k", 3).mean(0), top_k(logits, 3))
+
+
+def test_margin_of_a_tally():
+    assert margin(torch.tensor([[0.5, 0.3, 0.2], [0.5, 0.5, 0.0]])).tolist() == pytest.approx(
+        [0.2, 0.0]
+    )

@@ -1,0 +1,164 @@
+"""Public samples of another data set: joined on, normalised alike, of labels that nobody knows."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from small import SMALL, small_spec
+
+from fedlogit import methods
+from fedlogit.data import UNKNOWN, load, with_probes
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.run import Options, run
+from fedlogit.federation.setup import divide, federate
+from fedlogit.files import read_json
+from fedlogit.partition import make_split
+from fedlogit.spec import Public, RunSpec
+
+ELSEWHERE = {"size": 60, "stratified": False, "dataset": "photos8"}
+UNLABELLED = "tally_train(warm_up=0, label_weight=0.0)"
+ARM_C = "tally_train(warm_up=0, label_weight=0.3, anchors_per_round=4)"
+
+
+def build(joined, method=UNLABELLED, **public):
+    changes = {"method": method, "public": ELSEWHERE | public, "partition": "iid(90)"}
+    spec = small_spec(**changes)
+    made = methods.get(spec.method), joined, divide(spec, joined)
+    return spec, federate(spec, *made, torch.device("cpu"), Executor(1))
+
+
+def test_images_come_after_the_own_ones_and_nobody_knows_their_labels(tiles, digits):
+    _, joined = tiles
+    assert np.array_equal(joined.x_train[:1437], digits.x_train)
+    assert joined.x_train.shape == (1437 + 8480, 8, 8, 1)
+    assert set(joined.y_train[1437:]) == {UNKNOWN}
+    assert (joined.mean, joined.std, joined.classes) == (digits.mean, digits.std, 10)
+    assert joined.probes_digest not in ("", digits.digest)
+
+
+def test_a_stand_in_says_so(tmp_path, digits):
+    """Tiny-ImageNet stands in for STL-10, and every result with it names that."""
+    from fedlogit.data.cards import card
+
+    assert card("tiny_imagenet32").stands_for == "stl10"
+    with pytest.raises(DataError, match=r"tiny_imagenet32.npz does not exist; make it with"):
+        with_probes(load_cifar_like(digits), "tiny_imagenet32", tmp_path)
+
+
+def load_cifar_like(digits):
+    """A data set under CIFAR-10's name, whose card says 32 x 32 x 3."""
+    import dataclasses
+
+    return dataclasses.replace(digits, name="cifar10")
+
+
+def test_a_division_takes_probes_elsewhere_and_anchors_off_the_end():
+    labels = np.arange(100) % 10
+    public = Public(size=30, stratified=False, dataset="photos8", anchors=7)
+    split = make_split(labels, 10, "iid", 4, 0, public=public, foreign=50)
+    assert split.public[:7].tolist() == list(range(93, 100))
+    assert (np.diff(split.public) > 0).all()
+    assert split.public[7] >= 100
+    assert split.public[-1] < 150
+    assert sorted(np.concatenate(split.clients)) == list(range(93))
+    whole = make_split(labels, 10, "iid", 4, 0, public=public.model_copy(update={"size": 50}),
+                       foreign=50)  # fmt: skip
+    assert len(whole.public) == 57
+
+
+@pytest.mark.parametrize(
+    ("public", "said"),
+    [
+        ({"size": 51}, "public.size = 51: photos8 has only 50 samples"),
+        ({"size": 5, "anchors": 100}, "public.anchors = 100: give less than the 100 samples"),
+    ],
+)
+def test_too_few_samples(public, said):
+    chosen = Public(stratified=False, dataset="photos8", **public)
+    with pytest.raises(FedlogitError, match=said):
+        make_split(np.arange(100) % 10, 10, "iid", 4, 0, public=chosen, foreign=50)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"public": {"size": 60, "anchors": 5}}, "anchors go with images of another data set"),
+        ({"public": {"size": 60, "dataset": "photos8"}}, "give stratified: false"),
+        ({"public": ELSEWHERE | {"last": True}}, "neither classes, overlap nor last"),
+        ({"public": ELSEWHERE | {"dataset": "digits"}}, "is the private data set too"),
+        ({"public": ELSEWHERE | {"dataset": "mnist"}}, "28x28x1, those of digits 8x8x1"),
+        ({"public": ELSEWHERE | {"dataset": "wikitext2"}}, "its samples are text"),
+        ({"public": ELSEWHERE | {"dataset": "photo8"}}, "photos8"),
+        (
+            {"public": ELSEWHERE, "method": "tally_train(warm_up=0)"},
+            "label_weight = 0.5: nobody knows the labels of probes from photos8; give",
+        ),
+        ({"public": ELSEWHERE, "method": ARM_C}, "anchors_per_round = 4: give at most"),
+        ({"public": ELSEWHERE, "method": "average"}, "needs public samples of digits itself"),
+    ],
+)
+def test_bad_input_is_one_clear_line(changes, said):
+    with pytest.raises(FedlogitError) as error:
+        small_spec(**{"method": UNLABELLED} | changes)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_old_specs_and_divisions_keep_their_hashes():
+    """The new fields are left out where they are not used."""
+    spec = RunSpec.read(SMALL, "test")
+    assert "dataset" not in spec.canonical().split('"public"')[1].split("}")[0]
+    assert spec.split_key()["public"].keys() == {"size", "stratified", "classes", "overlap"}
+    assert small_spec(method=UNLABELLED, public=ELSEWHERE).split_key()["public"]["dataset"]
+
+
+def test_votes_on_tiles_are_learnt_from_and_their_accuracy_is_unknown(tiles):
+    _, fed = build(tiles[1])
+    before = fed.vectors()
+    fed.round = 1
+    fed.ledger.start(1)
+    probes = fed.probes(16)
+    assert (probes >= 1437).all()
+    assert math.isnan(fed.accuracy(fed.logits(probes), probes)[0])
+    methods.get(fed.spec.method).learn_from_probes(fed, 1)
+    assert not torch.equal(before, fed.vectors())
+    assert "consensus_accuracy" not in fed.take_log()
+
+
+def test_arm_c_has_the_gradient_of_the_papers_loss(tiles):
+    """α CE over the 4 anchors + (1 - α) KL over all 16, by autograd, with plain SGD."""
+    spec, fed = build(tiles[1], ARM_C, anchors=20)
+    for client in fed.clients:
+        client.optimizer = torch.optim.SGD([client.vector], 0.1)
+        client._settings = client._settings.model_copy(update={"lr": 0.1})
+    fed.round = 1
+    fed.ledger.start(1)
+    probes = fed.probes(16, 4)
+    assert (probes[:4] < 1437).all()
+    assert (probes[4:] >= 1437).all()
+    peer, x, y = fed.clients[0], fed.data.inputs(probes), fed.labels(probes)
+    h = torch.nn.functional.one_hot(fed.logits(probes).argmax(-1), 10).float().mean(0)
+    logs = peer.model(x).log_softmax(1)
+    kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1).mean()
+    loss = 0.3 * torch.nn.functional.nll_loss(logs[:4], y[:4]) + 0.7 * kl
+    parameters = list(peer.model.parameters())
+    flat = torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
+    wanted = peer.vector.detach() - 0.1 * flat
+    methods.get(spec.method).learn_from_probes(fed, 1)
+    assert torch.allclose(peer.vector, wanted, atol=1e-6)
+
+
+def test_a_run_records_both_data_sets_and_resumes_to_the_same_bits(tiles, tmp_path):
+    spec, joined = tiles
+    for name, every in (("whole", 60.0), ("pieces", 0.0)):
+        options = Options(torch.device("cpu"), 1, every, progress=False)
+        run(spec, methods.get(spec.method), joined, divide(spec, joined), tmp_path / name, options)
+    whole, pieces = (read_json(tmp_path / name / "result.json") for name in ("whole", "pieces"))
+    assert whole["provenance"]["probes_digest"] == joined.probes_digest
+    assert whole["final"] == pieces["final"]
+
+
+def test_tiles_need_no_preparation(tmp_path):
+    assert len(with_probes(load("digits", tmp_path), "photos8", tmp_path).x_train) == 9917

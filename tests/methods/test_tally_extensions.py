@@ -1,0 +1,212 @@
+"""TallyTrain beyond its experiments: gossip, liars, the margin's weight, other architectures."""
+
+import pytest
+import torch
+from small import small_spec
+from test_tally_train import play
+
+from fedlogit.errors import FedlogitError
+from fedlogit.federation.topology import hearing
+from fedlogit.files import read_json
+from fedlogit.methods.voting_theory import condorcet, correlation, disagreement
+
+
+def test_on_a_ring_each_peer_learns_from_itself_and_its_two_neighbours(federation):
+    """With plain SGD, each peer's step is that of a tally over the peers that it hears."""
+    sgd = {"name": "sgd", "lr": 0.1}
+    call = "tally_train(warm_up=0, label_weight=0.0, topology='ring')"
+    fed, method = play(federation, call, 0, clients=5, optimizer=sgd)
+    fed.round = 1
+    fed.ledger.start(1)
+    probes = fed.probes(16)
+    votes = fed.logits(probes).argmax(-1)
+    heard = torch.from_numpy(hearing("ring", 5, 4, 0))
+    wanted = []
+    for peer, row in zip(fed.clients, heard, strict=True):
+        h = torch.nn.functional.one_hot(votes[row], 10).float().mean(0)
+        loss = -(h * peer.model(fed.data.inputs(probes)).log_softmax(1)).sum(1).mean()
+        gradients = torch.autograd.grad(loss, list(peer.model.parameters()))
+        flat = torch.cat([g.flatten() for g in gradients])
+        wanted.append(peer.vector.detach() - 0.1 * flat)
+    method.learn_from_probes(fed, 1)
+    assert torch.allclose(fed.vectors(), torch.stack(wanted), atol=1e-6)
+    assert fed.ledger.of_round(1)["bytes_up"] == 5 * 2 * 16
+
+
+def test_sparse_gossip_costs_its_links(federation):
+    sent = {}
+    for call in (
+        "tally_train(warm_up=0)",
+        "tally_train(warm_up=0, topology='ring')",
+        "tally_train(warm_up=0, topology='regular', degree=3, signal='probabilities')",
+    ):
+        fed, _ = play(federation, call, 1, clients=6)
+        sent[call] = sum(fed.ledger.totals()["up"].values()) / (6 * 16)
+    assert list(sent.values()) == [5, 2, 3 * 40]
+
+
+def test_the_margin_is_averaged_over_rounds_and_survives_a_checkpoint(federation):
+    call = "tally_train(warm_up=0, label_weight=0.0, margin_memory=0.5)"
+    fed, method = play(federation, call, 0)
+    unanimous, split = torch.tensor([[1.0, 0, 0]]), torch.tensor([[0.5, 0.5, 0]])
+    assert method.follow_margin(fed, unanimous) == 1.0
+    assert method.follow_margin(fed, split) == 0.5
+    assert method.follow_margin(fed, split) == 0.25
+    assert fed.memory["tally/margin"] == 0.25
+
+
+def test_a_run_with_a_margin_resumes_to_the_same_bits(train, tmp_path):
+    changes = {
+        "method": "tally_train(warm_up=0, margin_memory=0.9, adversaries=1, attack='random')",
+        "partition": "iid(90)",
+    }
+    whole = train(tmp_path / "whole", **changes)
+    pieces = train(tmp_path / "pieces", every=0, **changes)
+    assert read_json(whole / "result.json")["final"] == read_json(pieces / "result.json")["final"]
+
+
+def test_liars_are_not_tested(federation, train, tmp_path):
+    call = "tally_train(warm_up=0, adversaries=1, attack='colluding', signal='probabilities')"
+    fed, _ = play(federation, call, 2)
+    assert len(fed.evaluate().per_client) == 3
+    marks = fed.marks(fed.clients[:3])
+    assert fed.evaluate().per_client.tolist() == pytest.approx(
+        [m.hits.sum() / m.totals.sum() for m in marks]
+    )
+
+
+def test_liars_turn_soft_labels_and_not_votes(federation):
+    """Three peers agree; one liar shouts. The tally keeps their class, the soft mean does not."""
+    for signal, rule, wanted in (
+        ("votes", "mean", 0),
+        ("probabilities", "mean", 1),
+        ("probabilities", "median", 0),
+    ):
+        call = (
+            f"tally_train(warm_up=0, signal='{signal}', rule='{rule}', adversaries=1,"
+            " attack='colluding', magnitude=100.0)"
+        )
+        fed, method = play(federation, call, 0)
+        logits = torch.zeros(4, 2, 10)
+        logits[..., 0] = 5.0
+        assert method.consensus(fed, logits).argmax(-1).tolist() == [wanted] * 2
+
+
+def test_votes_work_across_architectures(train, tmp_path):
+    """The primitive is architecture-free (§5.3 iii): two architectures in one federation learn."""
+    folder = train(
+        method="tally_train(warm_up=0)",
+        models=["mlp(hidden=[16])", "mlp(hidden=[24, 12])"],
+        partition="iid(90)",
+        rounds=6,
+    )
+    result = read_json(folder / "result.json")
+    assert result["final"]["accuracy"] > 0.3
+    assert result["bytes"]["up"] == {"votes": 6 * 4 * 3 * 16}
+
+
+def test_disagreement_by_hand():
+    # p = (1/2, 1/2), q = (3/4, 1/4): KL(p‖q) = 1/2 ln 4/3, KL(q‖p) = 3/4 ln 3/2 - 1/4 ln 2.
+    p, q = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.75, 0.25]).log()
+    apart = (
+        0.5 * torch.tensor(4 / 3).log()
+        + 0.75 * torch.tensor(1.5).log()
+        - 0.25 * torch.log(torch.tensor(2.0))
+    )
+    assert disagreement(torch.stack([p, q])[:, None]) == pytest.approx(float(apart) / 2, abs=1e-6)
+    assert disagreement(torch.stack([p, p])[:, None]) == pytest.approx(0, abs=1e-12)
+
+
+def test_condorcets_bound():
+    # 1 - exp(-2 · 10 · 0.1²) = 1 - exp(-0.2)
+    assert condorcet(0.6, 10) == pytest.approx(0.181269, abs=1e-6)
+    assert condorcet(0.5, 10) != condorcet(0.5, 10)  # NaN: the proposition says nothing
+
+
+def test_correlation_of_being_right():
+    same = torch.tensor([[1, 0, 1, 0], [1, 0, 1, 0], [1, 1, 1, 1]]).bool()
+    assert correlation(same) == pytest.approx(1)  # who is always right is left out
+    assert correlation(torch.tensor([[1, 0, 1, 0], [1, 1, 0, 0]]).bool()) == pytest.approx(0)
+
+
+def test_variance_of_gradients_is_that_of_numpy(federation):
+    fed, _ = play(federation, "tally_train(warm_up=0)", 1)
+    before = fed.vectors()
+    batches = [fed.public[i * 16 : i * 16 + 16] for i in range(3)]
+    hard = [torch.nn.functional.one_hot(fed.labels(b), 10).float() for b in batches]
+    flat = [torch.full((16, 10), 0.1)] * 3
+    found = fed.gradient_variance(batches, [hard, flat])
+    client = fed.clients[0]
+    for kind, targets in enumerate((hard, flat)):
+        rows = []
+        for points, target in zip(batches, targets, strict=True):
+            loss = -(target * client.model(fed.data.inputs(points)).log_softmax(1)).sum(1).mean()
+            parts = torch.autograd.grad(loss, list(client.model.parameters()))
+            rows.append(torch.cat([part.flatten() for part in parts]))
+        assert float(torch.stack(rows).var(0).sum()) == pytest.approx(float(found[0, kind]), 1e-4)
+    assert torch.equal(before, fed.vectors()), "measuring moves nobody"
+
+
+def test_measuring_changes_no_number_of_training(train, tmp_path):
+    changes = {"method": "tally_train(warm_up=1)", "partition": "iid(90)"}
+    plain = read_json(train(tmp_path / "plain", **changes) / "result.json")
+    folder = train(tmp_path / "measured", **changes, export=["theory"])
+    assert read_json(folder / "result.json")["final"] == plain["final"]
+    header = (folder / "rounds.csv").read_text().splitlines()[0]
+    for column in ("disagreement", "vote_accuracy", "bound", "variance_hard", "variance_soft"):
+        assert f"theory_{column}" in header
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("tally_train(warm_up=0, merge_every=-2)", "merge_every = -2"),
+        ("tally_train(warm_up=0, label_weight=-0.1)", "label_weight = -0.1"),
+        ("tally_train(warm_up=0, decay_rounds=0)", "decay_rounds = 0"),
+        ("tally_train(warm_up=0, signal='top_k', k=11)", "k = 11: give at most the 10 classes"),
+        ("tally_train(warm_up=0, signal='none', packed=True)", "packed = True: needs votes"),
+        ("tally_train(warm_up=0, margin_memory=1.0)", "margin_memory = 1.0"),
+        (
+            "tally_train(warm_up=0, margin_memory=0.9, decay_rounds=5)",
+            "margin_memory = 0.9: λ follows either",
+        ),
+        ("tally_train(warm_up=0, rule='median')", "rule = 'median': is for soft labels"),
+        ("tally_train(warm_up=0, adversaries=4)", "adversaries = 4: give less than the 4 clients"),
+        ("tally_train(warm_up=0, adversaries=1, merge_every=2)", "they lie about probes only"),
+        ("tally_train(warm_up=0, adversaries=1, signal='none')", "nothing is said"),
+        ("tally_train(warm_up=0, topology='regular')", "degree = 4: no connected graph of 4"),
+        ("tally_train(warm_up=0, topology='star')", "topology = 'star'"),
+        ("tally_train(warm_up=0, anchors_per_round=2)", "anchors_per_round = 2: give at most"),
+        ("feddf_fusion(probes_per_round=61)", "probes_per_round = 61: the public set has 60"),
+        ("feddf_fusion(warm_up=3)", "warm_up = 3: give less than the 3 rounds"),
+    ],
+)
+def test_bad_input_is_one_clear_line(call, said):
+    with pytest.raises(FedlogitError) as error:
+        small_spec(method=call)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("setting", ["merge_every=2", "proximal=0.1"])
+def test_different_architectures_have_no_average(setting):
+    with pytest.raises(FedlogitError, match=setting.split("=")[0]):
+        small_spec(
+            method=f"tally_train(warm_up=0, {setting})",
+            models=["mlp(hidden=[16])", "mlp(hidden=[24])"],
+        )
+
+
+def test_a_checkpoint_of_another_spec_is_refused(train, tmp_path, monkeypatch):
+    from fedlogit.errors import DataError
+    from fedlogit.federation import run as running
+
+    kept = tmp_path / "kept"
+    monkeypatch.setattr(running, "remove_checkpoints", lambda folder: None)
+    method = "tally_train(warm_up=0)"
+    train(kept, every=0, method=method, partition="iid(90)")
+    other = tmp_path / "other"
+    other.mkdir()
+    (kept / "checkpoint.safetensors").rename(other / "checkpoint.safetensors")
+    with pytest.raises(DataError, match=r"checkpoint\.safetensors belongs to another spec"):
+        train(other, every=0, method="tally_train(warm_up=1)", partition="iid(90)")

@@ -1,0 +1,146 @@
+"""The figures of TallyTrain: what is drawn, by hand, from made runs."""
+
+import numpy as np
+import pytest
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.compare import compare, read_reference
+from fedlogit.results.figures import draw
+from fedlogit.results.figures.bandwidth_ratio import measured, ratio
+from fedlogit.results.figures.pareto import frontier
+from fedlogit.results.runs import read_run
+
+AXES = {"dataset": "mnist", "partition": "iid"}
+
+
+def heights(axes):
+    return [np.asarray(line.get_ydata(), float) for line in axes.lines]
+
+
+def test_bands_go_from_the_least_accurate_peer_to_the_most(make_tally, make_artefact):
+    runs = [make_tally((0.1, 0.3, 0.5), method="tally_train"), make_tally(method="local", seed=1)]
+    figure = draw(make_artefact(*runs, kind="figure", plot="peer_bands"))
+    (band,) = figure.axes[0].collections
+    y = band.get_paths()[0].vertices[:, 1]
+    assert (y.min(), y.max()) == pytest.approx((0.05, 0.6))
+    assert any(np.allclose(y, [0.1, 0.3, 0.5]) for y in heights(figure.axes[0]))
+
+
+def test_the_frontier_by_hand():
+    # Bytes 0 1 2 3, accuracies .2 .5 .4 .5: the third is beaten by the second, as is the fourth.
+    found = frontier(np.array([0, 1, 2, 3.0]), np.array([0.2, 0.5, 0.4, 0.5]))
+    assert found.tolist() == [True, True, False, False]
+    assert frontier(np.array([1, 1.0]), np.array([0.5, 0.5])).all(), "equals beat nobody"
+
+
+def test_pareto_has_the_papers_points(make_tally, make_artefact, tmp_path):
+    run = make_tally(method="tally_train", sent={"votes": 4_000_000}, axes=AXES | {"method": "tt"})
+    path = tmp_path / "reference.csv"
+    path.write_text(
+        "table,dataset,partition,method,metric,mean,std\n"
+        "table2,mnist,,tt,accuracy,0.9,\ntable2,mnist,,tt,payload_megabytes,2,\n"
+    )
+    artefact = make_artefact(run, kind="figure", plot="pareto")
+    points = [
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
+        for line in draw(artefact, read_reference(path)).axes[0].lines
+        if len(line.get_xdata())
+    ]
+    assert (2, 0.9) in points
+    assert (1, 0.5) in points  # 4 MB of 4 peers
+
+
+def test_the_ratio_is_the_ledgers():
+    # §3.2: 4 C to one byte up to 256 classes, to two above; packed 32 C to ⌈log2 C⌉ bits.
+    assert [ratio(c, packed=False) for c in (10, 100, 256, 257, 2048)] == [40, 400, 1024, 514, 4096]
+    assert [round(ratio(c, packed=True), 1) for c in (10, 2048)] == [80, 5957.8]
+
+
+def test_runs_that_differ_in_the_signal_measure_the_ratio(make_tally):
+    runs = [
+        make_tally(method=f"tally_train(warm_up=1, probes_per_round=16, signal='{s}')", sent=sent)
+        for s, sent in (("votes", {"votes": 384}), ("probabilities", {"probabilities": 15360}))
+    ]
+    assert measured([read_run(r.dir, r.digest) for r in runs]) == {10: 40}
+    assert measured([read_run(runs[0].dir, runs[0].digest)]) == {}
+
+
+def test_a_setting_across_a_line_each_and_the_papers_numbers(make_tally, make_artefact, tmp_path):
+    runs = [
+        make_tally(
+            (0.1, 0.2, 0.4 + n / 100),
+            method=f"tally_train(probes_per_round={n})",
+            axes=AXES | {"method": f"tt({n})", "public.size": 60},
+        )
+        for n in (10, 20)
+    ]
+    path = tmp_path / "reference.csv"
+    path.write_text(
+        "table,dataset,partition,method,metric,mean,std,where\n"
+        "table6,mnist,,tt(20),accuracy,0.77,,public.size=60\n"
+        "table6,mnist,,tt(10),accuracy,0.66,,public.size=61\n"
+    )
+    options = {"x": "method.probes_per_round", "per_class": True, "table": ["table6"]}
+    options |= {"lines": ["method.name"], "levels": []}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
+    axes = draw(artefact, read_reference(path)).axes[0]
+    assert any(np.allclose(y, [0.5, 0.6]) for y in heights(axes))
+    hollow = [line for line in axes.lines if list(line.get_ydata()) == [0.77]]
+    assert [list(line.get_xdata()) for line in hollow] == [[2]]  # 20 probes, ten classes
+    assert not any(0.66 in y for y in heights(axes)), "another public set"
+
+
+def test_levels_are_lines_across(make_tally, make_artefact):
+    runs = [
+        make_tally(method=m, axes=AXES | {"method": name})
+        for m, name in (("tally_train", "tt"), ("local", "bridge"))
+    ]
+    options = {"x": "public.size", "levels": ["bridge"]}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
+    axes = draw(artefact).axes[0]
+    assert [0.5, 0.5] in [list(y) for y in heights(axes)]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"x": "method.probe"}, "no run has a number for x = 'method.probe'"),
+        ({}, "key 'x' is missing"),
+        ({"x": "public.size", "line": []}, "unknown key 'line'; did you mean 'lines'"),
+    ],
+)
+def test_options_that_do_not_fit(make_tally, make_artefact, options, said):
+    run = make_tally(method="tally_train")
+    artefact = make_artefact(run, kind="figure", plot="accuracy_by_setting", options=options)
+    with pytest.raises(FedlogitError, match=said):
+        draw(artefact)
+
+
+def test_theory_needs_its_columns(make_run, make_artefact):
+    with pytest.raises(FedlogitError, match=r"lack export: \[theory\]"):
+        draw(make_artefact(make_run(), kind="figure", plot="voting_theory"))
+
+
+def test_theory_draws_what_was_measured(make_tally, make_artefact):
+    run = make_tally(method="tally_train(warm_up=2)")
+    figure = draw(make_artefact(run, kind="figure", plot="voting_theory"))
+    first, second, third = (heights(axes) for axes in figure.axes)
+    assert any(np.allclose(y, [0.3, 0.6, 0.8]) for y in first)
+    assert any(np.allclose(y, [0.9, 0.5, 0.2]) for y in second)
+    assert any(np.allclose(y, [0.5, 0.4, 0.3]) for y in third)
+    marks = [line.get_xdata()[0] for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    assert marks == [2]
+
+
+def test_published_numbers_may_name_further_axes(make_run, make_artefact, tmp_path):
+    runs = [make_run(0.4 + s / 1000, public={"size": s}) for s in (50, 100)]
+    path = tmp_path / "reference.csv"
+    path.write_text(
+        "table,dataset,partition,method,metric,mean,std,where\n"
+        "table1,mnist,,average,accuracy,0.5,,public.size=100\n"
+        "table1,mnist,,average,accuracy,0.6,,public.size=200\n"
+    )
+    rows = compare([make_artefact(*runs)], read_reference(path))
+    assert rows["ours"].round(3).tolist()[0] == 0.5
+    assert rows["verdict"].tolist() == ["reproduced", "not run"]
+    assert rows["where"].tolist() == ["public.size=100", "public.size=200"]
