@@ -157,7 +157,7 @@ def command(spec: Path, out: Path, data: Path, python: Path | str = sys.executab
     return [str(python), script, *places, *ways]
 
 
-@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, python, kill):
     changes = {"rounds": 80, "export": ["weights"], "method": "uwa"}
     write_json(tmp_path / "spec.json", SMALL | changes)
@@ -170,7 +170,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, python, kill):
         time.sleep(0.005)
     os.kill(process.pid, kill)
     code = process.wait(timeout=60)
-    expected = {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}
+    expected = {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGUSR1: 138}
     assert code == expected[kill]
     assert not (out / "result.json").exists()
     again = subprocess.run(command(tmp_path / "spec.json", out, tmp_path, python), check=False)
