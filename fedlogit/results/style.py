@@ -54,12 +54,12 @@ class Look(NamedTuple):
 def _known() -> dict[str, Look]:
     """Give methods that share a figure in some paper different colours."""
     table = {
-        "blue": "average fedavg fedhkt",
+        "blue": "average fedavg fedhkt lm_fedavg",
         "orange": "uwa shapfed feddf",
-        "green": "meta_model celm tally_train fedol",
-        "vermillion": "cffl fedmd fedet",
-        "purple": "cgsv fedprox fedkt",
-        "sky": "mine rcfd",
+        "green": "meta_model celm tally_train fedol lm_tally_train",
+        "vermillion": "cffl fedmd fedet lm_fedmd",
+        "purple": "cgsv fedprox fedkt lm_bridge",
+        "sky": "mine rcfd lm_fedavg_1",
         "grey": "local",
         "black": "fully_informed",
     }

@@ -71,7 +71,7 @@ _SHARES = {"agreement", "auroc", "cross_peer_std", "fpr", "probe_share"} | {
 _PLACES = {
     "mebibytes_up": 2,
     "payload_megabytes": 2,
-    "payload_gigabytes": 2,
+    "payload_gigabytes": 4,
     "perplexity": 1,
     "tail_fifth_perplexity": 1,
     "seconds": 1,

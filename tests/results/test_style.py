@@ -10,6 +10,7 @@ SETS = [
     ("average", "uwa", "meta_model", "local", "fully_informed"),
     ("fedavg", "cffl", "cgsv", "shapfed", "celm"),
     ("tally_train", "fedmd", "fedavg", "feddf", "fedprox", "local"),
+    ("lm_tally_train", "lm_fedmd", "lm_fedavg", "lm_bridge", "lm_fedavg_1"),
     ("fedol", "feddf", "fedet", "fedkt", "fedhkt", "mine", "local"),
 ]
 

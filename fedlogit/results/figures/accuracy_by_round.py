@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
@@ -31,7 +31,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
     The band spans the seeds, from the least to the largest. The dashed line is where the reference
     ends, whose rounds are not comparable; a method of one round has a line of its own, to compare
-    the others' later rounds with. A run that diverged contributes the rounds it had.
+    the others' later rounds with. A run that diverged contributes the rounds it had. The option
+    ``log`` makes the vertical axis logarithmic.
     """
     final, frame = collect(artefact), curves(artefact)
     if artefact.metric not in frame:
@@ -50,6 +51,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 axes, final[final["dataset"] == dataset], artefact.metric
             )
             _panel(axes, here, methods, artefact.metric)
+            if artefact.options.get("log"):
+                axes.set_yscale("log")
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+                axes.yaxis.set_minor_locator(NullLocator())
             if artefact.options.get("shade_warm_up"):
                 _shade_warm_up(axes, here)
             axes.set_title(f"{artefact.label(dataset)}, {partition}")
