@@ -157,7 +157,8 @@ def _commands(paper: Paper, results: Path, root: str) -> str:
 def _obtained(paper: Paper, results: Path, root: str) -> str:
     """Return the comparison and claims of each scale with committed results, the largest first."""
     parts: list[str] = []
-    for scale in sorted(set(paper.scales) - {"smoke"}, key=lambda name: name != "paper"):
+    scales = [name for name in paper.scales if name != "smoke"]
+    for scale in sorted(scales, key=lambda name: name != "paper"):
         path = results / "summary" / paper.paper / scale / "summary.md"
         if not path.exists():
             continue
