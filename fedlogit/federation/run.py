@@ -87,11 +87,14 @@ def making(folder: Path, last: str = "result.json") -> Iterator[bool]:
     Raises:
         FedlogitError: if the folder cannot be written.
     """
+    lock = folder / ".lock"
     if (folder / last).exists():  # also where nothing can be written
+        with suppress(OSError):
+            lock.unlink()  # of a process that was killed when all was done but this
         yield False
         return
     try:
-        with held(folder / ".lock", f"another process makes {folder}; waiting for it to end"):
+        with held(lock, f"another process makes {folder}; waiting for it to end"):
             yield not (folder / last).exists()
     finally:
         with suppress(OSError):

@@ -231,10 +231,10 @@ def prepared(spec):
     stems = [spec.dataset]
     if spec.text:
         stems.append(f"{spec.dataset}.bpe{spec.text.vocabulary}")
-    return files_of(stems)
+    return pairs_of(stems)
 
 
-def files_of(stems):
+def pairs_of(stems):
     """Return the two files of each stem in the folder of prepared data."""
     return [
         f"{DATA}/prepared/{s}.{suffix}" for s in stems for suffix in ("json", "npz")
@@ -244,7 +244,7 @@ def files_of(stems):
 def needed(spec):
     """Return the prepared files of a run's datasets: its own, and that of foreign public samples."""
     other = spec.public.dataset if spec.public else None
-    return prepared(spec) + files_of([other] if other else [])
+    return prepared(spec) + pairs_of([other] if other else [])
 
 
 def partition_input(wildcards):

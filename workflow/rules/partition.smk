@@ -27,3 +27,9 @@ rule partition:
     shell:
         "python {params.script} --spec {params.spec} --data {params.data}"
         " --out {params.folder} > {log} 2>&1"
+
+
+rule partitions:
+    input:
+        expand("results/partitions/{split}/indices.npz", split=PLAN.splits()),
+    localrule: True
