@@ -192,7 +192,7 @@ def answering(wildcards):
     made_by = "clients.json" if folder.startswith("results/clients/") else "result.json"
     return {
         "note": f"{folder}/{made_by}",
-        "data": prepared(spec.dataset),
+        "data": needed(spec),
         "split": divided(spec),
     }
 
