@@ -67,13 +67,11 @@ def test_frozen_names_what_is_missing(tmp_path):
     artefact = next(a for a in here.artefacts if a.id == "uwa_weights")
     (run,) = {str(run_dir(cell.spec)) for cell in artefact.cells}
     with pytest.raises(FedlogitError) as caught:
-        here.runs(artefact)
-    assert "1 of the 1 runs of who_to_trust/uwa_weights at scale smoke are missing" in str(
-        caught.value
-    )
-    assert run in str(caught.value)
+        here.refuse_missing([artefact])
+    assert "frozen = true, but 1 of 1 runs are missing" in str(caught.value)
+    assert f"{run}  for who_to_trust/smoke/uwa_weights" in str(caught.value)
     finish(tmp_path, run)
-    assert here.runs(artefact) == [run]
+    here.refuse_missing([artefact])
 
 
 def test_partial_leaves_out_what_is_missing(tmp_path):

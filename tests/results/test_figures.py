@@ -114,8 +114,8 @@ def test_no_text_leaves_the_page(figure, kind, name):
 @pytest.mark.parametrize("kind", figure_names())
 def test_drawing_twice_gives_the_same_bytes(figure, tmp_path, kind):
     artefact = figure(kind)
-    first = [path.read_bytes() for path in write_figure(artefact, tmp_path / "a")]
-    assert first == [path.read_bytes() for path in write_figure(artefact, tmp_path / "b")]
+    first = [path.read_bytes() for path in write_figure(artefact, tmp_path / "a/x")]
+    assert first == [path.read_bytes() for path in write_figure(artefact, tmp_path / "b/x")]
 
 
 def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figure, tmp_path):
