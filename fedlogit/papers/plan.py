@@ -179,21 +179,21 @@ class Plan:
         """
         return self._find(path, "set of clients", self._clients)
 
-    def answering(self, path: str) -> tuple[str, RunSpec]:
-        """Return the folder with the clients at `path`, and their spec.
+    def answering(self, path: str) -> tuple[str, str, RunSpec]:
+        """Return the record, the weights and the spec of the clients at `path`.
 
         Raises:
             FedlogitError: if they are neither the clients of a one-shot run, nor those of a run
                 that keeps its weights.
         """
+        spec = self._clients.get(path) or self.run(path)  # which may expand another scale
         if path in self._clients:
-            return str(self.results / "clients" / path), self._clients[path]
-        spec = self.run(path)
-        if path in self._clients:  # of a scale that was not expanded yet
-            return str(self.results / "clients" / path), self._clients[path]
+            folder = self.results / "clients" / path
+            return str(folder / "clients.json"), str(folder / "weights.safetensors"), spec
         if "weights" not in spec.export:
             raise FedlogitError(f"run {path} keeps no weights; give export: [weights] in its grid")
-        return str(self.results / "runs" / path), spec
+        folder = self.results / "runs" / path
+        return str(folder / "result.json"), str(folder / "exports/weights.safetensors"), spec
 
     def clients_file(self, path: str) -> str:
         """Write the clients' spec, unless the file says so already; return its path."""

@@ -65,7 +65,8 @@ def page_input(wildcards):
     """Return what the page of a paper at a scale shows; with `partial`, what runs cover."""
     artefacts = checked(PLAN.of, wildcards.paper, wildcards.scale)
     if SETTINGS.partial:
-        artefacts = [a for a in artefacts if a in PLAN.covered()]
+        covered = PLAN.covered()
+        artefacts = [a for a in artefacts if a in covered]
     tables = any(a.kind == "table" for a in artefacts)
     return {
         "artefacts": [PLAN.artefact_file(a) for a in artefacts],
@@ -188,20 +189,14 @@ def answering(wildcards):
 
     They are clients of a one-shot run, or those of any finished run that exported its weights.
     """
-    folder, spec = checked(PLAN.answering, wildcards.run)
-    made_by = "clients.json" if folder.startswith("results/clients/") else "result.json"
-    return {
-        "note": f"{folder}/{made_by}",
-        "data": needed(spec),
-        "split": divided(spec),
-    }
+    note, _, spec = checked(PLAN.answering, wildcards.run)
+    return {"note": note, "data": needed(spec), "split": divided(spec)}
 
 
 def their_weights(wildcards):
     """Return where the weights of the clients that answer are."""
-    folder, _ = checked(PLAN.answering, wildcards.run)
-    inside = "" if folder.startswith("results/clients/") else "exports/"
-    return f"{folder}/{inside}weights.safetensors"
+    _, weights, _ = checked(PLAN.answering, wildcards.run)
+    return weights
 
 
 def distil_input(wildcards):
