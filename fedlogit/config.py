@@ -74,7 +74,7 @@ class Settings(Part):
     seeds: Seeds | None = None
     datasets: Names | None = None
     precision: Literal["f32", "bf16"] | None = None
-    kernel: Literal["autograd", "native"] | None = None
+    kernel: Literal["autograd", "native", "stacked"] | None = None
     device: str = "auto"
     workers: Annotated[int, Field(gt=0)] = 1
     runs_per_gpu: Annotated[int, Field(gt=0)] = 1

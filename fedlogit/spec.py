@@ -192,7 +192,9 @@ class RunSpec(Part):
         batch: Minibatch size; the last batch of an epoch may be smaller.
         precision: ``f32``, or ``bf16`` for autocast matrix products with f32 weights.
         kernel: ``autograd`` is the reference; ``native`` trains LeNet on a CPU in compiled code,
-            several times faster, with other rounding (see `fedlogit.federation.native`).
+            several times faster, with other rounding (see `fedlogit.federation.native`);
+            ``stacked`` trains all clients of an architecture in one batched pass, for small models
+            on a GPU (see `fedlogit.federation.stacked`).
         seed: Everything random in the run derives from it.
         export: What to keep besides metrics: ``logits`` (public, last round), ``test_logits``,
             ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples),
@@ -221,7 +223,7 @@ class RunSpec(Part):
     optimizer: Optimizer
     schedule: Schedule = Schedule()
     precision: Literal["f32", "bf16"] = "f32"
-    kernel: Literal["autograd", "native"] = "autograd"
+    kernel: Literal["autograd", "native", "stacked"] = "autograd"
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
     export: tuple[Export, ...] = ()

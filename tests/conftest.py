@@ -66,9 +66,9 @@ def tiles(digits, tmp_path_factory):
 def federation(data_of):
     """Return a function from spec changes to a fresh federation."""
 
-    def build(workers: int = 1, **changes) -> Federation:
+    def build(workers: int = 1, data: Dataset | None = None, **changes) -> Federation:
         spec = small_spec(**changes)
-        data, method = data_of(spec), methods.get(spec.method)
+        data, method = data or data_of(spec), methods.get(spec.method)
         executor = Executor(workers)
         return federate(spec, method, data, divide(spec, data), torch.device("cpu"), executor)
 

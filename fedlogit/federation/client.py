@@ -7,6 +7,7 @@ one operation, whatever its architecture.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import nn
 from fedlogit.errors import FedlogitError
 from fedlogit.spec import Optimizer
 
-__all__ = ["Client", "State", "make_optimizer"]
+__all__ = ["Client", "State", "clean", "make_optimizer", "together"]
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class Client:
         self.architecture = architecture
         self.private = private
         self.validation = validation
-        self._settings = optimizer
+        self.settings = optimizer
         self.vector = flatten(model)
-        self.optimizer = make_optimizer(self.vector, optimizer)
+        self.optimizer = make_optimizer([self.vector], optimizer)
 
     @property
     def name(self) -> str:
@@ -82,27 +83,23 @@ class Client:
 
     def renew_optimizer(self) -> None:
         """Forget moments and step counts."""
-        self.optimizer = make_optimizer(self.vector, self._settings)
+        self.optimizer = make_optimizer([self.vector], self.settings)
 
     def set_rate(self, factor: float) -> None:
         """Set the learning rate to `factor` times the initial one."""
         for group in self.optimizer.param_groups:
-            group["lr"] = self._settings.lr * factor
+            group["lr"] = self.settings.lr * factor
 
     @property
     def scrubs(self) -> bool:
         """Whether gradients are cleaned of what is not finite."""
-        return self._settings.scrub
+        return self.settings.scrub
 
     def step(self) -> None:
         """Take one optimizer step, on the gradient as the settings clean and clip it."""
         gradient = self.vector.grad
         assert gradient is not None
-        if self._settings.scrub:
-            gradient.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
-        if self._settings.clip is not None:
-            # As `torch.nn.utils.clip_grad_norm_`, on the one flat vector.
-            gradient.mul_((self._settings.clip / (gradient.norm() + 1e-6)).clamp(max=1.0))
+        clean(gradient, self.settings)
         self.optimizer.step()
 
     def layers(self) -> dict[str, slice]:
@@ -199,14 +196,43 @@ def _uncompiled(kind: type[torch.optim.Optimizer]) -> Any:
 _SGD, _ADAM, _ADAMW = map(_uncompiled, (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW))
 
 
-def make_optimizer(vector: nn.Parameter, o: Optimizer) -> torch.optim.Optimizer:
-    """Return the optimizer of the settings for one flat vector, with PyTorch's fused step."""
+def make_optimizer(vectors: Sequence[torch.Tensor], o: Optimizer) -> torch.optim.Optimizer:
+    """Return the optimizer of the settings for flat vectors, with PyTorch's fused step."""
     if o.name == "sgd":
-        return _SGD([vector], o.lr, momentum=o.momentum, weight_decay=o.weight_decay, fused=True)
+        return _SGD(vectors, o.lr, momentum=o.momentum, weight_decay=o.weight_decay, fused=True)
     kind = _ADAM if o.name == "adam" else _ADAMW
     return kind(
-        [vector], o.lr, (o.beta1, o.beta2), eps=o.eps, weight_decay=o.weight_decay, fused=True
+        vectors, o.lr, (o.beta1, o.beta2), eps=o.eps, weight_decay=o.weight_decay, fused=True
     )
+
+
+def clean(gradients: torch.Tensor, o: Optimizer) -> None:
+    """Scrub and clip flat gradients in place as the settings say.
+
+    Args:
+        gradients: (parameters,), or (clients, parameters), each clipped by its own norm.
+        o: The settings.
+    """
+    if o.scrub:
+        gradients.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
+    if o.clip is not None:
+        # As `torch.nn.utils.clip_grad_norm_`, on the one flat vector.
+        norms = torch.linalg.vector_norm(gradients, dim=-1, keepdim=True)
+        gradients.mul_((o.clip / (norms + 1e-6)).clamp(max=1.0))
+
+
+def together(clients: Sequence[Client], vectors: Sequence[torch.Tensor]) -> torch.optim.Optimizer:
+    """Return one optimizer that steps several clients at once, on moments that stay their own.
+
+    Args:
+        clients: With the same settings and learning rate.
+        vectors: What to step in place of each client's own vector.
+    """
+    joint = make_optimizer(vectors, clients[0].settings)
+    joint.param_groups[0]["lr"] = clients[0].optimizer.param_groups[0]["lr"]
+    for client, vector in zip(clients, vectors, strict=True):
+        joint.state[vector] = client.optimizer.state[client.vector]
+    return joint
 
 
 def _join(tensors: list[torch.Tensor], dtype: torch.dtype, device: torch.device) -> torch.Tensor:

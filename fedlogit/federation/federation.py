@@ -19,6 +19,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client, State
 from fedlogit.federation.evaluation import Marks, Scores, mark, score
 from fedlogit.federation.gradient_noise import gradient_variance
+from fedlogit.federation.stacked import stacked_logits
 from fedlogit.federation.training import Training
 from fedlogit.rng import rng
 
@@ -42,6 +43,8 @@ class Federation(Training):
         if self.given and self.given.answers and models is None and points is self.public:
             return self.given.answers.public.to(self.data.device)
         asked = self.clients if models is None else models
+        if self.spec.kernel == "stacked" and len({c.architecture for c in asked}) == 1:
+            return stacked_logits(asked, self.data, points, self.spec.precision)
         return torch.stack(self._map(lambda model: self._forward(model, points), asked))
 
     def server_logits(self, points: torch.Tensor) -> torch.Tensor:

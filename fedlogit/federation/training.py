@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from fedlogit.federation.executor import Executor
 from fedlogit.federation.ledger import Ledger
 from fedlogit.federation.native.stage import run_native
 from fedlogit.federation.newcomers import newcomer
+from fedlogit.federation.stacked import alike, run_stacked
 from fedlogit.federation.work import Work, minibatches, run_work
 from fedlogit.partition import Split
 from fedlogit.rng import torch_rng
@@ -271,13 +272,22 @@ class Training:
             if self.spec.optimizer.lifetime == "stage":
                 work.client.renew_optimizer()
             work.client.set_rate(factor)
-        if kernel is None:
-            kernel = run_native if self.spec.kernel == "native" else run_work
-        run = partial(
-            kernel, data=self.data, executor=self._executor, precision=self.spec.precision
-        )
-        losses = self._map(run, works, Work.cost)
+        how = {"data": self.data, "executor": self._executor, "precision": self.spec.precision}
+        if kernel is None and self.spec.kernel == "stacked":
+            losses = self._train_stacked(works, how)
+        else:
+            chosen = run_native if self.spec.kernel == "native" else run_work
+            losses = self._map(partial(kernel or chosen, **how), works, Work.cost)
         self.log(**{name: float(np.mean(losses))})
+
+    def _train_stacked(self, works: Sequence[Work], how: dict[str, Any]) -> list[float]:
+        losses = [0.0] * len(works)
+        for rows in alike(work.client.architecture for work in works):
+            found = run_stacked([works[i] for i in rows], **how)
+            for i, loss in zip(rows, found, strict=True):
+                losses[i] = loss
+                self._on_task()
+        return losses
 
     def _map(
         self, task: Callable[[T], R], items: Sequence[T], cost: Callable[[T], float] | None = None

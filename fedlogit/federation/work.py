@@ -52,6 +52,27 @@ class Work:
     pull: float = 0.0
     stage: str = "private"
 
+    def lesson(self, positions: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return what a minibatch is to learn: its ``labels``, its ``soft`` targets, or both."""
+        given = {"labels": self.labels, "soft": self.soft}
+        return {name: values[positions] for name, values in given.items() if values is not None}
+
+    def loss(self, logits: torch.Tensor, lesson: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the mean loss over rows of logits: samples, or all positions of all samples.
+
+        Args:
+            logits: (n, classes), or (n, T, classes).
+            lesson: What `lesson` returned for them.
+        """
+        loss, rows = logits.new_zeros(()), logits.flatten(0, -2)
+        if "labels" in lesson:
+            labels = lesson["labels"].flatten()
+            loss = self.label_weight * F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
+        if "soft" in lesson:
+            soft = lesson["soft"].flatten(0, -2)
+            loss = loss + self.soft_weight * F.cross_entropy(rows, soft)
+        return loss
+
     def cost(self) -> float:
         """Return samples to go through: what decides who runs first."""
         return sum(len(b) for b in self.batches) * self.client.vector.numel() ** 0.5
@@ -109,7 +130,7 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
         x = data.inputs(work.points[positions], work.augment)
         gradient.zero_()
         with torch.autocast(data.device.type, torch.bfloat16, enabled=precision == "bf16"):
-            loss = _loss(work, model(x).float(), positions)
+            loss = work.loss(model(x).float(), work.lesson(positions))
         loss.backward()
         if work.anchor is not None:  # the gradient of the proximal term
             gradient.add_(client.vector.detach() - work.anchor, alpha=work.pull)
@@ -131,15 +152,3 @@ def checked_mean(total: float, samples: int, work: Work) -> float:
     if not math.isfinite(mean):
         raise Diverged(f"loss of {work.client.label} in {work.stage} is {mean}")
     return mean
-
-
-def _loss(work: Work, logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Return the mean loss over rows of logits: samples, or all positions of all samples."""
-    loss, rows = logits.new_zeros(()), logits.flatten(0, -2)
-    if work.labels is not None:
-        labels = work.labels[positions].flatten()
-        loss = work.label_weight * F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
-    if work.soft is not None:
-        soft = work.soft[positions].flatten(0, -2)
-        loss = loss + work.soft_weight * F.cross_entropy(rows, soft)
-    return loss

@@ -34,7 +34,7 @@ class Frm(Partition):
         share: Samples of the free rider, as a share of an average client's.
     """
 
-    rare: Annotated[int, Field(gt=0)] = 2
+    rare: Annotated[int, Field(gt=0)] = 3
     rare_classes: RareClasses = "last"
     common: Annotated[int, Field(gt=0)] = 2
     share: Annotated[float, Field(gt=0, lt=1)] = 0.1

@@ -159,12 +159,17 @@ def command(spec: Path, out: Path, data: Path, python: Path | str = sys.executab
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, python, kill):
-    changes = {"rounds": 80, "export": ["weights"], "method": "uwa"}
+    changes = {"rounds": 80, "export": ["weights"], "method": "fedavg"}
     write_json(tmp_path / "spec.json", SMALL | changes)
     whole = train(tmp_path / "whole", **changes)
     out = tmp_path / "out"
-    process = subprocess.Popen(command(tmp_path / "spec.json", out, tmp_path),
-                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    process = subprocess.Popen(
+        command(tmp_path / "spec.json", out, tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+        # In the background of a shell without job control, the tests ignore it, and all they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while not (out / "checkpoint.previous.safetensors").exists() and time.monotonic() < deadline:
         time.sleep(0.005)

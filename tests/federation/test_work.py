@@ -58,7 +58,7 @@ def test_optimizers_are_pytorchs_own_to_the_bit(name):
     """Ours leave the compiler out; steps, states and what a checkpoint restores stay the same."""
     settings = Optimizer(name=name, lr=0.01, weight_decay=0.1, momentum=0.5 * (name == "sgd"))
     ours, theirs = (nn.Parameter(torch.linspace(-1, 1, 50)) for _ in range(2))
-    optimizer = make_optimizer(ours, settings)
+    optimizer = make_optimizer([ours], settings)
     if name == "sgd":
         plain = torch.optim.SGD([theirs], 0.01, momentum=0.5, weight_decay=0.1, fused=True)
     else:
@@ -67,7 +67,7 @@ def test_optimizers_are_pytorchs_own_to_the_bit(name):
     for step in range(4):
         if step == 2:  # as a resumed run does
             state = optimizer.state_dict()
-            optimizer = make_optimizer(ours, settings)
+            optimizer = make_optimizer([ours], settings)
             optimizer.load_state_dict(state)
         for vector in (ours, theirs):
             vector.grad = torch.sin(vector.detach() * 7 + step)

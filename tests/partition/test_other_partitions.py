@@ -51,12 +51,12 @@ def test_fed_isic_has_the_sizes_and_distances_of_celm_table_4():
 def test_maverick_alone_holds_all_of_the_rare_classes():
     split = make_split(CIFAR10, 10, "maverick", 5, 0)
     rare = np.flatnonzero(split.counts[0])
-    assert split.counts[0, rare].tolist() == [5000, 5000]
+    assert split.counts[0, rare].tolist() == [5000] * 3
     assert (split.counts[1:, rare] == 0).all()
-    # The other 8 classes, 40,000 images, among 4 clients.
-    assert split.counts.sum(axis=1).tolist() == [10_000] * 5
+    # The other 7 classes, 35,000 images, among 4 clients.
+    assert split.counts.sum(axis=1).tolist() == [15_000] + [8750] * 4
     assert (np.delete(split.counts[1:], rare, axis=1) > 0).all()
-    assert split.notes[0].endswith(f": client 0 alone holds classes {rare[0]}, {rare[1]}")
+    assert split.notes[0].endswith(f": client 0 alone holds classes 7, 8, 9")
 
 
 @pytest.mark.parametrize("name", ["maverick", "frm"])
@@ -65,7 +65,7 @@ def test_rare_classes_are_the_last_ones_or_drawn_by_each_seed(name):
         splits = [make_split(CIFAR10, 10, partition, 5, seed) for seed in (41, 42, 43)]
         return [np.flatnonzero(split.counts[0]).tolist() for split in splits]
 
-    assert rare(f"{name}(rare=3)") == [[7, 8, 9]] * 3
+    assert rare(f"{name}(rare=2)") == [[8, 9]] * 3
     assert len(set(map(tuple, rare(f"{name}(rare_classes='drawn')")))) > 1
 
 
@@ -80,10 +80,10 @@ def test_free_rider_holds_a_tenth_of_an_average_client_in_two_common_classes():
 
 def test_free_rider_beside_a_maverick():
     split = make_split(CIFAR10, 10, "frm", 5, 0)
-    # 50,000 - 10,000 rare - 1,000 of the rider, shared by 3.
-    assert split.counts.sum(axis=1).tolist() == [10_000, 13_000, 13_000, 13_000, 1000]
+    # 50,000 - 15,000 rare - 1,000 of the rider, shared by 3: 11,333 and a third.
+    assert split.counts.sum(axis=1).tolist() == [15_000, 11_334, 11_333, 11_333, 1000]
     rare, common = np.flatnonzero(split.counts[0]), np.flatnonzero(split.counts[4])
-    assert len(rare) == len(common) == 2
+    assert (len(rare), len(common)) == (3, 2)
     assert not np.isin(common, rare).any()
     assert (split.counts[1:4, common] > 0).all()
 
@@ -112,9 +112,9 @@ def test_repeating_free_rider_holds_ten_samples_many_times():
 @pytest.mark.parametrize(
     ("name", "rare", "riders"),
     [
-        ("maverick", 2, ()),
+        ("maverick", 3, ()),
         ("fr", 0, (4,)),
-        ("frm", 2, (4,)),
+        ("frm", 3, (4,)),
         ("fr_repeat", 0, (4,)),
         ("iid", 0, ()),
     ],

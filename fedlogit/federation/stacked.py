@@ -1,0 +1,190 @@
+"""A stage of all clients in lock-step, by the setting ``kernel: stacked``.
+
+The plain autograd loop is the reference. Here every step is one batched forward and backward pass
+for all clients of an architecture (`torch.vmap` over their parameters), and one fused optimizer
+step. On a GPU small models are bound by the launches of kernels, of which there are then as many
+as for a single client. On a CPU it loses (see `fedlogit.federation.executor`), but runs.
+
+Each client sees its own minibatches in the same order, with the same crops and flips. Batched
+products round otherwise, so results agree with the reference within a tolerance, not to the bit;
+that is why the setting is part of a run's spec.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+
+import torch
+from torch.func import functional_call
+
+from fedlogit.federation.client import Client, clean, together
+from fedlogit.federation.device_data import DeviceData
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.work import Work, checked_mean
+
+__all__ = ["alike", "run_stacked", "stacked_logits"]
+
+
+def alike(keys: Iterable[Hashable]) -> list[list[int]]:
+    """Return the positions of each key that occurs, in order of first occurrence."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for i, key in enumerate(keys):
+        groups[key].append(i)
+    return list(groups.values())
+
+
+def run_stacked(
+    works: Sequence[Work], data: DeviceData, executor: Executor, precision: str
+) -> list[float]:
+    """Train clients of one architecture, and return each one's mean loss over samples.
+
+    Raises:
+        Diverged: as `run_work` does, for the first client whose loss is no longer finite.
+    """
+    stage = _Stage(works, data, precision)
+    for step in range(max(len(work.batches) for work in works)):
+        executor.check()
+        waiting = [i for i, work in enumerate(works) if step < len(work.batches)]
+        # Batches of one size, so that nothing is padded: batch norm would see the padding.
+        for group in alike(len(works[i].batches[step]) for i in waiting):
+            stage.learn([waiting[i] for i in group], step)
+    stage.stack.unload()
+    return stage.losses()
+
+
+def stacked_logits(
+    clients: Sequence[Client], data: DeviceData, points: torch.Tensor, precision: str
+) -> torch.Tensor:
+    """Return what clients of one architecture say about the same training samples.
+
+    Args:
+        clients: Their models run in evaluation mode.
+        data: The samples.
+        points: Which of them, int64 (n,).
+        precision: As `RunSpec.precision`.
+
+    Returns:
+        float32 (clients, n, classes), or (clients, n, T, classes).
+    """
+    for client in clients:
+        client.model.eval()
+    stack = _Stack(clients, precision)
+    everybody = list(range(len(clients)))
+    parts = []
+    with torch.no_grad():
+        for part in points.split(max(1, data.batch // len(clients))):
+            x = data.inputs(part)
+            x = x.expand(len(clients), *x.shape)
+            parts.append(stack.outputs(stack.vectors, everybody, x))
+    return torch.cat(parts, 1)
+
+
+class _Stack:
+    """Parameters and buffers of several clients as the rows of shared tensors."""
+
+    def __init__(self, clients: Sequence[Client], precision: str) -> None:
+        self.clients = clients
+        self.network = clients[0].model
+        self.bf16 = precision == "bf16"
+        self.vectors = torch.stack([client.vector.detach() for client in clients])
+        self.rows = list(self.vectors)  # views, which an optimizer can step
+        shapes = [p.shape for p in self.network.parameters()]
+        self.layers = list(zip(*zip(*clients[0].layers().items(), strict=True), shapes, strict=True))
+        named = [dict(client.model.named_buffers()) for client in clients]
+        self.buffers = {name: torch.stack([b[name] for b in named]) for name in named[0]}
+        self._optimizers: dict[tuple[int, ...], torch.optim.Optimizer] = {}
+
+    def outputs(self, vectors: torch.Tensor, rows: list[int], x: torch.Tensor) -> torch.Tensor:
+        """Return the logits of the clients in `rows`, each on its own samples.
+
+        Args:
+            vectors: Their parameters, (k, parameters).
+            rows: Which clients; the statistics of their batch norms follow what they see.
+            x: (k, n, …).
+        """
+        weights = {
+            name: vectors[:, place].unflatten(1, shape) for name, place, shape in self.layers
+        }
+        buffers = {name: values[rows] for name, values in self.buffers.items()}
+
+        def one(weights: dict, buffers: dict, x: torch.Tensor) -> torch.Tensor:
+            return functional_call(self.network, (weights, buffers), (x,))
+
+        with torch.autocast(vectors.device.type, torch.bfloat16, enabled=self.bf16):
+            logits = torch.vmap(one)(weights, buffers, x).float()
+        if self.network.training:
+            for name, values in buffers.items():
+                self.buffers[name][rows] = values
+        return logits
+
+    def step(self, rows: list[int], gradients: torch.Tensor) -> None:
+        """Take one optimizer step for the clients in `rows`."""
+        key = tuple(rows)
+        if key not in self._optimizers:
+            chosen = [self.rows[i] for i in rows]
+            self._optimizers[key] = together([self.clients[i] for i in rows], chosen)
+        for i, gradient in zip(rows, gradients, strict=True):
+            self.rows[i].grad = gradient
+        self._optimizers[key].step()
+
+    def unload(self) -> None:
+        """Give every client what it has learnt."""
+        with torch.no_grad():
+            for i, client in enumerate(self.clients):
+                client.vector.copy_(self.vectors[i])
+                for name, buffer in client.model.named_buffers():
+                    buffer.copy_(self.buffers[name][i])
+
+
+class _Stage:
+    """Several clients' works, and the losses so far."""
+
+    def __init__(self, works: Sequence[Work], data: DeviceData, precision: str) -> None:
+        self.works = works
+        self.data = data
+        self.stack = _Stack([work.client for work in works], precision)
+        for work in works:
+            work.client.model.train()
+        self._totals = torch.zeros(len(works), device=data.device)
+        self._seen = torch.zeros(len(works), device=data.device)
+
+    def learn(self, rows: list[int], step: int) -> None:
+        """Let the clients in `rows` learn from their minibatch number `step`."""
+        works = [self.works[i] for i in rows]
+        batches = [work.batches[step].to(self.data.device) for work in works]
+        lessons = [work.lesson(b) for work, b in zip(works, batches, strict=True)]
+        lesson = {name: torch.stack([given[name] for given in lessons]) for name in lessons[0]}
+        vectors = self.stack.vectors[rows].requires_grad_()
+        logits = self.stack.outputs(vectors, rows, self._inputs(works, batches))
+        losses = torch.vmap(works[0].loss)(logits, lesson)
+        (gradients,) = torch.autograd.grad(losses.sum(), [vectors])
+        for i, work in enumerate(works):
+            if work.anchor is not None:  # the gradient of the proximal term
+                gradients[i].add_(vectors[i].detach() - work.anchor, alpha=work.pull)
+        clean(gradients, works[0].client.settings)
+        self.stack.step(rows, gradients)
+        self._count(rows, losses.detach(), len(batches[0]))
+
+    def _inputs(self, works: Sequence[Work], batches: Sequence[torch.Tensor]) -> torch.Tensor:
+        points = [work.points[b] for work, b in zip(works, batches, strict=True)]
+        if any(work.augment is not None for work in works):
+            each = zip(points, works, strict=True)
+            return torch.stack([self.data.inputs(p, work.augment) for p, work in each])
+        return self.data.inputs(torch.cat(points)).unflatten(0, (len(works), -1))
+
+    def _count(self, rows: list[int], losses: torch.Tensor, samples: int) -> None:
+        taught = torch.ones_like(losses, dtype=torch.bool)
+        if self.works[0].client.scrubs:  # as in `run_work`: such a minibatch taught nothing
+            taught = losses.isfinite()
+        self._totals[rows] += torch.where(taught, losses * samples, 0.0)
+        self._seen[rows] += taught * samples
+
+    def losses(self) -> list[float]:
+        """Return each client's mean loss over samples.
+
+        Raises:
+            Diverged: if one is not finite.
+        """
+        found = zip(self.works, self._totals.tolist(), self._seen.tolist(), strict=True)
+        return [checked_mean(t if n else float("nan"), int(n), work) for work, t, n in found]
