@@ -89,8 +89,8 @@ class _Stack:
         self.bf16 = precision == "bf16"
         self.vectors = torch.stack([client.vector.detach() for client in clients])
         self.rows = list(self.vectors)  # views, which an optimizer can step
-        shapes = [p.shape for p in self.network.parameters()]
-        self.layers = list(zip(*zip(*clients[0].layers().items(), strict=True), shapes, strict=True))
+        places = clients[0].layers()
+        self.layers = {k: (places[k], p.shape) for k, p in self.network.named_parameters()}
         named = [dict(client.model.named_buffers()) for client in clients]
         self.buffers = {name: torch.stack([b[name] for b in named]) for name in named[0]}
         self._optimizers: dict[tuple[int, ...], torch.optim.Optimizer] = {}
@@ -104,7 +104,8 @@ class _Stack:
             x: (k, n, …).
         """
         weights = {
-            name: vectors[:, place].unflatten(1, shape) for name, place, shape in self.layers
+            name: vectors[:, place].unflatten(1, shape)
+            for name, (place, shape) in self.layers.items()
         }
         buffers = {name: values[rows] for name, values in self.buffers.items()}
 

@@ -272,7 +272,11 @@ class Training:
             if self.spec.optimizer.lifetime == "stage":
                 work.client.renew_optimizer()
             work.client.set_rate(factor)
-        how = {"data": self.data, "executor": self._executor, "precision": self.spec.precision}
+        how: dict[str, Any] = {
+            "data": self.data,
+            "executor": self._executor,
+            "precision": self.spec.precision,
+        }
         if kernel is None and self.spec.kernel == "stacked":
             losses = self._train_stacked(works, how)
         else:

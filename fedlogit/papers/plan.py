@@ -1,16 +1,17 @@
 """The questions a workflow asks: what to make, which runs that needs, which run lives at a path.
 
 The answers that scripts need are files below ``results/plan``. They are written when somebody asks,
-and only if their content changes, so that their time stamps say when a plan changed.
+and only if their content changes, so that their time stamps say when a plan changed. All that
+belong into one folder are written together: Snakemake looks into a folder once and remembers.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError, unknown
@@ -20,6 +21,8 @@ from fedlogit.papers.model import Paper, load_paper
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]
+
+T = TypeVar("T")
 
 
 class Plan:
@@ -42,6 +45,7 @@ class Plan:
         self._splits: dict[str, RunSpec] = {}
         self._clients: dict[str, RunSpec] = {}
         self._staged: dict[str, str] = {}
+        self._written: set[tuple[str, str, int]] = set()
         self._made: dict[tuple[str, str], list[Artefact]] = {}
         self._whole: dict[tuple[str, str], dict[str, Artefact]] = {}
         self.artefacts: list[Artefact] = [
@@ -120,18 +124,20 @@ class Plan:
 
     def artefact_file(self, artefact: Artefact) -> str:
         """Write what drawing an artefact needs, unless the file has it; return its path."""
-        path = self.results / "plan" / artefact.paper.paper / artefact.scale / f"{artefact.id}.json"
-        return _write_changed(path, artefact_json(artefact, str(self.results / "runs")))
+        folder, runs = f"{artefact.paper.paper}/{artefact.scale}", str(self.results / "runs")
+        known = {f"{folder}/{a.id}": a for a in self.of(artefact.paper.paper, artefact.scale)}
+        path = f"{folder}/{artefact.id}"
+        return self._file(".", path, known, lambda artefact: artefact_json(artefact, runs))
 
     def spec_file(self, run: str) -> str:
         """Write a run's spec, unless the file says so already; return its path."""
-        path = self.results / "plan" / "runs" / f"{run}.json"
-        return _write_changed(path, self.run(run).model_dump(mode="json"))
+        self.run(run)
+        return self._file("runs", run, self._runs, _as_json)
 
     def split_file(self, split: str) -> str:
         """Write what a division of the data depends on, unless it is there; return its path."""
-        path = self.results / "plan" / "partitions" / f"{split}.json"
-        return _write_changed(path, self.split(split).split_key())
+        self.split(split)
+        return self._file("partitions", split, self._splits, RunSpec.split_key)
 
     def finished(self, run: str) -> bool:
         """Return whether a run has a result."""
@@ -197,8 +203,20 @@ class Plan:
 
     def clients_file(self, path: str) -> str:
         """Write the clients' spec, unless the file says so already; return its path."""
-        file = self.results / "plan" / "clients" / f"{path}.json"
-        return _write_changed(file, self.clients(path).model_dump(mode="json"))
+        self.clients(path)
+        return self._file("clients", path, self._clients, _as_json)
+
+    def _file(
+        self, kind: str, path: str, known: Mapping[str, T], content: Callable[[T], Any]
+    ) -> str:
+        """Write the files of all that is known in the folder of `path`; return that of `path`."""
+        root, folder = self.results / "plan" / kind, path.rpartition("/")[0]
+        if (kind, folder, len(known)) not in self._written:  # more is known with another scale
+            for other, value in known.items():
+                if other.rpartition("/")[0] == folder:
+                    _write_changed(root / f"{other}.json", content(value))
+            self._written.add((kind, folder, len(known)))
+        return str(root / f"{path}.json")
 
     def splits(self) -> list[str]:
         """Return the divisions of the data at the configured scale, as paths below their folder."""
@@ -251,9 +269,12 @@ class Plan:
         return Artefact(artefact.paper, artefact.id, artefact.scale, cells)
 
 
-def _write_changed(path: Path, data: Any) -> str:
+def _as_json(spec: RunSpec) -> Any:
+    return spec.model_dump(mode="json")
+
+
+def _write_changed(path: Path, data: Any) -> None:
     text = json.dumps(data, indent=1, sort_keys=True) + "\n"
     if not path.exists() or path.read_text() != text:
         with write_atomic(path) as temporary:
             temporary.write_text(text)
-    return str(path)

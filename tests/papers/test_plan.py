@@ -58,7 +58,7 @@ def test_files_are_written_once(tmp_path):
     assert json.loads(written[1].read_text())["dataset"] == "digits"
     assert set(json.loads(written[2].read_text())) >= {"dataset", "partition", "clients", "seed"}
     written[1].write_text("{}")
-    here.spec_file(run)
+    plan(tmp_path).spec_file(run)
     assert json.loads(written[1].read_text()) != {}
 
 

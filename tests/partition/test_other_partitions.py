@@ -56,7 +56,7 @@ def test_maverick_alone_holds_all_of_the_rare_classes():
     # The other 7 classes, 35,000 images, among 4 clients.
     assert split.counts.sum(axis=1).tolist() == [15_000] + [8750] * 4
     assert (np.delete(split.counts[1:], rare, axis=1) > 0).all()
-    assert split.notes[0].endswith(f": client 0 alone holds classes 7, 8, 9")
+    assert split.notes[0].endswith(": client 0 alone holds classes 7, 8, 9")
 
 
 @pytest.mark.parametrize("name", ["maverick", "frm"])

@@ -273,6 +273,18 @@ def test_targets(dry, tmp_path):
     assert 0 < by_name["train"] < everything["train"]
 
 
+def test_several_targets_of_one_folder_in_a_new_place(dry, tmp_path):
+    config = (*SMOKE, "seeds=[0,1]")
+    tables = [f"results/tables/who_to_trust/smoke/{name}.csv" for name in ("table1", "payload")]
+    assert dry(tmp_path, *tables, config=config)["table"] == 2
+    runs = tmp_path / "results/plan/runs"
+    folder = next(spec.parent for spec in runs.rglob("*.json"))
+    paths = [spec.relative_to(runs).with_suffix("") for spec in folder.iterdir()]
+    shutil.rmtree(runs)
+    results = [f"results/runs/{path}/result.json" for path in paths]
+    assert dry(tmp_path, *results, config=config)["train"] == len(paths) >= 2
+
+
 def test_profile_slurm_plans(snakemake, tmp_path):
     folders = ("--directory", str(tmp_path))
     done = snakemake.run("--profile", "slurm", "-n", *folders, "--config", *SMOKE)
