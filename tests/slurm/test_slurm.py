@@ -127,7 +127,7 @@ def test_a_paper_to_the_end(checkout):
             "group-components": {"divisions": 8, "runs": 4},
         },
     )
-    settings = ("--config", "papers=[tally_train]", "scale=smoke")
+    settings = ("--config", "papers=[tally_train]", "scale=smoke", "datasets=[digits]")
     checkout.finish(checkout.snakemake(*settings), 900)
     results = checkout.folder / "results"
     assert "Paper beside ours" in (results / "summary/tally_train/smoke/summary.md").read_text()
