@@ -21,10 +21,11 @@ SMOKE = (ALL, "scale=smoke", "workers=1", "device=cpu")
 
 
 class Snakemake:
-    """The real one, run from the repository's root, with results in another folder."""
+    """The real one, run from a project's root, with results in another folder."""
 
-    def __init__(self, python: Path) -> None:
+    def __init__(self, python: Path, project: Path = REPOSITORY) -> None:
         self.command = [str(python), "-m", "snakemake", "--cores", "2"]
+        self.project = project
 
     def __call__(self, folder: Path, *args: str, config: tuple[str, ...] = SMOKE):
         """Make targets, or the default ones."""
@@ -53,7 +54,7 @@ class Snakemake:
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         return subprocess.run(
             [*self.command, *arguments],
-            cwd=REPOSITORY,
+            cwd=self.project,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -235,6 +236,28 @@ def test_final_models_of_another_paper_answer_and_are_scored_together(snakemake,
     alone = found["client_accuracy"]
     assert sum(alone) / len(alone) == pytest.approx(result["final"]["accuracy"], abs=1e-6)
     assert max(found["accuracy"], *alone) <= found["oracle_accuracy"]
+
+
+def test_one_changed_hyper_parameter_trains_its_runs_only(python, copy, tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("Snakefile", "config.yaml", "fedlogit", "profiles", "scripts", "workflow"):
+        path = REPOSITORY / name
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, project / name)
+    papers = project / "workflow/papers"
+    paper = papers / "who_to_trust.yaml"
+    line = "uwa: {method: uwa, export: [aggregation]}"
+    assert line in paper.read_text()
+    changed = line.replace("method: uwa", "method: uwa(variance_floor=0.02)")
+    paper.write_text(paper.read_text().replace(line, changed))
+    cells = [c for a in expand(load_paper("who_to_trust", papers), "smoke") for c in a.cells]
+    new = {run_dir(c.spec): c.spec.method.name for c in cells}
+    new = {run: name for run, name in new.items() if not (copy / "results/runs" / run).exists()}
+    assert new
+    assert set(new.values()) == {"uwa"}
+    jobs = Snakemake(python, project).dry(copy, "who_to_trust")
+    assert jobs["train"] == len(new)
+    assert not {"download", "prepare", "partition"} & set(jobs)
 
 
 def test_a_run_that_keeps_no_weights_cannot_answer(snakemake, made):
