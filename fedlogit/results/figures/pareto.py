@@ -95,6 +95,9 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
     best = best.sort_values("payload")
     axes.step(best["payload"], best["mean"], where="post", color=INK, lw=1.1, ls="--", zorder=1)
     axes.set_xlim(left=-smallest / 6)
+    # 0, and the powers of ten where the axis is logarithmic: smaller ones would crowd the 0.
+    exponents = np.arange(np.ceil(np.log10(smallest / 2)), np.log10(axes.get_xlim()[1]))
+    axes.set_xticks([0.0, *(10.0**exponents)])
     axes.margins(y=0.12)
     _name(axes, artefact, points)
 
