@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -46,12 +47,21 @@ class Cell:
 
 @dataclass(frozen=True)
 class Artefact:
-    """A table or figure of a paper at a scale, with the runs it is made of."""
+    """A table or figure of a paper at a scale, with the runs it is made of.
+
+    Attributes:
+        paper: The paper.
+        id: Its name within the paper.
+        scale: The scale.
+        cells: A run and its place on the axes, each.
+        left_out: Cells whose runs do not exist, where it is drawn without them.
+    """
 
     paper: Paper
     id: str
     scale: str
     cells: tuple[Cell, ...]
+    left_out: tuple[Cell, ...] = ()
 
     @property
     def entry(self) -> Table | Figure:
@@ -306,7 +316,16 @@ def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, A
             }
             for cell in artefact.cells
         ],
+        **({"left_out": _left_out(artefact)} if artefact.left_out else {}),
     }
+
+
+def _left_out(artefact: Artefact) -> dict[str, tuple[int, int]]:
+    """Return how many runs are left out, and of how many, for each data set that lacks some."""
+    missing = {run_dir(cell.spec): cell.spec.dataset for cell in artefact.left_out}
+    there = {run_dir(cell.spec): cell.spec.dataset for cell in artefact.cells}
+    lacking, all_ = Counter(missing.values()), Counter((there | missing).values())
+    return {dataset: (n, all_[dataset]) for dataset, n in lacking.items()}
 
 
 def _shown(value: Any) -> Any:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
-from fedlogit.papers.expansion import Artefact, artefact_json, expand, run_dir, split_dir
+from fedlogit.papers.expansion import Artefact, Cell, artefact_json, expand, run_dir, split_dir
 from fedlogit.papers.model import Paper, load_paper
 from fedlogit.spec import RunSpec
 
@@ -265,8 +266,10 @@ class Plan:
     def _kept(self, artefact: Artefact) -> Artefact:
         if not self.settings.partial:
             return artefact
-        cells = tuple(c for c in artefact.cells if self.finished(str(run_dir(c.spec))))
-        return Artefact(artefact.paper, artefact.id, artefact.scale, cells)
+        cells: dict[bool, list[Cell]] = {True: [], False: []}
+        for cell in artefact.cells:
+            cells[self.finished(str(run_dir(cell.spec)))].append(cell)
+        return replace(artefact, cells=tuple(cells[True]), left_out=tuple(cells[False]))
 
 
 def _as_json(spec: RunSpec) -> Any:

@@ -64,6 +64,7 @@ class Artefact(BaseModel):
         labels: How values on the axes, and axes themselves, are printed.
         claims: Statements of the paper that these runs decide.
         runs: The runs, in the order in which rows and columns shall appear.
+        left_out: For each data set that lacks runs, how many do not exist, and of how many.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -84,6 +85,7 @@ class Artefact(BaseModel):
     labels: dict[str, str] = {}
     claims: dict[str, Claim] = {}
     runs: tuple[RunRef, ...] = Field(min_length=1)
+    left_out: dict[str, tuple[int, int]] = {}
 
     @property
     def name(self) -> str:
@@ -98,6 +100,15 @@ class Artefact(BaseModel):
     def label(self, value: object) -> str:
         """Return how a value on an axis is printed."""
         return self.labels.get(str(value), str(value))
+
+    @property
+    def not_run(self) -> str:
+        """Return which runs it is drawn without, such as ``not run: CIFAR-10``, or ""."""
+        parts = [
+            self.label(dataset) + (f" ({missing} of {of} runs)" if missing < of else "")
+            for dataset, (missing, of) in self.left_out.items()
+        ]
+        return f"not run: {', '.join(parts)}" if parts else ""
 
 
 def read_artefact(path: Path) -> Artefact:

@@ -55,4 +55,5 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
 
 def caption(artefact: Artefact) -> str:
     """Return what an artefact shows and where it comes from: scale, seeds, device, stand-ins."""
-    return f"{artefact.caption} {sentence(describe(provenance(artefact)))}.".strip()
+    said = "; ".join(filter(None, [describe(provenance(artefact)), artefact.not_run]))
+    return f"{artefact.caption} {sentence(said)}.".strip()

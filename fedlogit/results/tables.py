@@ -111,7 +111,7 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]
     parts = [artefact.caption.strip().rstrip("."), shown]
     parts += [f"Columns: {', '.join(across)}"] if across else []
-    parts += [sentence(describe(frame))]
+    parts += [sentence(describe(frame)), sentence(artefact.not_run)]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
     return ". ".join(part for part in parts if part) + "."

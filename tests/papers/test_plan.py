@@ -74,12 +74,16 @@ def test_frozen_names_what_is_missing(tmp_path):
     here.refuse_missing([artefact])
 
 
-def test_partial_leaves_out_what_is_missing(tmp_path):
-    run = str(run_dir(plan(tmp_path).artefacts[0].cells[0].spec))
+def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):
+    whole = plan(tmp_path).artefacts[0]
+    run, *others = plan(tmp_path).runs(whole)
     finish(tmp_path, run)
     here = plan(tmp_path, partial=True)
     assert {str(run_dir(c.spec)) for a in here.artefacts for c in a.cells} == {run}
     assert all(artefact.cells for artefact in here.artefacts)
+    kept = json.loads(Path(here.artefact_file(here.artefacts[0])).read_text())
+    assert (kept["id"], len(kept["runs"])) == (whole.id, 1)
+    assert kept["left_out"] == {"digits": [len(others), len(others) + 1]}
 
 
 def test_settings_reach_the_runs(tmp_path):

@@ -11,6 +11,7 @@ from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs import read_run
+from fedlogit.results.tables import write_table
 
 CELM = {
     "contributions_by_round",
@@ -114,6 +115,17 @@ def test_no_text_leaves_the_page(figure, kind, name):
         assert box.y0 >= 0
         assert box.x1 <= drawn.bbox.x1
         assert box.y1 <= drawn.bbox.y1
+
+
+def test_what_was_not_run_is_said(make_run, make_artefact, tmp_path):
+    changes = {
+        "left_out": {"cifar10": (6, 6), "mnist": (2, 3)},
+        "labels": {"cifar10": "CIFAR-10", "mnist": "MNIST"},
+    }
+    drawn = draw(make_artefact(make_run(), kind="figure", plot="accuracy_by_round", **changes))
+    assert "not run: CIFAR-10, MNIST (2 of 3 runs)" in texts(drawn).replace("\n", " ")
+    _, markdown, _ = write_table(make_artefact(make_run(), **changes), tmp_path / "t")
+    assert markdown.read_text().endswith("Not run: CIFAR-10, MNIST (2 of 3 runs).\n")
 
 
 def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figure, tmp_path):

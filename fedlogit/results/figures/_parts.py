@@ -36,7 +36,8 @@ __all__ = [
 
 def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
     """Write the artefact's title, and below it scale, seeds, device and stand-ins."""
-    header(figure, artefact.title, "; ".join(filter(None, [describe(frame), extra])))
+    said = [describe(frame), artefact.not_run, extra]
+    header(figure, artefact.title, "; ".join(filter(None, said)))
 
 
 def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
