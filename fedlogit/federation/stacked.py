@@ -25,6 +25,8 @@ from fedlogit.federation.work import Work, checked_mean
 
 __all__ = ["alike", "run_stacked", "stacked_logits"]
 
+Rows = tuple[int, ...]
+
 
 def alike(keys: Iterable[Hashable]) -> list[list[int]]:
     """Return the positions of each key that occurs, in order of first occurrence."""
@@ -48,7 +50,7 @@ def run_stacked(
         waiting = [i for i, work in enumerate(works) if step < len(work.batches)]
         # Batches of one size, so that nothing is padded: batch norm would see the padding.
         for group in alike(len(works[i].batches[step]) for i in waiting):
-            stage.learn([waiting[i] for i in group], step)
+            stage.learn(tuple(waiting[i] for i in group), step)
     stage.stack.unload()
     return stage.losses()
 
@@ -70,7 +72,7 @@ def stacked_logits(
     for client in clients:
         client.model.eval()
     stack = _Stack(clients, precision)
-    everybody = list(range(len(clients)))
+    everybody = tuple(range(len(clients)))
     parts = []
     with torch.no_grad():
         for part in points.split(max(1, data.batch // len(clients))):
@@ -93,9 +95,18 @@ class _Stack:
         self.layers = {k: (places[k], p.shape) for k, p in self.network.named_parameters()}
         named = [dict(client.model.named_buffers()) for client in clients]
         self.buffers = {name: torch.stack([b[name] for b in named]) for name in named[0]}
-        self._optimizers: dict[tuple[int, ...], torch.optim.Optimizer] = {}
+        self._optimizers: dict[Rows, torch.optim.Optimizer] = {}
+        self._places: dict[Rows, torch.Tensor | slice] = {}
 
-    def outputs(self, vectors: torch.Tensor, rows: list[int], x: torch.Tensor) -> torch.Tensor:
+    def at(self, rows: Rows) -> torch.Tensor | slice:
+        """Return what to index with for some clients; it is moved to the device only once."""
+        if rows not in self._places:
+            everybody = len(rows) == len(self.clients)
+            place = torch.tensor(rows, device=self.vectors.device)
+            self._places[rows] = slice(None) if everybody else place
+        return self._places[rows]
+
+    def outputs(self, vectors: torch.Tensor, rows: Rows, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of the clients in `rows`, each on its own samples.
 
         Args:
@@ -107,27 +118,27 @@ class _Stack:
             name: vectors[:, place].unflatten(1, shape)
             for name, (place, shape) in self.layers.items()
         }
-        buffers = {name: values[rows] for name, values in self.buffers.items()}
+        at = self.at(rows)
+        buffers = {name: values[at] for name, values in self.buffers.items()}
 
         def one(weights: dict, buffers: dict, x: torch.Tensor) -> torch.Tensor:
             return functional_call(self.network, (weights, buffers), (x,))
 
         with torch.autocast(vectors.device.type, torch.bfloat16, enabled=self.bf16):
             logits = torch.vmap(one)(weights, buffers, x).float()
-        if self.network.training:
+        if self.network.training and isinstance(at, torch.Tensor):  # else they are views
             for name, values in buffers.items():
-                self.buffers[name][rows] = values
+                self.buffers[name][at] = values
         return logits
 
-    def step(self, rows: list[int], gradients: torch.Tensor) -> None:
+    def step(self, rows: Rows, gradients: torch.Tensor) -> None:
         """Take one optimizer step for the clients in `rows`."""
-        key = tuple(rows)
-        if key not in self._optimizers:
+        if rows not in self._optimizers:
             chosen = [self.rows[i] for i in rows]
-            self._optimizers[key] = together([self.clients[i] for i in rows], chosen)
+            self._optimizers[rows] = together([self.clients[i] for i in rows], chosen)
         for i, gradient in zip(rows, gradients, strict=True):
             self.rows[i].grad = gradient
-        self._optimizers[key].step()
+        self._optimizers[rows].step()
 
     def unload(self) -> None:
         """Give every client what it has learnt."""
@@ -147,16 +158,21 @@ class _Stage:
         self.stack = _Stack([work.client for work in works], precision)
         for work in works:
             work.client.model.train()
+        # Positions of all minibatches, moved to the device at once.
+        self._batches = [
+            torch.cat(work.batches).to(data.device).split([len(b) for b in work.batches])
+            for work in works
+        ]
         self._totals = torch.zeros(len(works), device=data.device)
         self._seen = torch.zeros(len(works), device=data.device)
 
-    def learn(self, rows: list[int], step: int) -> None:
+    def learn(self, rows: Rows, step: int) -> None:
         """Let the clients in `rows` learn from their minibatch number `step`."""
         works = [self.works[i] for i in rows]
-        batches = [work.batches[step].to(self.data.device) for work in works]
+        batches = [self._batches[i][step] for i in rows]
         lessons = [work.lesson(b) for work, b in zip(works, batches, strict=True)]
         lesson = {name: torch.stack([given[name] for given in lessons]) for name in lessons[0]}
-        vectors = self.stack.vectors[rows].requires_grad_()
+        vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
         logits = self.stack.outputs(vectors, rows, self._inputs(works, batches))
         losses = torch.vmap(works[0].loss)(logits, lesson)
         (gradients,) = torch.autograd.grad(losses.sum(), [vectors])
@@ -174,12 +190,13 @@ class _Stage:
             return torch.stack([self.data.inputs(p, work.augment) for p, work in each])
         return self.data.inputs(torch.cat(points)).unflatten(0, (len(works), -1))
 
-    def _count(self, rows: list[int], losses: torch.Tensor, samples: int) -> None:
+    def _count(self, rows: Rows, losses: torch.Tensor, samples: int) -> None:
         taught = torch.ones_like(losses, dtype=torch.bool)
         if self.works[0].client.scrubs:  # as in `run_work`: such a minibatch taught nothing
             taught = losses.isfinite()
-        self._totals[rows] += torch.where(taught, losses * samples, 0.0)
-        self._seen[rows] += taught * samples
+        at = self.stack.at(rows)
+        self._totals[at] += torch.where(taught, losses * samples, 0.0)
+        self._seen[at] += taught * samples
 
     def losses(self) -> list[float]:
         """Return each client's mean loss over samples.
