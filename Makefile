@@ -107,9 +107,13 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
 	&& python scripts/readme_results.py $(1) --block celm \
 		results/tables/celm/paper/table1.md results/figures/celm/paper/curves.png \
+		results/tables/celm/paper/table2.md \
 		results/tables/celm/paper/table3.md results/figures/celm/paper/figure5.png \
 	&& python scripts/readme_results.py $(1) --block fedol \
 		results/tables/fedol/quick/table1.md results/figures/fedol/quick/pseudo_labels.png \
+	&& python scripts/readme_results.py $(1) --block tally_train \
+		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
+		results/tables/tally_train/quick/table3.md \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
 
 .PHONY: readme
