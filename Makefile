@@ -110,7 +110,7 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 		results/tables/celm/paper/table2.md \
 		results/tables/celm/paper/table3.md results/figures/celm/paper/figure5.png \
 	&& python scripts/readme_results.py $(1) --block fedol \
-		results/tables/fedol/quick/table1.md results/figures/fedol/quick/pseudo_labels.png \
+		results/tables/fedol/extended/table1.md results/figures/fedol/extended/pseudo_labels.png \
 	&& python scripts/readme_results.py $(1) --block tally_train \
 		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
 		results/tables/tally_train/quick/table3.md \
