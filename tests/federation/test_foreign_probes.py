@@ -132,7 +132,7 @@ def test_arm_c_has_the_gradient_of_the_papers_loss(tiles):
     spec, fed = build(tiles[1], ARM_C, anchors=20)
     for client in fed.clients:
         client.optimizer = torch.optim.SGD([client.vector], 0.1)
-        client._settings = client._settings.model_copy(update={"lr": 0.1})
+        client.settings = client.settings.model_copy(update={"lr": 0.1})
     fed.round = 1
     fed.ledger.start(1)
     probes = fed.probes(16, 4)
