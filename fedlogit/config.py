@@ -96,12 +96,13 @@ class Settings(Part):
     def load(cls, data: Mapping[str, Any], where: str) -> Self:
         """Check a configuration; `where` names it in errors.
 
-        What a shell makes of ``--config seeds=0 frozen=true`` is understood, too.
+        What a shell makes of ``--config seeds=0 frozen=true kernel=null`` is understood, too.
 
         Raises:
             FedlogitError: one line with the key, its value and what would be right.
         """
-        read = {key: _FROM_SHELL.get(key, _same)(value) for key, value in data.items()}
+        given = {key: None if value == "null" else value for key, value in data.items()}
+        read = {key: _FROM_SHELL.get(key, _same)(value) for key, value in given.items()}
         return read_part(cls, read, where)
 
     def overrides(self) -> dict[str, Any]:

@@ -45,8 +45,10 @@ def test_config_readme_lists_every_key():
 
 
 def test_what_a_shell_gives_is_understood():
-    read = Settings.load({"seeds": 0, "papers": "who_to_trust", "frozen": "true"}, "options")
+    given = {"seeds": 0, "papers": "who_to_trust", "frozen": "true", "datasets": "null"}
+    read = Settings.load(given, "options")
     assert (read.seeds, read.papers, read.frozen) == ((0,), ("who_to_trust",), True)
+    assert read.datasets is None
 
 
 @pytest.mark.parametrize(
