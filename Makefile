@@ -67,24 +67,32 @@ publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
-	@python -m pytest -n 2 --dist loadfile $(TESTS)
+	@python -m pytest -rs -n 2 --dist loadfile $(TESTS)
 
 .PHONY: slurm-test
 slurm-test: $(STAMP) ## Start a Slurm of one node with pretend GPUs; run papers and interrupt jobs on it
 	@python -m pytest -m slurm -rs tests/slurm
 
+# Packages of servers would start them; while a policy-rc.d says 101, they may not.
+INSTALL = policy=/usr/sbin/policy-rc.d; [ -e $$policy ] \
+	|| { trap 'rm -f /usr/sbin/policy-rc.d' EXIT; printf '\#!/bin/sh\nexit 101\n' > $$policy; chmod 755 $$policy; }; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	apt-get install -y -qq --no-install-recommends $(1) < /dev/null > /dev/null
+
 .PHONY: slurm-packages
-slurm-packages: ## Install what slurm-test needs (Debian, as root)
-	@apt-get update -qq
-	@DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-		slurm-wlm slurmdbd munge mariadb-server iproute2 procps > /dev/null
+slurm-packages: ## Install what slurm-test needs (Debian, as root); starts no service
+	@$(call INSTALL,slurm-wlm slurmdbd munge mariadb-server iproute2 procps)
+
+.PHONY: test-packages
+test-packages: ## Install what tests of remotes and of the report need (Debian, as root)
+	@$(call INSTALL,openssh-server openssh-client chromium)
 
 .PHONY: remotes-test
 remotes-test: $(STAMP) ## Test remotes of DVC over ssh and S3 on loopback (needs Debian's openssh-server)
 	@[ -x $(VENV)/moto/bin/moto_server ] || { python -m venv --without-pip $(VENV)/moto \
 		&& $(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/moto/bin/python install --quiet \
 			--disable-pip-version-check 'moto[server]==5.2.5' boto3==1.43.117 botocore==1.43.117; }
-	@MOTO_SERVER=$(abspath $(VENV))/moto/bin/moto_server python -m pytest tests/remotes
+	@MOTO_SERVER=$(abspath $(VENV))/moto/bin/moto_server python -m pytest -rs tests/remotes
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, types and the workflow
@@ -94,8 +102,12 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@snakefmt --check workflow Snakefile
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py
-	@$(call README_BLOCKS,--check)
-	@python scripts/papers.py --check
+	@if [ -d .git ]; then $(AS_COMMITTED); fi
+
+# Whether README and pages say what the results do. As committed: `make reproduce` writes results of
+# this machine into the folder.
+AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar -x -C "$$folder" \
+	&& cd "$$folder" && $(call README_BLOCKS,--check) && python scripts/papers.py --check
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
@@ -113,7 +125,8 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 		results/tables/fedol/extended/table1.md results/figures/fedol/extended/pseudo_labels.png \
 	&& python scripts/readme_results.py $(1) --block tally_train \
 		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
-		results/tables/tally_train/quick/table3.md \
+		results/tables/tally_train/extended/table3_tokens.md \
+		results/figures/tally_train/extended/theory_figure.png \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
 
 .PHONY: readme
@@ -121,7 +134,7 @@ readme: $(STAMP) ## Write results into the README, from the files that hold them
 	@$(call README_BLOCKS,)
 
 .PHONY: papers
-papers: $(STAMP) ## Write a page per paper (docs/papers) and dvc.yaml, from what is committed
+papers: $(STAMP) ## Write docs/papers, docs/claims.md and dvc.yaml, from what is committed
 	@python scripts/papers.py
 
 .PHONY: schemas

@@ -8,8 +8,8 @@ and in the same minibatch order, timed in turn so that a drifting machine hits a
 - ``transforms``: torchvision data set, PIL transforms, DataLoader (the usual script);
 - ``dataloader``: normalised tensors in a TensorDataset and a DataLoader;
 - ``tensors``: a loop that slices normalised tensors by index;
-- ``fedlogit``: the engine, with its workers;
-- ``fedlogit, native``: the same with ``kernel: native``, where there is a C++ compiler.
+- ``fedlogit`` with ``kernel: autograd``: the engine, with its workers;
+- ``fedlogit`` with ``kernel: native``: the same, where there is a C++ compiler.
 
 The plain ways use PyTorch as it comes, with all cores inside an operation.
 """
@@ -42,7 +42,8 @@ from tqdm import tqdm
 from fedlogit import data, methods
 from fedlogit.cli import run_main
 from fedlogit.federation import Federation
-from fedlogit.federation.executor import Executor, f32_matmul
+from fedlogit.federation.arithmetic import f32_products
+from fedlogit.federation.executor import Executor
 from fedlogit.federation.provenance import code_version, device_name
 from fedlogit.federation.setup import federate
 from fedlogit.files import write_atomic
@@ -59,6 +60,9 @@ WORKLOADS = {
         "models": ["lenet"], "optimizer": {"name": "adam", "lr": 0.001}, "public": {"size": 5000},
     },
 }  # fmt: skip
+BASELINES = ("transforms", "tensors")  # what goals are set against
+MACHINE = "machine"
+Row = dict[str, object]
 COMMON = {"method": "local", "rounds": 1, "local": {"epochs": 1}, "batch": 128}
 
 
@@ -130,7 +134,7 @@ class Bench:
 
     def fedlogit(self, kernel: str = "autograd") -> tuple[float, float]:
         torch.set_num_threads(1)
-        f32_matmul()
+        f32_products(torch.device("cpu"))
         fed = self.federation(kernel)
         begin = time.perf_counter()
         fed.train_private()
@@ -184,7 +188,7 @@ class Bench:
             "transforms": lambda: self.plain(transforms_),
             "dataloader": lambda: self.plain(dataloader),
             "tensors": lambda: self.plain(tensors),
-            "fedlogit": self.fedlogit,
+            "fedlogit, autograd": self.fedlogit,
         }
         if shutil.which("g++") or shutil.which("clang++"):
             ways["fedlogit, native"] = lambda: self.fedlogit("native")
@@ -199,7 +203,7 @@ def _copy_weights(model: nn.Module, plain: nn.Module) -> nn.Module:
     return plain
 
 
-def measure(name: str, folder: Path, workers: int, repeats: int) -> list[dict[str, object]]:
+def measure(name: str, folder: Path, workers: int, repeats: int) -> list[Row]:
     """Return a row per contestant: medians over `repeats` turns after one that is not counted.
 
     PIL transforms take minutes on the larger workload, so they have one turn, the last.
@@ -215,28 +219,45 @@ def measure(name: str, folder: Path, workers: int, repeats: int) -> list[dict[st
             seconds, accuracy[key] = go()
             if turn:
                 times[key].append(seconds)
-    ours = times["fedlogit"]
     return [
         {
             "workload": name,
-            "way": key,
+            "way": key.partition(", ")[0],
+            "kernel": key.partition(", ")[2] or "–",
             "seconds_median": round(statistics.median(t), 3),
             "seconds_min": round(min(t), 3),
             "seconds_max": round(max(t), 3),
             "samples_per_second": round(bench.samples / statistics.median(t)),
-            # Each turn's ratio is of neighbours in time; their median is what we quote.
-            "times_slower_than_fedlogit": round(
-                statistics.median(a / b for a, b in zip(t, ours[-len(t) :], strict=True)), 2
-            ),
+            **{f"times_as_fast_as_{base}": ratio(times[base], t) for base in BASELINES},
             "accuracy": round(accuracy[key], 4),
             "n": len(t),
             "code": code_version(),
+            MACHINE: machine(workers),
         }
         for key, t in times.items()
     ]
 
 
-def read(out: Path) -> list[dict[str, object]]:
+def ratio(baseline: Sequence[float], own: Sequence[float]) -> float:
+    """Return how many times as fast a way is as a baseline.
+
+    Each turn's ratio is of neighbours in time; their median is what we quote. A way that had fewer
+    turns had the last ones.
+    """
+    n = min(len(baseline), len(own))
+    pairs = zip(baseline[-n:], own[-n:], strict=True)
+    return round(statistics.median(a / b for a, b in pairs), 2)
+
+
+def machine(workers: int) -> str:
+    """Return what times depend on beside the code."""
+    return (
+        f"{device_name(torch.device('cpu'))}, {os.cpu_count()} cores, {workers} workers; "
+        f"torch {torch.__version__}, numpy {np.__version__}"
+    )
+
+
+def read(out: Path) -> list[Row]:
     """Return the rows of an earlier table."""
     path = out.with_suffix(".csv")
     if not path.exists():
@@ -245,18 +266,26 @@ def read(out: Path) -> list[dict[str, object]]:
         return list(csv.DictReader(file))
 
 
-def write(rows: list[dict[str, object]], out: Path, workers: int) -> None:
+def keep(rows: Sequence[Row], name: str, code: str, where: str) -> list[Row]:
+    """Return a workload's earlier rows if this code on this machine made them; else say so."""
+    found = [row for row in rows if row["workload"] == name]
+    kept = [row for row in found if (row.get("code"), row.get(MACHINE)) == (code, where)]
+    if len(kept) < len(found):
+        dropped = len(found) - len(kept)
+        print(f"{name}: {dropped} rows dropped, measured with other code or on another machine")
+    return kept
+
+
+def write(rows: list[Row], out: Path, workers: int) -> None:
     with write_atomic(out.with_suffix(".csv")) as temporary, temporary.open("w", newline="") as f:
         writer = csv.DictWriter(f, rows[0])
         writer.writeheader()
         writer.writerows(rows)
-    head = list(rows[0])
+    head = [key for key in rows[0] if key != MACHINE]  # the line above the table says it
     lines = [
         "# One local epoch: fedlogit beside plain PyTorch",
         "",
-        f"`python benchmarks/local_epoch.py` on {device_name(torch.device('cpu'))}, "
-        f"{os.cpu_count()} cores, {workers} workers; torch {torch.__version__}, "
-        f"numpy {np.__version__}; float32; median of n turns.",
+        f"`python benchmarks/local_epoch.py` on {machine(workers)}; float32; median of n turns.",
         "",
         "| " + " | ".join(h.replace("_", " ") for h in head) + " |",
         "|" + "---|" * len(head),
@@ -272,16 +301,20 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--data", type=Path, default=ROOT / "data" / "prepared")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "local_epoch")
     parser.add_argument("--repeats", type=int, default=4)
-    parser.add_argument("--only", choices=list(WORKLOADS), help="keep the other workload's rows")
+    parser.add_argument(
+        "--only",
+        choices=list(WORKLOADS),
+        help="keep the other workload's rows, if this code on this machine made them",
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args(argv)
     kept = read(args.out) if args.only else []
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     for name in WORKLOADS:
         if args.only in (None, name):
             rows += measure(name, args.data, args.workers, args.repeats)
         else:
-            rows += [row for row in kept if row["workload"] == name]
+            rows += keep(kept, name, code_version(), machine(args.workers))
     write(rows, args.out, args.workers)
 
 

@@ -66,6 +66,8 @@ def _try(path: Path) -> int | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:  # its last user removed the empty folder between our two steps
+        return None
     except OSError as error:
         raise FedlogitError(f"cannot write {path}: {error.strerror}") from None
     try:

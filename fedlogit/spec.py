@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -241,6 +242,19 @@ class RunSpec(Part):
     def digest(self) -> str:
         """Return the SHA-256 of the canonical JSON, as hex."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    def setting(self, key: str) -> Any:
+        """Return the value of a dotted key as plain data; ``method.x`` is the method's parameter x.
+
+        It is None where there is no such part, such as ``public.size`` of a run without public set.
+        """
+        first, _, rest = key.partition(".")
+        if first == "method" and rest:
+            return self.method.name if rest == "name" else self.method.params.get(rest)
+        value: Any = self.model_dump(mode="json")
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return value
 
     def tests_in(self, round_: int) -> bool:
         """Return whether test accuracy is measured after round `round_` (from 1)."""

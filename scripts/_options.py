@@ -44,17 +44,36 @@ def run_options(description: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def own_device(args: argparse.Namespace) -> Iterator[torch.device]:
+def own_device(args: argparse.Namespace, spec: RunSpec) -> Iterator[torch.device]:
     """Yield the device that the options name, a GPU that others leave free if several are there.
 
+    ``auto`` is a GPU if there is one and the run's kernel is not the one for CPUs.
+
     Raises:
-        FedlogitError: if an option is out of its range, or the device is not there.
+        FedlogitError: if an option is out of its range, or the device is not there; if the device
+            runs out of memory before this ends.
     """
     for key in ("workers", "runs_per_gpu"):
         if getattr(args, key) < 1:
             raise FedlogitError(f"{key} = {getattr(args, key)}: give 1 or more")
-    with own_gpu(args.device, args.runs_per_gpu):
-        yield choose_device(args.device)
+    device = "cpu" if args.device == "auto" and spec.kernel == "native" else args.device
+    with own_gpu(device, args.runs_per_gpu):
+        chosen = choose_device(device)
+        try:
+            yield chosen
+        except torch.OutOfMemoryError as error:
+            raise FedlogitError(_too_large(chosen, args.runs_per_gpu, spec, str(error))) from None
+
+
+def _too_large(device: torch.device, shared: int, spec: RunSpec, reason: str) -> str:
+    """Return what to lower when a run does not fit into a device's memory, in one line."""
+    first = reason.partition(". GPU")[0].strip().rstrip(".").partition("\n")[0]
+    ways = [f"runs_per_gpu (now {shared})"] if shared > 1 else []
+    ways.append(f"batch (now {spec.batch})")
+    lower = f"lower {' or '.join(ways)}"
+    if spec.kernel != "autograd":
+        lower += f", or take kernel = 'autograd' (now {spec.kernel!r})"
+    return f"device = '{device}' is out of memory ({first}): {lower}"
 
 
 def read_spec(path: Path) -> RunSpec:

@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> None:
         if not missing:
             print(f"{args.out} is finished")
             return
-        with own_device(args) as device:
+        with own_device(args, spec) as device:
             given = load_given(spec, args.weights, args.logits, args.targets)
             dataset, split = open_data(spec, args.data, args.split)
             options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)

@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
+from fedlogit.data.cards import card
 from fedlogit.data.download import download
 
 
@@ -40,7 +41,8 @@ def main(argv: Sequence[str]) -> int:
     args = parse(argv)
     out = args.out or Path("data/raw") / args.dataset
     mark = download(args.dataset, out, args.mirror)
-    print(f"{out}: {args.dataset} from {mark.source}")
+    said = [f"{args.dataset} from {mark.source}", card(args.dataset).unpinned]
+    print(f"{out}: {', '.join(filter(None, said))}")
     return 0
 
 

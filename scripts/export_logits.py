@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> None:
     spec = methods.complete(read_spec(args.spec))
     weights = load_weights(args.weights, spec)
     with (
-        own_device(args) as device,
+        own_device(args, spec) as device,
         Job(spec, args.data, args.split, device, args.workers, not args.quiet) as job,
     ):
         export_logits(job.federation, weights, args.out)

@@ -1,6 +1,6 @@
-"""Write docs/papers/<paper>.md and dvc.yaml from papers' files and results; --check only compares.
+"""Write docs/papers/<paper>.md, docs/claims.md and dvc.yaml from papers' files and results.
 
-python scripts/papers.py
+python scripts/papers.py; with --check it only compares.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fedlogit.cli import run_main
 from fedlogit.papers import list_papers, load_paper
+from fedlogit.results.claims_page import claims_page
 from fedlogit.results.paper_page import dvc_file, paper_page
 from fedlogit.results.text import write_text
 
@@ -24,15 +25,15 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
     parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
     parser.add_argument("--out", type=Path, default=Path("docs/papers"), help="where pages go")
+    parser.add_argument("--claims", type=Path, default=Path("docs/claims.md"), help="their page")
     parser.add_argument("--dvc", type=Path, default=Path("dvc.yaml"))
     parser.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 on a difference"
     )
     args = parser.parse_args(argv)
-    texts = {
-        args.out / f"{name}.md": paper_page(load_paper(name, args.papers), args.results)
-        for name in list_papers(args.papers)
-    }
+    papers = [load_paper(name, args.papers) for name in list_papers(args.papers)]
+    texts = {args.out / f"{p.paper}.md": paper_page(p, args.results) for p in papers}
+    texts[args.claims] = claims_page(papers, args.results)
     texts[args.dvc] = dvc_file(args.results)
     stale = [path for path, text in texts.items() if _text(path) != text.rstrip("\n") + "\n"]
     if args.check:

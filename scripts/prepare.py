@@ -32,7 +32,8 @@ def main(argv: Sequence[str]) -> int:
     args = parse(argv)
     raw = args.raw or Path("data/raw") / args.dataset
     about = prepare(args.dataset, raw, args.out)
-    print(f"{args.out / args.dataset}.npz: {about['title']}, digest {about['digest'][:12]}")
+    said = [about["title"], f"digest {about['digest'][:12]}", about.get("content", "")]
+    print(f"{args.out / args.dataset}.npz: {', '.join(filter(None, said))}")
     return 0
 
 

@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> None:
         if not missing:
             print(f"{args.out} is finished")
             return
-        with own_device(args) as device:
+        with own_device(args, spec) as device:
             dataset, split = open_data(spec, args.data, args.split)
             options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)
             run(spec, methods.get(spec.method), dataset, split, args.out, options)

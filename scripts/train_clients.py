@@ -17,10 +17,13 @@ from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
+from fedlogit.federation.finishing import hidden, keep, put_back, show
 from fedlogit.federation.jobs import Job
 from fedlogit.federation.run import check_folder, making
 from fedlogit.federation.stages import clients_spec, train_clients
 from fedlogit.files import write_json
+
+OUTPUTS = ("weights.safetensors", "clients.json")
 
 
 def main(argv: Sequence[str]) -> None:
@@ -36,11 +39,18 @@ def main(argv: Sequence[str]) -> None:
             return
         write_json(args.out / "spec.json", spec.model_dump(mode="json"))
         with (
-            own_device(args) as device,
+            own_device(args, spec) as device,
             Job(spec, args.data, args.split, device, args.workers, not args.quiet) as job,
         ):
+            if put_back(args.out, OUTPUTS, job.decisive()):
+                print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
+                return
             train_clients(job.federation, args.out)
-            write_json(args.out / "clients.json", job.record())
+            weights, note = (args.out / name for name in OUTPUTS)
+            weights.replace(hidden(weights))
+            write_json(hidden(note), job.record())
+            keep(args.out, OUTPUTS, job.decisive())
+            show(args.out, OUTPUTS)
 
 
 if __name__ == "__main__":

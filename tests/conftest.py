@@ -66,11 +66,13 @@ def tiles(digits, tmp_path_factory):
 def federation(data_of):
     """Return a function from spec changes to a fresh federation."""
 
-    def build(workers: int = 1, data: Dataset | None = None, **changes) -> Federation:
+    def build(
+        workers: int = 1, data: Dataset | None = None, device: str = "cpu", **changes
+    ) -> Federation:
         spec = small_spec(**changes)
         data, method = data or data_of(spec), methods.get(spec.method)
         executor = Executor(workers)
-        return federate(spec, method, data, divide(spec, data), torch.device("cpu"), executor)
+        return federate(spec, method, data, divide(spec, data), torch.device(device), executor)
 
     return build
 
@@ -79,10 +81,17 @@ def federation(data_of):
 def train(data_of, tmp_path):
     """Return a function that runs a small spec and returns its folder."""
 
-    def go(folder: Path | None = None, *, workers: int = 1, every: float = 60, **changes) -> Path:
+    def go(
+        folder: Path | None = None,
+        *,
+        workers: int = 1,
+        every: float = 60,
+        device: str = "cpu",
+        **changes,
+    ) -> Path:
         spec = small_spec(**changes)
         folder = folder or tmp_path / spec.digest()[:8]
-        options = Options(torch.device("cpu"), workers, every, progress=False)
+        options = Options(torch.device(device), workers, every, progress=False)
         data = data_of(spec)
         run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
         return folder

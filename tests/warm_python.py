@@ -3,7 +3,8 @@
 Importing PyTorch or pandas takes seconds, a script on digits less than one, and a whole workflow is
 a hundred scripts. A `WarmPython` is a folder with a program called ``python`` that hands its
 arguments, folder, environment and open files to a waiting process; that one forks, and the child
-runs the script as ``python`` would. Scripts that are to be killed get the real one.
+runs the script as ``python`` would. A script whose ``python`` is killed is killed, too, but gets no
+other signal; scripts that are to be stopped otherwise get the real one.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import atexit
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # What scripts and Snakemake import first, before each imports modules of its own.
@@ -78,9 +80,10 @@ def _serve(address: str) -> None:
         said += caller.recv(1 << 16)
     script = os.fork()
     if script:
-        _, status = os.waitpid(script, 0)
+        status = _status(script, caller)
         caller.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
         os._exit(0)
+    os.setsid()  # so that it can be killed with all that it starts
     for target, file in enumerate(files):
         os.dup2(file, target)
         os.close(file)
@@ -90,6 +93,19 @@ def _serve(address: str) -> None:
     os.environ.update(environment)
     os.chdir(folder)
     sys.executable, *sys.argv = arguments  # so that Snakemake's jobs start warm as well
+
+
+def _status(script: int, caller: socket.socket) -> int:
+    """Wait for a script's end; kill it, and what it started, if its caller is killed before."""
+    ended = os.pidfd_open(script)
+    ready, _, _ = select.select([ended, caller], [], [])
+    if ended not in ready:
+        with suppress(ProcessLookupError):
+            os.killpg(script, signal.SIGKILL)
+    _, status = os.waitpid(script, 0)
+    if caller in ready:
+        os._exit(0)  # there is nobody to tell
+    return status
 
 
 def _run() -> int:

@@ -3,21 +3,32 @@
 All classes of a model are one batch, since the loss is a sum over images and no image sees another.
 `maximise_logits` does so for one model, `maximise_stacked` for several of one architecture at once:
 on a GPU, whose time goes into launching kernels for tiny batches, that is several times faster; on
-a CPU a model per thread is. Both run the same steps. Single pixels differ all the same, because
-Adam divides gradients by their size and so amplifies the rounding of those near 0; norms and
-logits agree.
+a CPU a model per thread is. Both run the same steps. As many models are stacked as `models_at_once`
+finds room for, which depends on their sizes only, so that the same run has the same bits. Single
+pixels differ all the same, because Adam divides gradients by their size and so amplifies the
+rounding of those near 0; norms and logits agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, stack_module_state
 
-__all__ = ["Ascent", "maximise_logits", "maximise_stacked"]
+__all__ = ["ROOM", "Ascent", "maximise_logits", "maximise_stacked", "models_at_once"]
+
+ROOM = 4 * 2**30
+"""Bytes that stacked models may need at once: what a step keeps for its gradient, and weights.
+
+Far more than the perceptrons and small networks of CELM need for twenty clients; of ViT-B/16 with
+eight classes only a few models fit. It is a constant, not the memory that happens to be free,
+because how many models share a product decides how it is rounded.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,20 +70,62 @@ def maximise_logits(
     return _ascend(logits, start, ascent)
 
 
+def models_at_once(model: nn.Module, images: torch.Tensor, room: int | None = None) -> int:
+    """Return how many models like this one may be probed together, at least 1.
+
+    Args:
+        model: One of them.
+        images: The images (k, channels, height, width) of one model.
+        room: Bytes there are; None is `ROOM`.
+    """
+    model.eval()
+    kept: dict[int, torch.Tensor] = {}  # alive, so that no two have one address
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.enable_grad(), saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(images.detach().requires_grad_())
+    state = [*model.parameters(), *model.buffers()]
+    for tensor in state:  # which may be views of one vector, and are copied once for all
+        kept.pop(tensor.untyped_storage().data_ptr(), None)
+    size = sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    size += sum(tensor.nbytes for tensor in state)
+    return max(1, (ROOM if room is None else room) // max(1, size))
+
+
 def maximise_stacked(
-    models: Sequence[nn.Module], start: torch.Tensor, classes: torch.Tensor, ascent: Ascent
+    models: Sequence[nn.Module],
+    start: torch.Tensor,
+    classes: torch.Tensor,
+    ascent: Ascent,
+    at_once: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Do `maximise_logits` for models of one architecture in one batched optimisation.
+    """Do `maximise_logits` for models of one architecture in batched optimisations.
 
     Args:
         models: The models.
         start: (models, k, channels, height, width).
         classes: The same classes for all of them, int64 (k,).
         ascent: How.
+        at_once: How many models are stacked; None stacks all.
 
     Returns:
         Logits (models, k) and final images.
     """
+    size = at_once or len(models)
+    parts = [
+        _maximise_together(models[i : i + size], start[i : i + size], classes, ascent)
+        for i in range(0, len(models), size)
+    ]
+    logits, images = zip(*parts, strict=True)
+    return torch.cat(logits), torch.cat(images)
+
+
+def _maximise_together(
+    models: Sequence[nn.Module], start: torch.Tensor, classes: torch.Tensor, ascent: Ascent
+) -> tuple[torch.Tensor, torch.Tensor]:
     for model in models:
         model.eval()
     state = stack_module_state(list(models))
@@ -84,7 +137,22 @@ def maximise_stacked(
         z = torch.vmap(outputs)(*state, x).float()
         return z.gather(2, classes[None, :, None].expand(len(models), -1, 1))[..., 0]
 
-    return _ascend(logits, start, ascent)
+    with _differentiable_attention():
+        return _ascend(logits, start, ascent)
+
+
+@contextmanager
+def _differentiable_attention() -> Iterator[None]:
+    """Keep attention off its inference path, which has no gradient.
+
+    PyTorch takes it where no tensor needs one, and inside `torch.vmap` none says that it does.
+    """
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _ascend(

@@ -58,7 +58,8 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
     Args:
         logits: (n, classes).
         components: Number of components, the client's number of classes; at most n are fitted.
-        floor: Smallest variance.
+        floor: Smallest variance, as of `fit_classes`. While fitting, it is added to all variances,
+            which keeps a component from collapsing onto one sample; from the result it is taken.
         seed: Of the k-means start.
     """
     from sklearn.mixture import GaussianMixture  # takes a second to import
@@ -67,7 +68,7 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
         min(components, len(logits)), covariance_type="diag", reg_covar=floor, random_state=seed
     ).fit(logits.double().cpu().numpy())
     means = torch.as_tensor(model.means_, device=logits.device)
-    variances = torch.as_tensor(model.covariances_, device=logits.device)
+    variances = torch.as_tensor(model.covariances_ - floor, device=logits.device)
     return Mixture(means, variances.clamp_min(floor))
 
 

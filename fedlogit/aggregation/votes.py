@@ -135,39 +135,50 @@ def bits_per_vote(classes: int, *, packed: bool) -> int:
     return 8 if classes <= 2**8 else 16
 
 
-def pack(votes: torch.Tensor, classes: int) -> torch.Tensor:
-    """Return one peer's votes as a message of ⌈log2 C⌉ bits each, the highest bit first.
+def pack(votes: torch.Tensor, classes: int, *, packed: bool = True) -> torch.Tensor:
+    """Return votes as messages: ⌈log2 C⌉ bits a vote, or one or two bytes, the highest first.
 
     Args:
-        votes: int64 (probes,).
+        votes: int64 (..., probes); a message for each row.
         classes: Number of classes.
+        packed: In bits, not in whole bytes.
 
     Returns:
-        uint8 (bytes,); the last byte is filled up with zeros.
+        uint8 (..., bytes); the last byte of packed votes is filled up with zeros.
     """
-    width = bits_per_vote(classes, packed=True)
-    shifts = torch.arange(width - 1, -1, -1, device=votes.device)
-    bits = ((votes[:, None] >> shifts) & 1).flatten()
-    bits = F.pad(bits, (0, -len(bits) % 8)).view(-1, 8)
-    places = 1 << torch.arange(7, -1, -1, device=votes.device)
-    return (bits * places).sum(1).to(torch.uint8)
+    digit = 1 if packed else 8  # bits that are written at a time
+    shifts = _shifts(bits_per_vote(classes, packed=packed), digit, votes.device)
+    digits = ((votes[..., None] >> shifts) & (2**digit - 1)).flatten(-2)
+    if not packed:
+        return digits.to(torch.uint8)
+    octets = F.pad(digits, (0, -digits.shape[-1] % 8)).unflatten(-1, (-1, 8))
+    return (octets << _shifts(8, 1, votes.device)).sum(-1).to(torch.uint8)
 
 
-def unpack(message: torch.Tensor, probes: int, classes: int) -> torch.Tensor:
-    """Return the votes that `pack` packed, int64 (probes,).
+def unpack(
+    messages: torch.Tensor, probes: int, classes: int, *, packed: bool = True
+) -> torch.Tensor:
+    """Return the votes that `pack` packed, int64 (..., probes).
 
     Raises:
-        FedlogitError: if the message has another length, or names a class that does not exist.
+        FedlogitError: if messages have another length, or name a class that does not exist.
     """
-    width = bits_per_vote(classes, packed=True)
-    if len(message) != -(-probes * width // 8):
+    width = bits_per_vote(classes, packed=packed)
+    if messages.shape[-1] != -(-probes * width // 8):
         raise FedlogitError(
-            f"a message of {len(message)} bytes is not {probes} votes of {width} bits"
+            f"a message of {messages.shape[-1]} bytes is not {probes} votes of {width} bits"
         )
-    shifts = torch.arange(7, -1, -1, device=message.device)
-    bits = ((message.long()[:, None] >> shifts) & 1).flatten()[: probes * width].view(probes, width)
-    places = 1 << torch.arange(width - 1, -1, -1, device=message.device)
-    votes = (bits * places).sum(1)
-    if len(votes) and int(votes.max()) >= classes:
+    digit, digits = 8, messages.long()
+    if packed:
+        digit = 1
+        digits = ((digits[..., None] >> _shifts(8, 1, messages.device)) & 1).flatten(-2)
+    digits = digits[..., : probes * width // digit].unflatten(-1, (probes, width // digit))
+    votes = (digits << _shifts(width, digit, messages.device)).sum(-1)
+    if votes.numel() and int(votes.max()) >= classes:
         raise FedlogitError(f"a vote for class {int(votes.max())} of {classes}")
     return votes
+
+
+def _shifts(width: int, digit: int, device: torch.device) -> torch.Tensor:
+    """Return by how many bits each digit of a number stands to the left, the highest first."""
+    return torch.arange(width - digit, -1, -digit, device=device)

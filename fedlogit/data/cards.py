@@ -57,6 +57,11 @@ class Card:
     note: str = ""
     stands_for: str = ""
 
+    @property
+    def unpinned(self) -> str:
+        """A remark for a data set whose content may differ from one machine to another, or ""."""
+        return "" if self.digest else "content not pinned"
+
     def splits(self) -> list[tuple[str, int]]:
         """Return the splits of images that exist, and their sizes."""
         return [(s, n) for s, n in (("train", self.train), ("test", self.test)) if n]

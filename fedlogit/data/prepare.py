@@ -79,6 +79,8 @@ def describe(about: Card, arrays: Arrays, digest: str) -> dict[str, Any]:
         "digest": digest,
         "arrays": {k: {"dtype": str(a.dtype), "shape": list(a.shape)} for k, a in arrays.items()},
     }
+    if about.unpinned:
+        described["content"] = about.unpinned
     if about.kind == "images":
         mean, std = _moments(arrays["x_train"])
         described["train_mean"], described["train_std"] = mean, std

@@ -1,7 +1,7 @@
 """Raw files as a source gave them; wanted members are read from archives without unpacking them.
 
-Nothing is extracted to disk, so no path inside an archive can lead anywhere: a member is found by
-the last part of its name, and only regular files count.
+Nothing is extracted to disk: a member is found by the last part of its name, and only regular files
+count. An archive with a path that leads out of a folder is nobody's honest archive, and is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, TypeVar
 
 from fedlogit.errors import DataError
@@ -77,17 +77,26 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     if path.name.endswith(_TAR):
         with tarfile.open(path, "r|*") as archive:
             for info in archive:
+                _check_inside(path, info.name)
                 stream = archive.extractfile(info) if info.isreg() else None
                 if stream is not None:
                     yield PurePosixPath(info.name).name, stream
     elif path.name.endswith(_ZIP):
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
+                _check_inside(path, entry.filename)
                 with _opened(archive, entry) as stream:
                     yield PurePosixPath(entry.filename).name, stream
     else:
         with path.open("rb") as file:
             yield path.name, file
+
+
+def _check_inside(path: Path, member: str) -> None:
+    """Refuse a member whose path is absolute or climbs, as a path of POSIX or of Windows."""
+    for kind in (PurePosixPath, PureWindowsPath):
+        if kind(member).root or kind(member).drive or ".." in kind(member).parts:
+            raise DataError(f"{path.name} is refused: its member {member!r} leads out of a folder")
 
 
 @contextmanager

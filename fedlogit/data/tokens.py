@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from fedlogit.data.content import TEXTS
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import array_digest, load_npz, save_npz, write_atomic
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 __all__ = ["Tokens", "load_tokens", "sequences", "token_files", "tokenise", "train_tokenizer"]
 
@@ -86,6 +89,9 @@ def train_tokenizer(lines: list[str], vocabulary: int, where: str) -> Tokenizer:
     Raises:
         FedlogitError: if the text yields fewer.
     """
+    # Runs on tokens that were made before, and on images, do without the library.
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-__all__ = ["crop_flip", "normalise", "to_nchw"]
+__all__ = ["crop_flip", "cropped", "draw_crops", "normalise", "to_nchw"]
+
+_PADDING = 4  # pixels of zeros on each side before a crop
 
 
 def to_nchw(images: np.ndarray) -> torch.Tensor:
@@ -28,30 +31,54 @@ def normalise(images: torch.Tensor, mean: Sequence[float], std: Sequence[float])
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
     if len(scale) == 1:
         return images.to(torch.float32).mul_(scale[0]).add_(shift[0])
-    view = (1, -1, 1, 1)
-    a = torch.tensor(scale, device=images.device).view(view)
-    b = torch.tensor(shift, device=images.device).view(view)
+    a, b = (_per_channel(tuple(values), images.device) for values in (scale, shift))
     return images.to(torch.float32).mul_(a).add_(b)
 
 
-def crop_flip(images: torch.Tensor, generator: torch.Generator, padding: int = 4) -> torch.Tensor:
+@lru_cache(maxsize=64)
+def _per_channel(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """Return a number a channel on a device, where it stays: a copy a minibatch would wait."""
+    return torch.tensor(values, device=device).view(1, -1, 1, 1)
+
+
+def draw_crops(n: int, generator: torch.Generator) -> torch.Tensor:
+    """Return what is done to each of `n` images: int64 (3, n), rows are top, left, and mirrored.
+
+    Args:
+        n: How many.
+        generator: A CPU generator.
+    """
+    shifts = torch.randint(0, 2 * _PADDING + 1, (2, n), generator=generator)
+    flips = torch.rand(n, generator=generator) < 0.5
+    return torch.cat([shifts, flips[None].to(torch.int64)])
+
+
+def crop_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return random crops of zero-padded images, half of them mirrored.
 
-    The same distribution as torchvision's ``RandomCrop(size, padding)`` and
+    The same distribution as torchvision's ``RandomCrop(size, padding=4)`` and
     ``RandomHorizontalFlip()`` one image at a time.
 
     Args:
         images: uint8 (n, channels, height, width).
-        generator: A CPU generator; offsets and flips are drawn there and moved.
-        padding: Pixels of zeros on each side before the crop.
+        generator: A CPU generator; what is done is drawn there and moved.
+    """
+    return cropped(images, draw_crops(len(images), generator).to(images.device))
+
+
+def cropped(images: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:
+    """Return crops of zero-padded images, some of them mirrored.
+
+    Args:
+        images: uint8 (n, channels, height, width).
+        crops: From `draw_crops`, on the images' device.
     """
     n, _, height, width = images.shape
-    shifts = torch.randint(0, 2 * padding + 1, (2, n), generator=generator).to(images.device)
-    flips = (torch.rand(n, generator=generator) < 0.5).to(images.device)
-    padded = F.pad(images, [padding] * 4)
-    rows = shifts[0, :, None] + torch.arange(height, device=images.device)
+    padded = F.pad(images, [_PADDING] * 4)
+    top, left, mirrored = crops
+    rows = top[:, None] + torch.arange(height, device=images.device)
     columns = torch.arange(width, device=images.device).expand(n, width)
-    columns = torch.where(flips[:, None], width - 1 - columns, columns) + shifts[1, :, None]
+    columns = torch.where(mirrored[:, None] > 0, width - 1 - columns, columns) + left[:, None]
     sample = torch.arange(n, device=images.device)[:, None, None, None]
     channel = torch.arange(images.shape[1], device=images.device)[:, None, None]
     return padded[sample, channel, rows[:, None, :, None], columns[:, None, None, :]]

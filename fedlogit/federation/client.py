@@ -137,11 +137,12 @@ class Client:
         Raises:
             FedlogitError: if the model does not say what its last layer is, or has no such layer.
         """
-        head = getattr(self.model, "head", None)
-        found = [(k, place) for k, place in self.layers().items() if k.startswith(f"{head}.")]
-        if not isinstance(head, str) or not found:
+        head, layers = getattr(self.model, "head", None), list(self.layers().items())
+        found = [(k, place) for k, place in layers if k.startswith(f"{head}.")]
+        what = "no layer with parameters" if not found else "not the last layer"
+        if not isinstance(head, str) or not found or found != layers[-len(found) :]:
             raise FedlogitError(
-                f"model {type(self.model).__name__}: head = {head!r} is no layer with parameters;"
+                f"model {type(self.model).__name__}: head = {head!r} is {what};"
                 " set the attribute 'head' to the dotted name of the last layer"
             )
         return found

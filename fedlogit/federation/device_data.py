@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from fedlogit.data import Dataset
-from fedlogit.data.transforms import crop_flip, normalise, to_nchw
+from fedlogit.data.transforms import cropped, normalise, to_nchw
 
 __all__ = ["DeviceData", "DeviceText", "on_device"]
 
@@ -24,10 +24,12 @@ class DeviceData:
         test_labels: Test labels, the same.
         strata: What training samples are divided by where classes shall have their share, (n,).
         batch: Samples in a forward pass without gradients.
+        wide: The same on a GPU, for models whose answers do not depend on it.
     """
 
     shape: tuple[int, ...]
     batch = 500
+    wide = 2000
 
     def __init__(
         self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
@@ -49,11 +51,16 @@ class DeviceData:
         """Return samples as they lie on the device."""
         return to_nchw(samples)
 
-    def inputs(self, index: torch.Tensor, augment: torch.Generator | None = None) -> torch.Tensor:
-        """Return normalised training images (n, channels, height, width), augmented if asked."""
+    def inputs(self, index: torch.Tensor, crops: torch.Tensor | None = None) -> torch.Tensor:
+        """Return normalised training images (n, channels, height, width).
+
+        Args:
+            index: Which, int64 (n,).
+            crops: How they are augmented, from `fedlogit.data.transforms.draw_crops`; None not.
+        """
         batch = self.x.index_select(0, index)
-        if augment is not None:
-            batch = crop_flip(batch, augment)
+        if crops is not None:
+            batch = cropped(batch, crops)
         return normalise(batch, self.mean, self.std)
 
     def test_inputs(self, part: slice) -> torch.Tensor:
@@ -68,13 +75,13 @@ class DeviceText(DeviceData):
         self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
     ) -> None:
         super().__init__(dataset, device, test_index)
-        self.batch = max(1, _POSITIONS // self.shape[0])
+        self.batch = self.wide = max(1, _POSITIONS // self.shape[0])
 
     def stored(self, samples: np.ndarray) -> torch.Tensor:
         """Return tokens, int64 (n, T)."""
         return torch.from_numpy(samples.astype(np.int64))
 
-    def inputs(self, index: torch.Tensor, augment: torch.Generator | None = None) -> torch.Tensor:
+    def inputs(self, index: torch.Tensor, crops: torch.Tensor | None = None) -> torch.Tensor:
         """Return sequences of training tokens (n, T), which are never augmented."""
         return self.x.index_select(0, index)
 

@@ -17,17 +17,17 @@ __all__ = ["Marks", "Scores", "mark", "score"]
 
 @dataclass(frozen=True)
 class Marks:
-    """What a model got right on some test samples.
+    """What a model got right on some test samples; it stays on the device until it is scored.
 
     Attributes:
         hits: Right predictions by true class, int64 (classes,).
         totals: Predictions by true class, int64 (classes,).
-        loss: Sum of -log p(true class), in nats.
+        loss: Sum of -log p(true class), in nats, float64 ().
     """
 
-    hits: np.ndarray
-    totals: np.ndarray
-    loss: float
+    hits: torch.Tensor
+    totals: torch.Tensor
+    loss: torch.Tensor
 
     def __add__(self, other: Marks) -> Marks:
         return Marks(self.hits + other.hits, self.totals + other.totals, self.loss + other.loss)
@@ -66,27 +66,32 @@ _LARGEST = 700.0  # nats: e to this power is still a number
 
 
 def mark(logits: torch.Tensor, labels: torch.Tensor) -> Marks:
-    """Return what is right.
+    """Return what is right, without waiting for the device.
 
     Args:
         logits: (…, classes).
         labels: True classes, int64 (…).
     """
     rows, true = logits.detach().flatten(0, -2), labels.flatten()
-    right = true[rows.argmax(1) == true]
-    hits, totals = (torch.bincount(which, minlength=rows.shape[1]) for which in (right, true))
+    nothing = true.new_zeros(rows.shape[1])
+    hits = nothing.scatter_add(0, true, (rows.argmax(1) == true).to(true.dtype))
+    totals = nothing.scatter_add(0, true, torch.ones_like(true))
     loss = F.cross_entropy(rows, true, reduction="none").double().sum()
-    return Marks(hits.cpu().numpy(), totals.cpu().numpy(), float(loss))
+    return Marks(hits, totals, loss)
 
 
 def score(marks: Sequence[Marks]) -> Scores:
-    """Return the scores of each client's marks."""
-    hits, totals = np.stack([m.hits for m in marks]), np.stack([m.totals for m in marks])
+    """Return the scores of each client's marks; only here the device is waited for."""
+    hits, totals = _fetched([m.hits for m in marks]), _fetched([m.totals for m in marks])
     recall = np.divide(hits, totals, out=np.full(hits.shape, np.nan), where=totals > 0)
     present = totals[0] > 0
     return Scores(
         per_client=hits.sum(1) / totals.sum(1),
         balanced=recall[:, present].mean(1),
         per_class=recall.mean(0),
-        loss=np.array([m.loss for m in marks]) / totals.sum(1),
+        loss=_fetched([m.loss for m in marks]) / totals.sum(1),
     )
+
+
+def _fetched(rows: Sequence[torch.Tensor]) -> np.ndarray:
+    return torch.stack(list(rows)).cpu().numpy()

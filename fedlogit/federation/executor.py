@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["Cancelled", "Executor", "f32_matmul"]
+__all__ = ["Cancelled", "Executor"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -69,27 +69,3 @@ class Executor:
         self.cancelled.value = 1
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def f32_matmul() -> str:
-    """Choose the fastest route for f32 matrix products on this CPU that stays f32; return its name.
-
-    PyTorch's bundled BLAS takes its AVX2 path on AMD chips. The setting ``medium`` routes products
-    to oneDNN, which on most chips stays f32 but on some may round to bf16; so it is kept only if
-    a product's error against f64 is within ten times that of the default route. Another order of
-    summation costs a factor of two or three; bf16 would cost thousands.
-    """
-    generator = torch.Generator().manual_seed(0)
-    a = torch.randn(256, 512, generator=generator)
-    b = torch.randn(512, 128, generator=generator)
-    exact = a.double() @ b.double()
-
-    def error(setting: str) -> float:
-        torch.set_float32_matmul_precision(setting)
-        return float(((a @ b).double() - exact).abs().max())
-
-    reference, routed = error("highest"), error("medium")
-    if routed <= 10 * reference:
-        return "onednn"
-    torch.set_float32_matmul_precision("highest")
-    return "default"

@@ -13,13 +13,18 @@ from operator import add
 import numpy as np
 import torch
 
-from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits, maximise_stacked
+from fedlogit.aggregation.logit_maximisation import (
+    Ascent,
+    maximise_logits,
+    maximise_stacked,
+    models_at_once,
+)
 from fedlogit.data import UNKNOWN
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import Client, State
 from fedlogit.federation.evaluation import Marks, Scores, mark, score
 from fedlogit.federation.gradient_noise import gradient_variance
-from fedlogit.federation.stacked import stacked_logits
+from fedlogit.federation.stacked import a_few, alike, stacked_logits, stacked_outputs
 from fedlogit.federation.training import Training
 from fedlogit.rng import rng
 
@@ -122,9 +127,9 @@ class Federation(Training):
         """
         ascent = Ascent(steps, rate, penalty, self._executor.check)
         networks = [client.model for client in models]
-        one_kind = len({client.architecture for client in models}) == 1
-        if self.data.device.type == "cuda" and one_kind:
-            return maximise_stacked(networks, images, classes, ascent)
+        if _stacked_pays(self.data.device, [client.architecture for client in models]):
+            together = models_at_once(networks[0], images[0])
+            return maximise_stacked(networks, images, classes, ascent, together)
         found = self._map(
             lambda job: maximise_logits(*job, classes, ascent),
             list(zip(networks, images, strict=True)),
@@ -139,6 +144,33 @@ class Federation(Training):
 
     def marks(self, models: Sequence[Client]) -> list[Marks]:
         """Return what each model gets right on the test split."""
+        if self.spec.kernel != "stacked":
+            return self._marked_apart(models)
+        found: dict[int, Marks] = {}
+        for rows in alike(model.architecture for model in models):
+            chosen = [models[i] for i in rows]
+            several = self._marked_together if len(rows) > 1 else self._marked_apart
+            found |= zip(rows, several(chosen), strict=True)
+        return [found[i] for i in range(len(models))]
+
+    def _marked_together(self, models: Sequence[Client]) -> list[Marks]:
+        """Mark models of one architecture, a few of them in one pass."""
+        parts = self._test_parts(0, len(self.data.x_test))
+        marked: list[Marks] = []
+        for few in a_few(models):
+            batches = (self.data.test_inputs(part) for part in parts)
+            sums: list[Marks] = []
+            outputs = stacked_outputs(few, batches, self.spec.precision)
+            for part, logits in zip(parts, outputs, strict=True):
+                self._executor.check()
+                labels = self.data.test_labels[part]
+                found = [mark(rows, labels) for rows in logits]
+                sums = list(map(add, sums, found)) if sums else found
+            marked += sums
+        return marked
+
+    def _marked_apart(self, models: Sequence[Client]) -> list[Marks]:
+        """Mark one model after another, or several side by side in threads."""
         n, size = len(self.data.x_test), _PART * self.data.batch
         parts = [self._test_parts(s, min(s + size, n)) for s in range(0, n, size)]
 
@@ -290,6 +322,11 @@ class Federation(Training):
         """Return and clear this round's columns."""
         log, self._log = self._log, {}
         return log
+
+
+def _stacked_pays(device: torch.device, architectures: Sequence[str]) -> bool:
+    """Return whether models are probed together: on a GPU, if they are of one architecture."""
+    return device.type == "cuda" and len(set(architectures)) == 1
 
 
 def _average(tensors: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Tensor:

@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fedlogit.locks import first_free
@@ -41,7 +41,7 @@ def own_gpu(device: str, runs_per_gpu: int) -> Iterator[None]:
     # The first place on every GPU comes before the second on any.
     places = {folder / f"{gpu}.{i}.lock": gpu for i in range(runs_per_gpu) for gpu in gpus}
     waiting = f"waiting for a GPU: {', '.join(gpus)} taken, runs_per_gpu = {runs_per_gpu}"
-    with first_free(list(places), waiting) as place:
+    with _removed_when_empty(folder), first_free(list(places), waiting) as place:
         if len(gpus) > 1:
             print(f"takes GPU {places[place]} of {', '.join(gpus)}", file=sys.stderr, flush=True)  # noqa: T201
         os.environ["CUDA_VISIBLE_DEVICES"] = places[place]
@@ -49,6 +49,16 @@ def own_gpu(device: str, runs_per_gpu: int) -> Iterator[None]:
             yield
         finally:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+
+
+@contextmanager
+def _removed_when_empty(folder: Path) -> Iterator[None]:
+    """Remove a folder of locks afterwards, if nobody has one in it; who comes makes it anew."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def visible_gpus(environment: Mapping[str, str], dev: Path = Path("/dev")) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Any, Self
 import torch
 from tqdm import tqdm
 
-from fedlogit.federation.executor import Executor, f32_matmul
+from fedlogit.federation.arithmetic import f32_products
+from fedlogit.federation.executor import Executor
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.setup import federate, open_data
 from fedlogit.spec import RunSpec
@@ -50,8 +51,7 @@ class Job:
         from fedlogit import methods  # which lies above
 
         dataset, division = open_data(spec, data, split)
-        matmul = f32_matmul() if device.type == "cpu" else "default"
-        self._provenance = Provenance(spec, dataset, division, device, matmul)
+        self._provenance = Provenance(spec, dataset, division, device, f32_products(device))
         self._executor = Executor(workers if device.type == "cpu" else 1)
         name = f"{spec.dataset} {spec.partition} clients seed {spec.seed}"
         self._bar = tqdm(total=spec.clients, desc=name, unit="client", disable=not bar)
@@ -63,6 +63,10 @@ class Job:
 
     def _advance(self) -> None:
         self._bar.update()
+
+    def decisive(self) -> dict[str, Any]:
+        """Return the facts that decide every bit of what the job makes."""
+        return self._provenance.decisive()
 
     def record(self) -> dict[str, Any]:
         """Return facts about the job, as a run's provenance."""

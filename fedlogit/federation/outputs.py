@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.federation.federation import Federation
+from fedlogit.federation.finishing import hidden
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.shapley import shapley
 from fedlogit.federation.tensors import save_tensors
@@ -23,7 +24,7 @@ def write_outputs(
     diverged: str,
     provenance: Provenance,
 ) -> None:
-    """Write rounds, exports and, last, the result: its presence means that all is there.
+    """Write rounds, exports and, last, the result, under its hidden name until all else is done.
 
     Args:
         fed: The federation after its last round.
@@ -54,7 +55,7 @@ def write_outputs(
         "provenance": provenance.record(sum(row["seconds"] for row in rows)),
         "rounds_digest": file_digest(folder / "rounds.csv"),
     }
-    write_json(folder / "result.json", result | {"digest": json_digest(result)})
+    write_json(hidden(folder / "result.json"), result | {"digest": json_digest(result)})
 
 
 def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -24,6 +24,8 @@ __all__ = ["Provenance", "code_version"]
 
 # What a run's numbers come from; not tables, figures and plans.
 _SOURCES = ("aggregation", "data", "federation", "methods", "models", "partition")
+# Facts that decide no bit of a result.
+_INCIDENTAL = ("host_cores", "started", "command")
 
 
 def code_version() -> str:
@@ -43,7 +45,7 @@ class Provenance:
     """Facts about a run, taken when it starts and completed when it ends."""
 
     def __init__(
-        self, spec: RunSpec, dataset: Dataset, split: Split, device: torch.device, matmul: str
+        self, spec: RunSpec, dataset: Dataset, split: Split, device: torch.device, products: str
     ) -> None:
         self._device = device
         self._start: dict[str, Any] = {
@@ -57,7 +59,7 @@ class Provenance:
             "split_notes": list(split.notes),
             "device": device_name(device),
             "precision": spec.precision,
-            "f32_matmul": matmul,
+            "f32_matmul": products,
             "torch": torch.__version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
@@ -70,6 +72,10 @@ class Provenance:
     def add(self, facts: dict[str, Any]) -> None:
         """Add facts, such as where clients come from that were trained before."""
         self._start |= facts
+
+    def decisive(self) -> dict[str, Any]:
+        """Return the facts that decide every bit of a result."""
+        return {key: value for key, value in self._start.items() if key not in _INCIDENTAL}
 
     def record(self, seconds: float) -> dict[str, Any]:
         """Return all facts; `seconds` is the time that rounds took, resumed parts included."""

@@ -15,9 +15,11 @@ import torch
 
 from fedlogit.data import Dataset
 from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.federation.arithmetic import f32_products
 from fedlogit.federation.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint
-from fedlogit.federation.executor import Executor, f32_matmul
+from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
+from fedlogit.federation.finishing import keep, put_back, show
 from fedlogit.federation.outputs import write_outputs
 from fedlogit.federation.progress import Progress
 from fedlogit.federation.provenance import Provenance
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Options", "check_folder", "making", "run"]
 
+_OUTPUTS = ("result.json",)  # its presence means that all is there
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
 
@@ -112,6 +115,8 @@ def run(
 ) -> None:
     """Train as `spec` says and write `folder`; go on from its checkpoint if there is one.
 
+    A run that had finished, but whose job failed all the same, only gets its result back.
+
     Args:
         spec: A resolved spec; its hash must fit the folder.
         method: The method it names.
@@ -126,15 +131,19 @@ def run(
     """
     check_folder(spec, folder)
     write_json(folder / "spec.json", spec.model_dump(mode="json"))
-    matmul = f32_matmul() if options.device.type == "cpu" else "default"
-    provenance = Provenance(spec, dataset, split, options.device, matmul)
+    products = f32_products(options.device)
+    provenance = Provenance(spec, dataset, split, options.device, products)
+    if given is not None:
+        provenance.add(given.note)
+    if put_back(folder, _OUTPUTS, provenance.decisive()):
+        _say(f"{folder} had finished before; its result is put back")
+        return
     executor = Executor(options.workers if options.device.type == "cpu" else 1)
     progress = Progress(spec, options.progress)
     try:
         fed = federate(spec, method, dataset, split, options.device, executor, progress.stage)
         if given is not None:
             begin(fed, given)
-            provenance.add(given.note)
         _train(fed, method, folder, options, provenance, progress)
     finally:
         executor.close()
@@ -176,8 +185,10 @@ def _train(
         if not diverged:
             method.finish(fed)
     write_outputs(fed, folder, rows, diverged, provenance)
+    keep(folder, _OUTPUTS, provenance.decisive())
     remove_checkpoints(folder)
     remove_leftovers(folder)
+    show(folder, _OUTPUTS)
 
 
 def _round(fed: Federation, method: Method) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import nn
 
 from fedlogit.data import UNKNOWN, Dataset, card, load, with_probes
 from fedlogit.errors import FedlogitError
@@ -18,6 +19,7 @@ from fedlogit.federation.federation import Federation
 from fedlogit.federation.leakage import check_disjoint
 from fedlogit.federation.native import check_native
 from fedlogit.federation.newcomers import first_weights, newcomer
+from fedlogit.models.layers import BatchStatNorm
 from fedlogit.partition import Split, make_split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
@@ -26,7 +28,7 @@ from fedlogit.spec import RunSpec
 if TYPE_CHECKING:
     from fedlogit.methods import Method
 
-__all__ = ["choose_device", "divide", "federate", "open_data"]
+__all__ = ["choose_device", "divide", "federate", "open_data", "samples_at_a_time"]
 
 
 def choose_device(name: str) -> torch.device:
@@ -115,9 +117,24 @@ def federate(
         for i, part in enumerate(split.clients)
     ]
     server = _server(spec, method, data)
+    models = [client.model for client in (clients if server is None else [*clients, server])]
+    data.batch = samples_at_a_time(spec, data, models)
     federation = Federation(spec, data, split, clients, executor, server, on_task)
     federation.liars = method.liars
     return federation
+
+
+def samples_at_a_time(spec: RunSpec, data: DeviceData, models: Sequence[nn.Module]) -> int:
+    """Return the samples of a forward pass without gradients.
+
+    On a GPU small passes wait for the launches of kernels. A model that normalises by the
+    statistics of whatever it sees answers otherwise in a larger pass, so it keeps the reference's;
+    so do stacked models, of which a pass has several already.
+    """
+    layers = (layer for model in models for layer in model.modules())
+    if data.device.type != "cuda" or spec.kernel == "stacked":
+        return data.batch
+    return data.batch if any(isinstance(m, BatchStatNorm) for m in layers) else data.wide
 
 
 def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:

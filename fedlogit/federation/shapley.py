@@ -1,19 +1,18 @@
 """What each client's final model is worth: Shapley values of test accuracy, exact over all subsets.
 
-The value of a coalition is the test accuracy of the uniform average of its members' models after
-the last round's local training. This is the ground truth that estimates of contribution are held
-against; no method sees it.
+The value of a coalition is the test accuracy of the uniform average of its members' models as the
+last round leaves them: trained, and under CGSV rewarded. Buffers are the global model's. This is
+the ground truth that estimates of contribution are held against; no method sees it.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 
 import numpy as np
-import torch
 
 from fedlogit.federation.evaluation import score
 from fedlogit.federation.federation import Federation
@@ -51,8 +50,8 @@ def shapley(fed: Federation) -> dict[str, np.ndarray]:
     An empty coalition guesses: 1 / classes. Another choice would shift all values alike.
     """
     assert fed.server is not None
-    scratch = copy.deepcopy(fed.server)
-    vectors = fed.vectors()
+    server = fed.server
+    saved, vectors = server.state(), fed.vectors()
     n = len(fed.clients)
     accuracy = np.full(2**n, 1 / fed.classes)
 
@@ -60,9 +59,12 @@ def shapley(fed: Federation) -> dict[str, np.ndarray]:
         mask = sum(1 << i for i in members)
         if members:
             mean = vectors[sorted(members)].double().mean(0)
-            with torch.no_grad():
-                scratch.vector.copy_(mean)
-            accuracy[mask] = score(fed.marks([scratch])).per_client[0]
+            server.load(replace(saved, vector=mean))
+            accuracy[mask] = score(fed.marks([server])).per_client[0]
         return float(accuracy[mask])
 
-    return {"values": shapley_values(value, n), "accuracy": accuracy}
+    try:
+        values = shapley_values(value, n)
+    finally:
+        server.load(saved)
+    return {"values": values, "accuracy": accuracy}

@@ -13,7 +13,7 @@ that is why the setting is part of a run's spec.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import torch
 from torch.func import functional_call
@@ -23,9 +23,11 @@ from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.work import Work, checked_mean
 
-__all__ = ["alike", "run_stacked", "stacked_logits"]
+__all__ = ["a_few", "alike", "run_stacked", "stacked_logits", "stacked_outputs"]
 
 Rows = tuple[int, ...]
+
+_TOGETHER = 8  # models in a pass without gradients
 
 
 def alike(keys: Iterable[Hashable]) -> list[list[int]]:
@@ -69,17 +71,43 @@ def stacked_logits(
     Returns:
         float32 (clients, n, classes), or (clients, n, T, classes).
     """
+    answers = []
+    for few in a_few(clients):
+        batches = (data.inputs(part) for part in points.split(data.batch))
+        answers.append(torch.cat(list(stacked_outputs(few, batches, precision)), 1))
+    return torch.cat(answers)
+
+
+def a_few(clients: Sequence[Client]) -> Iterator[Sequence[Client]]:
+    """Yield clients, as many as one pass asks; more would take more memory than training."""
+    for start in range(0, len(clients), _TOGETHER):
+        yield clients[start : start + _TOGETHER]
+
+
+def stacked_outputs(
+    clients: Sequence[Client], batches: Iterable[torch.Tensor], precision: str
+) -> Iterator[torch.Tensor]:
+    """Yield what clients of one architecture say about the same inputs, batch after batch.
+
+    Each batch is the one that a client alone would be asked: statistics of a batch that a model
+    may normalise by do not depend on who else is asked.
+
+    Args:
+        clients: Their models run in evaluation mode.
+        batches: Inputs, as of `DeviceData.test_inputs`.
+        precision: As `RunSpec.precision`.
+
+    Yields:
+        float32 (clients, n, classes), or (clients, n, T, classes).
+    """
     for client in clients:
         client.model.eval()
     stack = _Stack(clients, precision)
     everybody = tuple(range(len(clients)))
-    parts = []
-    with torch.no_grad():
-        for part in points.split(max(1, data.batch // len(clients))):
-            x = data.inputs(part)
-            x = x.expand(len(clients), *x.shape)
-            parts.append(stack.outputs(stack.vectors, everybody, x))
-    return torch.cat(parts, 1)
+    for x in batches:
+        with torch.no_grad():  # around no `yield`, which would leave it on for who asked
+            outputs = stack.outputs(stack.vectors, everybody, x.expand(len(clients), *x.shape))
+        yield outputs
 
 
 class _Stack:
@@ -158,11 +186,8 @@ class _Stage:
         self.stack = _Stack([work.client for work in works], precision)
         for work in works:
             work.client.model.train()
-        # Positions of all minibatches, moved to the device at once.
-        self._batches = [
-            torch.cat(work.batches).to(data.device).split([len(b) for b in work.batches])
-            for work in works
-        ]
+        self._batches = [work.positions(data.device) for work in works]
+        self._crops = [work.crops(data.device) for work in works]
         self._totals = torch.zeros(len(works), device=data.device)
         self._seen = torch.zeros(len(works), device=data.device)
 
@@ -173,7 +198,7 @@ class _Stage:
         lessons = [work.lesson(b) for work, b in zip(works, batches, strict=True)]
         lesson = {name: torch.stack([given[name] for given in lessons]) for name in lessons[0]}
         vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
-        logits = self.stack.outputs(vectors, rows, self._inputs(works, batches))
+        logits = self.stack.outputs(vectors, rows, self._inputs(rows, step))
         losses = torch.vmap(works[0].loss)(logits, lesson)
         (gradients,) = torch.autograd.grad(losses.sum(), [vectors])
         for i, work in enumerate(works):
@@ -183,12 +208,12 @@ class _Stage:
         self.stack.step(rows, gradients)
         self._count(rows, losses.detach(), len(batches[0]))
 
-    def _inputs(self, works: Sequence[Work], batches: Sequence[torch.Tensor]) -> torch.Tensor:
-        points = [work.points[b] for work, b in zip(works, batches, strict=True)]
-        if any(work.augment is not None for work in works):
-            each = zip(points, works, strict=True)
-            return torch.stack([self.data.inputs(p, work.augment) for p, work in each])
-        return self.data.inputs(torch.cat(points)).unflatten(0, (len(works), -1))
+    def _inputs(self, rows: Rows, step: int) -> torch.Tensor:
+        """Return the samples of all clients in one call; a stage augments all of them or none."""
+        points = torch.cat([self.works[i].points[self._batches[i][step]] for i in rows])
+        drawn = [crops for i in rows if (crops := self._crops[i][step]) is not None]
+        crops = torch.cat(drawn, 1) if drawn else None
+        return self.data.inputs(points, crops).unflatten(0, (len(rows), -1))
 
     def _count(self, rows: Rows, losses: torch.Tensor, samples: int) -> None:
         taught = torch.ones_like(losses, dtype=torch.bool)

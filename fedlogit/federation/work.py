@@ -6,12 +6,14 @@ This plain autograd loop is the reference; a faster path must agree with it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 
 from fedlogit.data import UNKNOWN
+from fedlogit.data.transforms import draw_crops
 from fedlogit.errors import Diverged
 from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
@@ -52,6 +54,23 @@ class Work:
     pull: float = 0.0
     stage: str = "private"
 
+    def positions(self, device: torch.device) -> Sequence[torch.Tensor]:
+        """Return `batches` on a device, moved at once: a copy a minibatch would wait each time."""
+        if device.type == "cpu" or not self.batches:
+            return self.batches
+        return torch.cat(self.batches).to(device).split(self.sizes())
+
+    def crops(self, device: torch.device) -> Sequence[torch.Tensor | None]:
+        """Draw how each minibatch is augmented, in their order, and move it to a device at once."""
+        if self.augment is None or not self.batches:
+            return [None] * len(self.batches)
+        drawn = [draw_crops(n, self.augment) for n in self.sizes()]
+        return torch.cat(drawn, 1).to(device).split(self.sizes(), 1)
+
+    def sizes(self) -> list[int]:
+        """Return the number of samples of each minibatch."""
+        return [len(batch) for batch in self.batches]
+
     def lesson(self, positions: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return what a minibatch is to learn: its ``labels``, its ``soft`` targets, or both."""
         given = {"labels": self.labels, "soft": self.soft}
@@ -75,7 +94,7 @@ class Work:
 
     def cost(self) -> float:
         """Return samples to go through: what decides who runs first."""
-        return sum(len(b) for b in self.batches) * self.client.vector.numel() ** 0.5
+        return sum(self.sizes()) * self.client.vector.numel() ** 0.5
 
 
 def minibatches(
@@ -124,10 +143,10 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
     model.train()
     total = torch.zeros((), device=data.device)
     seen = 0
-    for batch in work.batches:
+    batches = zip(work.positions(data.device), work.crops(data.device), strict=True)
+    for positions, crops in batches:
         executor.check()
-        positions = batch.to(data.device)
-        x = data.inputs(work.points[positions], work.augment)
+        x = data.inputs(work.points[positions], crops)
         gradient.zero_()
         with torch.autocast(data.device.type, torch.bfloat16, enabled=precision == "bf16"):
             loss = work.loss(model(x).float(), work.lesson(positions))
@@ -137,8 +156,8 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
         client.step()
         if client.scrubs and not loss.isfinite():
             continue  # its gradient was 0 where it was not finite: it taught nothing
-        total += loss.detach() * len(batch)
-        seen += len(batch)
+        total += loss.detach() * len(positions)
+        seen += len(positions)
     return checked_mean(float(total) if seen else math.nan, seen, work)
 
 

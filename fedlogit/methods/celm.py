@@ -21,8 +21,8 @@ class CELM(ModelFederation):
     """During warm-up the server probes every model; afterwards contributions are frozen.
 
     Attributes:
-        warm_up: T_w / T, the share of rounds with probing (§5: 5 %). At least one round; 1 probes
-            always.
+        warm_up: T_w / T, the share of rounds with probing (§5: 5 %), rounded to whole rounds, a
+            half to the even number. At least one round; 1 probes always.
         steps: L, Adam steps of a probe (§5: 200).
         rate: η, their learning rate (§5: 0.01). Few large steps do nearly as well (App. C.2).
         penalty: λ of the squared norm of an image (§5: 0.001). 0 leaves pixels unbounded.
@@ -80,7 +80,8 @@ class CELM(ModelFederation):
             if instantaneous is not None:  # without any evidence, c stays as it is
                 c = smooth(c, instantaneous, self.smoothing)
                 c = c / c.sum()  # only rounding can have moved the sum off 1
-            fed.log(evidence=float(q[:, probed].sum()))
+            total = q[:, probed].sum(0)
+            fed.log(evidence=float(total.sum()), classes_without_evidence=float((total == 0).sum()))
             fed.memory["celm/contributions"] = c
             self._remember(fed, q, c)
         return c.tolist()

@@ -26,19 +26,26 @@ class CFFL(Method):
 
     Attributes:
         validation: Share of each private set held out; CELM's author's code has 10 %.
-        alpha: α of sinh(α x): larger sets clients further apart.
-        smoothing: How much of the old reputation stays: r ← 0.8 r + 0.2 r̂. 0 forgets.
+        alpha: α of sinh(α x): larger sets clients further apart; towards 0, r̂ is the share of
+            accuracy itself. The original's code starts from 5, and lets it double over training,
+            which is left out here.
+        smoothing: How much of the old reputation stays: r ← 0.8 r + 0.2 r̂, the original's code's
+            weights. 0 forgets.
         server_weights: ``reputation`` averages by r; ``uniform`` over the reputable; ``sum`` adds
-            all their updates, as the original's code does by default.
+            all their updates, as the original's code does by default. Uniform without `removal` is
+            FedAvg on the samples not held out.
         feedback: Feed r back through the sinh, as the original's code does. That map is unstable:
             with scores of whole models it ends with a single client.
-        removal: Drop clients below 1 / (3 |R|), for good.
+        removal: Drop clients below 1 / (3 |R|), for good, as the original's code does (it has
+            1 / (6 |R|) for divisions by class). The most reputable client always stays.
         sparse: Clip updates to ±`clip` and send the largest `upload` of them.
-        clip: Bound of an update's entries, if `sparse`: 1e-2 on MNIST, 1e-3 on CIFAR-10.
-        upload: Share of entries sent, θ, if `sparse`.
+        clip: Bound of an update's entries, if `sparse`: in the original's code 1e-2 on MNIST, 1e-3
+            on CIFAR-10.
+        upload: Share of entries sent, θ, if `sparse`: 0.1 in the original's code. 1 sends all.
     """
 
     name: ClassVar[str] = "cffl"
+    min_clients: ClassVar[int] = 2
     one_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
 

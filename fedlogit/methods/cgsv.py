@@ -31,11 +31,15 @@ class CGSV(Method):
         norm: Γ, to which each client's update is scaled. 0.15 in the authors' code for CIFAR-10,
             and in the CELM author's port for all; the authors' MNIST setting is 0.5.
         normalise: ``always`` scales every update to Γ; ``above`` only those that are longer.
-        smoothing: α of the moving average of reputations. 0 forgets.
-        altruism: β of the reward q_i = tanh(β r_i) / max_j tanh(β r_j): larger rewards all alike.
+        smoothing: α of the moving average of reputations, 0.95 in the authors' code. 0 forgets.
+        altruism: β of the reward q_i = tanh(β r_i) / max_j tanh(β r_j), which the authors' code
+            varies from 0.5 to 1e7; 1 is this project's choice. Large values reward all alike, small
+            ones in proportion to r. It does not change what CELM's tables test, the server's model,
+            except through what clients train from.
     """
 
     name: ClassVar[str] = "cgsv"
+    min_clients: ClassVar[int] = 2
     one_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
 

@@ -65,12 +65,14 @@ def messages(fed: Federation) -> torch.Tensor:
 
 
 def checked(shares: list[float], method: str) -> list[float]:
-    """Return contributions that are finite and sum to 1, to rounding.
+    """Return contributions that are finite, not negative, and sum to 1, to rounding (CELM, eq. 2).
 
     Raises:
         FedlogitError: if they are not; a wrong weighting must not pass as a result.
     """
     total = sum(shares)
+    if min(shares) < 0:
+        raise FedlogitError(f"method {method}: contributions {shares} are negative for a client")
     if not abs(total - 1) < 1e-6:  # also true of NaN
         raise FedlogitError(f"method {method}: contributions {shares} sum to {total}, not to 1")
     return shares

@@ -21,12 +21,14 @@ class ShapFed(ModelFederation):
         smoothing: μ of γ ← μ γ_old + (1-μ) γ_new; the first round is taken as it is. 0.9 in the
             official script, 0.5 in the CELM author's port. 0 forgets.
         cosine: ``half`` maps a cosine to (1 + cos) / 2, as the CELM author's later code does: the
-            weights stay positive and near uniform. ``raw`` is the official code's.
+            weights stay positive and near uniform. ``raw`` is the official code's; where its
+            smoothed mean is negative, a client's share is 0, because a share cannot be negative.
         rewards: Send client i the mixture (1-ω_i) w_i + ω_i w_g, as the official code does. CELM
             compares one global model, so it is off.
     """
 
     name: ClassVar[str] = "shapfed"
+    min_clients: ClassVar[int] = 2
     sequences: ClassVar[bool] = True
 
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.9
@@ -62,5 +64,6 @@ class ShapFed(ModelFederation):
             similarity = (1 + similarity) / 2
         gamma = smooth(fed.memory.get("shapfed/gamma"), similarity.mean(1), self.smoothing)
         fed.memory["shapfed/gamma"] = gamma
-        fed.memory["shapfed/weights"] = gamma / gamma.sum()
+        shares = gamma.clamp(min=0)
+        fed.memory["shapfed/weights"] = shares / shares.sum()
         return fed.memory["shapfed/weights"].tolist()

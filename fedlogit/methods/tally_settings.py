@@ -26,6 +26,7 @@ def check_settings(method: TallyTrain, spec: RunSpec) -> None:
         *_of_the_channel(method, spec),
         *_of_probes(method, spec),
         *_of_adversaries(method, spec),
+        *_without_effect(method, spec),
     ):
         if not fits:
             raise FedlogitError(f"method tally_train: {key} = {getattr(method, key)!r}: {wanted}")
@@ -111,4 +112,31 @@ def _of_adversaries(method: TallyTrain, spec: RunSpec) -> Rules:
             not lying or method.merge_every is None,
             "they lie about probes only; give no merge_every",
         ),
+    ]
+
+
+def _without_effect(method: TallyTrain, spec: RunSpec) -> Rules:
+    """Settings that would be ignored: who gives one expects it to matter."""
+    silent = method.signal == "none"
+    given = {
+        key: getattr(method, key) != field.default
+        for key, field in type(method).model_fields.items()
+    }
+    rules = [
+        (key, not silent, "nothing is said with signal = 'none'")
+        for key in ("topology", "emphasis", "margin_memory", "decay_rounds")
+    ]
+    rules += [
+        (key, method.adversaries > 0, "nobody lies; give adversaries")
+        for key in ("attack", "magnitude")
+    ]
+    rules += [
+        ("degree", method.topology == "regular", "is for topology = 'regular'"),
+        ("trim", method.rule == "trimmed_mean", "is for rule = 'trimmed_mean'"),
+        ("k", method.signal == "top_k", "is for signal = 'top_k'"),
+        ("merge_cost", method.merge_every is not None, "nothing is merged; give merge_every"),
+    ]
+    last = method.merge_every or 0
+    return [(key, fits or not given[key], why) for key, fits, why in rules] + [
+        ("merge_every", last <= spec.rounds, f"give at most the {spec.rounds} rounds")
     ]

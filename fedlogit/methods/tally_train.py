@@ -12,10 +12,11 @@ from fedlogit.aggregation.robust import Rule, combine
 from fedlogit.aggregation.votes import (
     asymmetric,
     ballots,
-    bits_per_vote,
     emphasis,
     margin,
+    pack,
     tally,
+    unpack,
 )
 from fedlogit.federation import Federation
 from fedlogit.federation.topology import Topology, hearing
@@ -183,7 +184,7 @@ class TallyTrain(Method):
         fed.log(agreement=float(agreement))
         claims = self.claims(fed, logits)
         heard = hearing(self.topology, len(claims), self.degree, fed.spec.seed)
-        self.send(fed, logits, int(heard.sum()) - len(heard))
+        claims = self.send(fed, claims, int(heard.sum()) - len(heard))
         if heard.all():
             return self.count(claims, fed.classes)
         rows = torch.from_numpy(heard).to(claims.device)
@@ -203,19 +204,33 @@ class TallyTrain(Method):
             return false_votes(claims, fed.classes, self.adversaries, self.attack, draw)
         return lie(claims, self.adversaries, self.attack, draw, self.magnitude)
 
-    def send(self, fed: Federation, logits: torch.Tensor, links: int) -> None:
-        """Book what each peer says to those that hear it; lies are as long as the truth."""
-        if self.signal == "probabilities":
-            fed.ledger.exchange("probabilities", logits, links=links)
-            return
-        bits = bits_per_vote(fed.classes, packed=self.packed)
+    def send(self, fed: Federation, claims: torch.Tensor, links: int) -> torch.Tensor:
+        """Book each peer's message to those that hear it, and return what they read in it.
+
+        Args:
+            fed: The peers.
+            claims: What they say, as from `claims`; a lie is as long as the truth.
+            links: How many ordered pairs of peers hear each other.
+        """
         if self.signal == "votes":
-            fed.ledger.exchange("votes", logits.argmax(-1), bits=bits, links=links)
-        else:
-            best = logits.topk(self.k, dim=-1)
-            fed.ledger.exchange("votes", best.indices, bits=bits, links=links)
-            if self.k > 1:  # the single best needs no probability
-                fed.ledger.exchange("probabilities", best.values, links=links)
+            return self.send_votes(fed, claims, links)
+        if self.signal == "probabilities":
+            fed.ledger.exchange("probabilities", claims, links=links)
+            return claims
+        best = claims.topk(self.k, dim=-1)
+        named, values = self.send_votes(fed, best.indices, links), best.values
+        if self.k > 1:
+            fed.ledger.exchange("probabilities", values, links=links)
+        else:  # the single best needs no probability
+            values = torch.ones_like(values)
+        return torch.zeros_like(claims).scatter_(-1, named, values)
+
+    def send_votes(self, fed: Federation, votes: torch.Tensor, links: int) -> torch.Tensor:
+        """Book votes, (peers, …), as the bytes that they are sent in, and return them as read."""
+        rows = votes.flatten(1)
+        messages = pack(rows, fed.classes, packed=self.packed)
+        fed.ledger.exchange("votes", messages, links=links)
+        return unpack(messages, rows.shape[1], fed.classes, packed=self.packed).view_as(votes)
 
     def count(self, claims: torch.Tensor, classes: int) -> torch.Tensor:
         """Return what somebody who hears these claims makes of them, (probes, classes)."""

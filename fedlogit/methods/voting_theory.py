@@ -16,7 +16,9 @@ from fedlogit.rng import rng
 
 __all__ = ["condorcet", "correlation", "disagreement", "measure"]
 
-_PROBES = 512  # public samples on which peers are compared, the same in all rounds
+# Public samples on which peers are compared, the same in all rounds. A forward pass takes 500, so
+# models that normalise by the batch see the last 12 by themselves.
+_PROBES = 512
 _BATCHES = 8  # draws of probes over which a gradient's variance is taken
 
 

@@ -119,6 +119,8 @@ def _artefact(
         for grid in (own and own.grid) or entry.grid or []
     ]
     names = dict.fromkeys(key for grid in grids for key in grid)
+    printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
+    parameters = [name for name in printed if name.startswith("method.")]
     last = {**(own.set if own else {}), **overrides}
     cells: dict[tuple[str, str], Cell] = {}
     for cell in (cell for grid in grids for cell in _cells(grid)):
@@ -128,6 +130,7 @@ def _artefact(
         for seed in chosen:
             spec, data = _resolve(paper, scale, cell, last, seed, where)
             axes = {name: cell[name] if name in cell else _get(data, name) for name in names}
+            axes |= {name: spec.setting(name) for name in parameters}
             cells[spec.digest(), _describe(axes)] = Cell(spec, axes)
     return Artefact(paper, id_, scale, tuple(cells.values()))
 
@@ -304,9 +307,9 @@ def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, A
             )
         },
         "claims": {
-            key: claim.model_dump(mode="json", by_alias=True)
-            for key, claim in paper.claims.items()
-            if claim.source == artefact.id
+            key: claim
+            for key, claim in _claims(paper, artefact.scale)
+            if claim["from"] == artefact.id
         },
         "runs": [
             {
@@ -318,6 +321,15 @@ def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, A
         ],
         **({"left_out": _left_out(artefact)} if artefact.left_out else {}),
     }
+
+
+def _claims(paper: Paper, scale: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the paper's claims as plain data, as the scale changes them."""
+    changes = paper.scale(scale).claims
+    for key, claim in paper.claims.items():
+        own = changes[key].model_dump(mode="json", by_alias=True) if key in changes else {}
+        given = {name: value for name, value in own.items() if value is not None}
+        yield key, _merge(claim.model_dump(mode="json", by_alias=True), given)
 
 
 def _left_out(artefact: Artefact) -> dict[str, tuple[int, int]]:

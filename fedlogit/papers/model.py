@@ -19,6 +19,7 @@ __all__ = [
     "Paper",
     "Scale",
     "ScaledArtefact",
+    "ScaledClaim",
     "Table",
     "list_papers",
     "load_paper",
@@ -99,6 +100,20 @@ class Claim(Part):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class ScaledClaim(Part):
+    """What a scale changes about one claim, so that it speaks of the runs that the scale has.
+
+    Attributes:
+        text: Other words.
+        source: ``from`` in YAML: another table whose runs decide.
+        options: Replace these options of the test; nested keys merge, lists are replaced.
+    """
+
+    text: str | None = None
+    source: str | None = Field(default=None, alias="from")
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
 class ScaledArtefact(Part):
     """What a scale changes about one table or figure.
 
@@ -127,6 +142,7 @@ class Scale(Part):
         axes: Replace the values of these axes in every grid that has them.
         include: Only these tables and figures; None makes all.
         artefacts: Changes to single tables and figures.
+        claims: Changes to single claims.
         seeds: Replace the paper's seeds.
     """
 
@@ -138,6 +154,7 @@ class Scale(Part):
     axes: Grid = Field(default_factory=dict)
     include: tuple[str, ...] | None = None
     artefacts: dict[str, ScaledArtefact] = Field(default_factory=dict)
+    claims: dict[str, ScaledClaim] = Field(default_factory=dict)
     seeds: Seeds | None = None
 
 
@@ -208,8 +225,11 @@ def _check_names(paper: Paper) -> None:
     shared = sorted(set(paper.tables) & set(paper.figures))
     if shared:
         raise FedlogitError(f"{shared[0]!r} is both a table and a figure")
-    sources = {**paper.artefacts, **paper.claims}
-    for key, entry in sources.items():
+    sources: list[tuple[str, _Source | Claim | ScaledClaim]]
+    sources = [*paper.artefacts.items(), *paper.claims.items()]
+    for name, scale in paper.scales.items():
+        sources += [(f"scales.{name}.claims.{key}", claim) for key, claim in scale.claims.items()]
+    for key, entry in sources:
         if entry.source is not None:
             _known(f"{key}: from", entry.source, paper.artefacts)
             if getattr(paper.artefacts[entry.source], "source", None):
@@ -220,6 +240,7 @@ def _check_names(paper: Paper) -> None:
             ("partitions", paper.partitions),
             ("methods", paper.methods),
             ("artefacts", paper.artefacts),
+            ("claims", paper.claims),
         ):
             for key in getattr(scale, section):
                 _known(f"scales.{name}.{section}", key, known)

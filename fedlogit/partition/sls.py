@@ -22,7 +22,7 @@ class Sls(Partition):
     CELM does not define the split. The label sets in its author's public code
     (asimukaye/spectralfuse) are random and not nested, see `sls_random`; that variant stays below
     the distances CELM's Table 4 prints, while this one has all three. The class order is drawn per
-    seed, which CELM does not say.
+    seed, which CELM does not say; `sls_fixed` has one order for all.
 
     Attributes:
         m0: Classes of the first client: 2, and 10 for EMNIST.
@@ -36,8 +36,11 @@ class Sls(Partition):
         """Divide the samples; see `Partition.split`."""
         self.at_most("m0", classes, "the number of classes")
         rng = legacy(seed)
-        order = rng.permutation(classes)
-        rank = np.argsort(order)
+        rank = np.argsort(self.order(classes, rng))
         sizes = [*steps(self.m0, classes, clients)[:-1], classes]
         owners = [[i for i, size in enumerate(sizes) if rank[k] < size] for k in range(classes)]
         return share_classes(by_class(labels, classes), owners, clients, rng)
+
+    def order(self, classes: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return the classes (K,) in the order in which clients own them."""
+        return rng.permutation(classes)

@@ -97,9 +97,9 @@ class Artefact(BaseModel):
         """Return all metrics that it shows."""
         return self.metrics or (self.metric,)
 
-    def label(self, value: object) -> str:
-        """Return how a value on an axis is printed."""
-        return self.labels.get(str(value), str(value))
+    def label(self, value: object, axis: str = "") -> str:
+        """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
+        return self.labels.get(f"{axis}={value}", self.labels.get(str(value), str(value)))
 
     @property
     def not_run(self) -> str:

@@ -7,7 +7,8 @@ below"). ``best``: left is above each of its rivals. ``shrinking``: the gap betw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.text import number
 from fedlogit.results.verdict import decide
 
-__all__ = ["TESTS", "Comparison", "Evidence", "axis_values"]
+__all__ = ["TESTS", "Comparison", "Evidence", "cells"]
 
 ANY = "*"
 
@@ -74,13 +75,29 @@ class Evidence:
         return len(self.differences) > 0 and float(self.differences.mean()) > self.margin
 
 
-def axis_values(axis: str, options: Comparison, frame: pd.DataFrame) -> list[Any]:
+def _axis_values(axis: str, options: Comparison, frame: pd.DataFrame) -> list[Any]:
     """Return an axis's values: those that `where` lists, or those that were run on the left."""
     listed = options.where.get(axis)
     if isinstance(listed, list):
         return listed
     kept = _select(frame, {**options.where, **options.left})
     return list(kept[axis].drop_duplicates()) if axis in kept else [_axis(axis, frame)]
+
+
+def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield each combination of the axes in `over`.
+
+    Values that `where` lists are combined with whatever was run; of other axes only combinations
+    that were run count, since a dataset may have partitions of its own.
+    """
+    values = [_axis_values(axis, options, frame) for axis in options.over]
+    free = [axis for axis in options.over if not isinstance(options.where.get(axis), list)]
+    left = _select(frame, {**options.where, **options.left})
+    run = set(left[free].itertuples(index=False, name=None))
+    for combination in itertools.product(*values):
+        cell = dict(zip(options.over, combination, strict=True))
+        if not free or tuple(cell[axis] for axis in free) in run:
+            yield cell
 
 
 def _axis(axis: str, frame: pd.DataFrame) -> str:
@@ -165,7 +182,7 @@ def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> lis
 def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
     if options.along is None:
         raise FedlogitError("test 'shrinking' needs 'along'")
-    values = axis_values(options.along, options, frame)
+    values = _axis_values(options.along, options, frame)
     if len(values) < 2:
         return [Evidence(f"fewer than two values of {options.along} not run", np.array([]), 0.0)]
     ends = [

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact, Claim
-from fedlogit.results.claim_tests import TESTS, Comparison, Evidence, axis_values
+from fedlogit.results.claim_tests import TESTS, Comparison, Evidence, cells
 from fedlogit.results.collect import collect, describe
 from fedlogit.results.text import markdown, sentence
 from fedlogit.results.verdict import CLAIM_RULE
@@ -46,7 +44,7 @@ def _judge(key: str, claim: Claim, options: Comparison, frame: pd.DataFrame) -> 
         raise unknown(f"test of claim {key}", claim.test, TESTS)
     try:
         found = [
-            e for cell in _cells(options, frame) for e in TESTS[claim.test](options, cell, frame)
+            e for cell in cells(options, frame) for e in TESTS[claim.test](options, cell, frame)
         ]
     except FedlogitError as error:
         raise FedlogitError(f"claim {key}: {error}") from None
@@ -62,13 +60,6 @@ def _together(found: list[Evidence]) -> str:
     if "does not hold" in results:
         return "does not hold"
     return results.pop() if len(results) == 1 else "undecided" if results else "not run"
-
-
-def _cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the combinations of the axes in `over`."""
-    values = [axis_values(axis, options, frame) for axis in options.over]
-    for combination in itertools.product(*values):
-        yield dict(zip(options.over, combination, strict=True))
 
 
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:

@@ -16,13 +16,16 @@ from fedlogit.results.detection import auroc, false_positive_rate
 if TYPE_CHECKING:
     from fedlogit.results.runs import Run
 
-__all__ = ["DERIVED", "final_evidence"]
+__all__ = ["DERIVED", "DERIVED_BY_ROUND", "final_evidence"]
 
 
 def _rare_accuracy(run: Run) -> float:
     """Mean recall over the rare classes (CELM Table 2)."""
     rare = _given(run, "rare_classes", run.result.split.rare_classes)
     recall = run.result.final.per_class if run.result.final else []
+    unseen = [c for c in rare if recall[c] is None]
+    if unseen:
+        raise DataError(f"{run.folder}: the test split has no sample of the rare class {unseen[0]}")
     return float(np.mean([recall[c] for c in rare]))
 
 
@@ -46,14 +49,41 @@ def _given(run: Run, what: str, values: list[int]) -> list[int]:
     return values
 
 
+def _evidence(run: Run) -> np.ndarray:
+    """Return Q of every warm-up round, (rounds, clients, classes); 0 for classes not probed."""
+    return np.nan_to_num(run.export("evidence")["evidence"])
+
+
 def final_evidence(run: Run) -> np.ndarray:
     """Return Q of the last warm-up round, (clients, classes); 0 for classes not probed in it."""
-    return np.nan_to_num(run.export("evidence")["evidence"][-1])
+    return _evidence(run)[-1]
 
 
-def _distance(key: str) -> Callable[[Run], float]:
+def _mean_evidence(run: Run) -> np.ndarray:
+    """Return the mean of Q over the warm-up rounds."""
+    return _evidence(run).mean(0)
+
+
+def _class_shares(run: Run) -> np.ndarray:
+    """Return each class's evidence of the last warm-up round, shared out (CELM eq. 10)."""
+    q = final_evidence(run)
+    total = q.sum(0)
+    return np.divide(q, total, out=np.zeros_like(q), where=total > 0)
+
+
+def _distance(key: str, of: Callable[[Run], np.ndarray]) -> Callable[[Run], float]:
     """CELM Table 4: true counts against the evidence."""
-    return lambda run: _distances(run.counts(), final_evidence(run))[key]
+    return lambda run: _distances(run.counts(), of(run))[key]
+
+
+def _distance_at(key: str) -> Callable[[Run, int], float]:
+    """CELM Table 4 with Q of one warm-up round; NaN after the last one."""
+
+    def at(run: Run, number: int) -> float:
+        q = _evidence(run)
+        return _distances(run.counts(), q[number - 1])[key] if number <= len(q) else math.nan
+
+    return at
 
 
 def _from_uniform(key: str) -> Callable[[Run], float]:
@@ -173,6 +203,53 @@ def _payload(run: Run) -> float:
     return sent / run.spec.clients / 1e6
 
 
+def _payload_as(links: Callable[[int], int]) -> Callable[[Run], float]:
+    """MB of a peer in the whole run if merges were counted otherwise, from the bytes it booked.
+
+    What peers say about probes is counted as it was sent. `links` says how many copies of a model
+    a merge costs one of so many peers.
+    """
+
+    def payload(run: Run) -> float:
+        sent, peers = run.result.bytes.up, run.spec.clients
+        said = sum(sent.values()) - sent.get("model", 0)
+        mesh = run.spec.method.params.get("merge_cost") == "mesh"
+        copies = peers - 1 if mesh else 1  # of a peer's model, that it sends in a merge
+        models = sent.get("model", 0) / copies if copies else 0.0
+        return (said + models * links(peers)) / peers / 1e6
+
+    return payload
+
+
+_star = _payload_as(lambda peers: 2)  # up and down
+_mesh = _payload_as(lambda peers: peers - 1)
+
+
+def _bytes_per_probe(run: Run) -> float:
+    """Bytes that a peer sends each peer that hears it about a probe (TallyTrain Tables 1 and 5).
+
+    0 where peers say nothing; in a text, each position is a probe.
+    """
+    params, sent = run.spec.method.params, run.result.bytes.up
+    said = sum(sent.get(kind, 0) for kind in ("votes", "probabilities"))
+    if not said:
+        return 0.0
+    if "probes_per_round" not in params:
+        raise DataError(f"{run.folder}: method {run.spec.method.name} has no probes_per_round")
+    others = run.spec.clients - 1
+    hearers = {"mesh": others, "ring": min(2, others), "regular": params.get("degree")}
+    rounds = run.spec.rounds - params["warm_up"]
+    probes = rounds * params["probes_per_round"] * (run.spec.text.length if run.spec.text else 1)
+    return said / (probes * run.spec.clients * hearers[params.get("topology", "mesh")])
+
+
+def _reduction(run: Run) -> float:
+    """How many times as long a soft label of four bytes a class is; NaN where nothing is said."""
+    sent = _bytes_per_probe(run)
+    classes = len(run.result.final.per_class) if run.result.final else 0
+    return 4 * classes / sent if sent else math.nan
+
+
 _KINDS = ("jsd", "emd", "emd_direct", "hellinger")
 DERIVED: dict[str, Callable[[Run], float]] = {
     "rare_accuracy": _rare_accuracy,
@@ -193,6 +270,18 @@ DERIVED: dict[str, Callable[[Run], float]] = {
     "cross_peer_std": _cross_peer_std,
     "payload_megabytes": _payload,
     "payload_gigabytes": lambda run: _payload(run) / 1e3,
-    **{key: _distance(key) for key in _KINDS},
+    "payload_star_megabytes": _star,
+    "payload_star_gigabytes": lambda run: _star(run) / 1e3,
+    "payload_mesh_megabytes": _mesh,
+    "payload_mesh_gigabytes": lambda run: _mesh(run) / 1e3,
+    "bytes_per_probe": _bytes_per_probe,
+    "reduction": _reduction,
+    **{key: _distance(key, final_evidence) for key in _KINDS},
+    **{f"{key}_mean": _distance(key, _mean_evidence) for key in _KINDS},
+    **{f"{key}_shares": _distance(key, _class_shares) for key in _KINDS},
     **{f"{key}_uniform": _from_uniform(key) for key in _KINDS},
 }
+DERIVED_BY_ROUND: dict[str, Callable[[Run, int], float]] = {
+    key: _distance_at(key) for key in _KINDS
+}
+"""Those that exist for a round, too, as ``jsd@3``."""

@@ -41,7 +41,8 @@ def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
         f"`{paper.paper}`{arxiv}. Grids: [workflow/papers/{paper.paper}.yaml]"
         f"({root}/workflow/papers/{paper.paper}.yaml); published numbers:"
         f" [workflow/reference/{paper.paper}.csv]({root}/workflow/reference/{paper.paper}.csv);"
-        f" what the paper leaves open: [docs/deviations.md](../deviations.md).",
+        f" what the paper leaves open: [docs/deviations.md](../deviations.md);"
+        " its claims beside all others: [docs/claims.md](../claims.md).",
         "## What is implemented",
         _methods(paper),
         f"Data sets: {', '.join(_label(paper, name) for name in paper.datasets)}.",

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError, unknown
 from fedlogit.files import file_digest, json_digest, load_npz, read_json
-from fedlogit.results.derived import DERIVED
+from fedlogit.results.derived import DERIVED, DERIVED_BY_ROUND
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
@@ -103,7 +103,7 @@ class Run:
                 ``bytes_up`` or ``bytes_down`` per client per round; ``seconds`` of wall time; a
                 name from `fedlogit.results.derived`; any other column of ``rounds.csv`` at the
                 last round that has it; or a column and a round, as ``accuracy@10``, which is NaN
-                if the run is shorter than that.
+                if the run is shorter than that. Distances have rounds of warm-up: ``jsd@3``.
 
         Raises:
             FedlogitError: if there is no such metric, with the nearest one suggested.
@@ -112,8 +112,11 @@ class Run:
         column, _, when = metric.partition("@")
         if self.diverged:
             return math.nan
-        if column not in self.rounds and metric not in (*_WHOLE, *DERIVED):
+        by_round = DERIVED_BY_ROUND.get(column) if when else None
+        if not (by_round or column in self.rounds or metric in (*_WHOLE, *DERIVED)):
             raise unknown("metric", metric, [*_WHOLE, *DERIVED, *self.rounds.columns])
+        if by_round:
+            return by_round(self, _round(column, when))
         if when:
             return self._at(column, when)
         if metric in DERIVED:
@@ -131,11 +134,10 @@ class Run:
 
     def _at(self, column: str, when: str) -> float:
         """Return a column of ``rounds.csv`` at one round, or NaN if the run is shorter."""
-        if not when.isdigit() or int(when) < 1:
-            raise DataError(f"metric {column}@{when}: the round must be a number from 1")
-        if int(when) > len(self.rounds):
+        number = _round(column, when)
+        if number > len(self.rounds):
             return math.nan
-        value = float(self.rounds[column].iloc[int(when) - 1])
+        value = float(self.rounds[column].iloc[number - 1])
         if math.isnan(value):
             raise DataError(f"{self.folder}: {column} was not measured in round {when}")
         return value
@@ -168,6 +170,13 @@ class Run:
             DataError: if the run did not export them, or the file is damaged.
         """
         return load_npz(self.folder / "exports" / f"{name}.npz")
+
+
+def _round(column: str, when: str) -> int:
+    """Return the round of a metric such as ``accuracy@10``."""
+    if not when.isdigit() or int(when) < 1:
+        raise DataError(f"metric {column}@{when}: the round must be a number from 1")
+    return int(when)
 
 
 def read_run(folder: Path, digest: str) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,11 @@ def _grid(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
     texts = cells.assign(text=[_cell(artefact, row) for row in cells.to_dict("records")])
     for axis in [*rows, *columns]:
         seen = texts[axis].drop_duplicates()
-        labels = seen.map(artefact.label)
+        label = partial(artefact.label, axis=axis)
+        labels = seen.map(label)
         if labels.duplicated().any():
             raise FedlogitError(f"{artefact.name}: two values of axis {axis!r} share a label")
-        texts[axis] = pd.Categorical(texts[axis].map(artefact.label), categories=list(labels))
+        texts[axis] = pd.Categorical(texts[axis].map(label), categories=list(labels))
     grid = texts.pivot_table(
         index=rows, columns=columns, values="text", aggfunc="first", observed=True
     )
@@ -105,7 +107,10 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
     shares = all(is_share(metric) for metric in artefact.shown)
     unit = " in %" if artefact.options.get("percent") and shares else ""
-    what = ", ".join(metric_label(metric) for metric in artefact.shown)
+    # Of several metrics, one at several rounds is named once: rows or columns have the rounds.
+    bare = [metric.partition("@")[0] for metric in artefact.shown]
+    shown_as = artefact.shown if len(artefact.shown) == 1 else dict.fromkeys(bare)
+    what = ", ".join(map(metric_label, shown_as))
     shown = f"{sentence(what)}{unit}"
     shown += ", mean ± standard deviation over seeds" if cells["n"].max() > 1 else ", one seed"
     across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]

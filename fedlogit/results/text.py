@@ -38,6 +38,12 @@ _NAMES = {
     "jsd": "Jensen-Shannon distance",
     "emd": "earth mover's distance",
     "hellinger": "Hellinger distance",
+    "jsd_mean": "Jensen-Shannon distance of the mean evidence",
+    "emd_mean": "earth mover's distance of the mean evidence",
+    "hellinger_mean": "Hellinger distance of the mean evidence",
+    "jsd_shares": "Jensen-Shannon distance of class shares",
+    "emd_shares": "earth mover's distance of class shares",
+    "hellinger_shares": "Hellinger distance of class shares",
     "jsd_uniform": "Jensen-Shannon distance from uniform",
     "emd_uniform": "earth mover's distance from uniform",
     "hellinger_uniform": "Hellinger distance from uniform",
@@ -49,6 +55,12 @@ _NAMES = {
     "cross_peer_std": "standard deviation over peers, mean over the last rounds",
     "payload_megabytes": "MB of a peer in the whole run",
     "payload_gigabytes": "GB of a peer in the whole run",
+    "payload_star_megabytes": "MB with merges through a server",
+    "payload_star_gigabytes": "GB with merges through a server",
+    "payload_mesh_megabytes": "MB with merges from peer to peer",
+    "payload_mesh_gigabytes": "GB with merges from peer to peer",
+    "bytes_per_probe": "bytes of what a peer says about a probe",
+    "reduction": "bytes of a soft label to those of what is sent",
     "loss_test": "cross-entropy on the test split, in nats",
     "theory_disagreement": "mean KL divergence of pairs of peers",
     "theory_correlation": "correlation of peers' being right",
@@ -72,6 +84,11 @@ _PLACES = {
     "mebibytes_up": 2,
     "payload_megabytes": 2,
     "payload_gigabytes": 4,
+    "payload_star_megabytes": 2,
+    "payload_star_gigabytes": 4,
+    "payload_mesh_megabytes": 2,
+    "payload_mesh_gigabytes": 4,
+    "bytes_per_probe": 1,
     "perplexity": 1,
     "tail_fifth_perplexity": 1,
     "seconds": 1,
@@ -84,7 +101,7 @@ _PLACES = {
 } | {
     f"{kind}{of}": 3
     for kind in ("jsd", "emd", "emd_direct", "hellinger")
-    for of in ("", "_uniform")
+    for of in ("", "_mean", "_shares", "_uniform")
 }
 
 
@@ -112,7 +129,7 @@ def number(value: float, metric: str, *, percent: bool = False, decimals: int | 
     if is_share(metric):
         places = (2 if percent else 4) if decimals is None else decimals
         return f"{100 * value if percent else value:.{places}f}"
-    places = _PLACES.get(metric, 0) if decimals is None else decimals
+    places = _PLACES.get(metric.partition("@")[0], 0) if decimals is None else decimals
     return f"{value:,.{places}f}"
 
 

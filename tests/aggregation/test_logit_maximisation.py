@@ -5,7 +5,12 @@ import torch
 from torch import nn
 
 from fedlogit import models
-from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits, maximise_stacked
+from fedlogit.aggregation.logit_maximisation import (
+    Ascent,
+    maximise_logits,
+    maximise_stacked,
+    models_at_once,
+)
 
 ASCENT = Ascent(steps=400, rate=0.05, penalty=0.5)
 
@@ -37,11 +42,32 @@ def test_only_the_wanted_classes_are_probed():
     assert logits.tolist() == pytest.approx([8.0], abs=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"), [("mlp(hidden=[16])", (1, 8, 8)), ("tf_cnn", (3, 32, 32))]
+KINDS = pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("mlp(hidden=[16])", (1, 8, 8)),
+        ("tf_cnn", (3, 32, 32)),
+        ("vit_tiny(layers=1)", (1, 8, 8)),
+        ("resnet_light(1)", (1, 8, 8)),  # with batch norm
+    ],
 )
-def test_stacked_models_reach_the_same_logits(name, shape):
-    networks = [models.build(name, shape, 5, torch.Generator().manual_seed(i)) for i in range(3)]
+
+
+def build(name, shape, count) -> list[nn.Module]:
+    networks = [
+        models.build(name, shape, 5, torch.Generator().manual_seed(i)) for i in range(count)
+    ]
+    for i, network in enumerate(networks):  # statistics as after training, of each its own
+        for key, buffer in network.named_buffers():
+            if key.endswith("running_mean"):
+                buffer.fill_(0.1 * i)
+    return networks
+
+
+@KINDS
+@pytest.mark.parametrize("at_once", [1, 2, None])
+def test_stacked_models_reach_the_same_logits(name, shape, at_once):
+    networks = build(name, shape, 3)
     start = torch.randn(3, 5, *shape, generator=torch.Generator().manual_seed(9))
     before = [{k: v.clone() for k, v in n.state_dict().items()} for n in networks]
     ascent = Ascent(steps=20, rate=0.01, penalty=1e-3)
@@ -49,9 +75,31 @@ def test_stacked_models_reach_the_same_logits(name, shape):
         maximise_logits(n, x, torch.arange(5), ascent)[0]
         for n, x in zip(networks, start, strict=True)
     ]
-    stacked, images = maximise_stacked(networks, start, torch.arange(5), ascent)
+    stacked, images = maximise_stacked(networks, start, torch.arange(5), ascent, at_once)
     assert images.shape == start.shape
     assert torch.allclose(stacked, torch.stack(one_by_one), rtol=1e-3, atol=1e-3)
     for network, state in zip(networks, before, strict=True):
         assert all(torch.equal(v, state[k]) for k, v in network.state_dict().items())
         assert all(p.grad is None for p in network.parameters())
+
+
+def test_models_at_once_by_hand():
+    # Inputs of 7 float32 with 5 images: Linear(4, 3) keeps its 5 x 4 input, 80 bytes, and the ReLU
+    # its 5 x 3 output, 60, which is also what Linear(3, 2) keeps. Weights: 12 + 3 + 6 + 2 numbers,
+    # 92 bytes. 232 in all.
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+    images = torch.zeros(5, 1, 2, 2)
+    assert models_at_once(model, images, 231) == 1, "one is always probed"
+    assert models_at_once(model, images, 463) == 1
+    assert models_at_once(model, images, 464) == 2
+    assert models_at_once(model, images) > 1_000_000
+
+
+@KINDS
+def test_larger_models_and_more_images_leave_room_for_fewer(name, shape):
+    (network,) = build(name, shape, 1)
+    weights = sum(t.nbytes for t in [*network.parameters(), *network.buffers()])
+    room = 1000 * weights
+    few, many = (models_at_once(network, torch.zeros(k, *shape), room) for k in (2, 20))
+    assert many < few <= 1000
+    assert all(p.grad is None for p in network.parameters())

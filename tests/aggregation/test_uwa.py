@@ -86,6 +86,10 @@ def test_em_finds_two_far_clusters_with_uniform_weights():
     means = mixture.means[mixture.means[:, 0].argsort()]
     assert torch.allclose(means[0], b.double().mean(0), atol=1e-6)
     assert torch.allclose(means[1], a.double().mean(0), atol=1e-6)
+    # The floor is a bound, not an addition: far above it, variances are the samples' own.
+    wide = mixture.variances[mixture.means[:, 0].argsort()]
+    expected = torch.stack([b.double().var(0, correction=0), a.double().var(0, correction=0)])
+    assert torch.allclose(wide, expected, atol=1e-6)
     # Weights 1/2 each although the clusters hold 3:1, so equal spreads give equal densities.
     at_means = log_density(mixture, means)
     spread = mixture.variances.log().sum(1)

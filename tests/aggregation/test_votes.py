@@ -79,18 +79,28 @@ def test_packing_by_hand():
     assert pack(torch.tensor([3, 9, 1]), 10).tolist() == [0x39, 0x10]
 
 
-@given(st.integers(2, 3000), st.data())
-def test_packed_votes_come_back(classes, data):
-    votes = torch.tensor(data.draw(st.lists(st.integers(0, classes - 1), max_size=40)))
-    votes = votes.long()
-    message = pack(votes, classes)
-    bits = bits_per_vote(classes, packed=True)
-    assert len(message) == -(-len(votes) * bits // 8), "no byte more than needed"
-    assert torch.equal(unpack(message, len(votes), classes), votes)
+def test_whole_bytes_by_hand():
+    # Up to 256 classes a byte; above, two, the high one first: 300 = 1 * 256 + 44.
+    assert pack(torch.tensor([3, 255]), 256, packed=False).tolist() == [3, 255]
+    assert pack(torch.tensor([300, 7]), 2048, packed=False).tolist() == [1, 44, 0, 7]
+
+
+@given(st.integers(2, 3000), st.booleans(), st.data())
+def test_packed_votes_come_back(classes, packed, data):
+    drawn = st.lists(st.integers(0, classes - 1), min_size=0, max_size=40)
+    votes = torch.tensor(data.draw(drawn)).long()
+    votes = torch.stack([votes, votes.flip(0)])  # two peers
+    messages = pack(votes, classes, packed=packed)
+    bits = bits_per_vote(classes, packed=packed)
+    assert messages.dtype == torch.uint8
+    assert messages.shape == (2, -(-votes.shape[1] * bits // 8)), "no byte more than needed"
+    assert torch.equal(unpack(messages, votes.shape[1], classes, packed=packed), votes)
 
 
 def test_a_message_of_another_length_is_refused():
     with pytest.raises(FedlogitError, match="1 bytes is not 3 votes of 4 bits"):
         unpack(torch.zeros(1, dtype=torch.uint8), 3, 10)
+    with pytest.raises(FedlogitError, match="3 bytes is not 2 votes of 16 bits"):
+        unpack(torch.zeros(3, dtype=torch.uint8), 2, 2048, packed=False)
     with pytest.raises(FedlogitError, match="class 15 of 10"):
         unpack(torch.tensor([0xF0], dtype=torch.uint8), 1, 10)

@@ -55,7 +55,7 @@ def test_only_whole_runs_are_published_and_once(project, finished):
 
 
 def test_runs_come_back_and_others_stay(published, finished):
-    before = {p: p.read_bytes() for f in published for p in f.rglob("*.[jc]s*")}
+    before = {p: p.read_bytes() for f in published for p in f.glob("[!.]*.[jc]s*")}
     mine = finished(**PAPER, seed=7)
     for folder in published:
         shutil.rmtree(folder)

@@ -34,6 +34,12 @@ def test_the_card_says_what_was_prepared(tiny, raw, tmp_path):
     assert (about["licence"], about["homepage"]) == ("none", "https://example.org")
 
 
+def test_the_card_says_if_the_content_is_not_pinned(tiny, raw, tmp_path, monkeypatch):
+    assert "content" not in prepare("tiny", raw, tmp_path)
+    monkeypatch.setitem(DATASETS, "tiny", replace(tiny, digest=""))
+    assert prepare("tiny", raw, tmp_path)["content"] == "content not pinned"
+
+
 def test_what_is_prepared_can_be_loaded(tiny, raw, arrays, tmp_path):
     prepare("tiny", raw, tmp_path)
     data = load("tiny", tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlogit.data.transforms import crop_flip, normalise, to_nchw
+from fedlogit.data.transforms import crop_flip, cropped, draw_crops, normalise, to_nchw
 
 
 def test_channels_move_to_the_front():
@@ -77,6 +77,15 @@ def test_crops_repeat_with_the_generator_and_leave_the_images_alone(images):
     assert torch.equal(first, crop_flip(images, torch.Generator().manual_seed(1)))
     assert not torch.equal(first, crop_flip(images, torch.Generator().manual_seed(2)))
     assert torch.equal(images, before)
+
+
+def test_several_draws_at_once_crop_as_each_alone(images):
+    """A stage's crops are drawn before it, and several clients' images cropped in one call."""
+    first, second = images[:3], images[3:10]
+    alone = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
+    apart = [crop_flip(x, g) for x, g in zip((first, second), alone, strict=True)]
+    drawn = [draw_crops(n, torch.Generator().manual_seed(s)) for n, s in ((3, 1), (7, 2))]
+    assert torch.equal(cropped(images[:10], torch.cat(drawn, 1)), torch.cat(apart))
 
 
 def test_the_global_generator_is_not_used(images):

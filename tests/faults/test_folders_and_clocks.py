@@ -1,6 +1,8 @@
 """Results that can be read but not written; two processes at one run; clocks that went wrong."""
 
+import datetime
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from small import SMALL, small_spec
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.run import making
-from fedlogit.files import write_json
+from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.results.runs import read_run
 
@@ -116,6 +118,37 @@ def test_a_clock_that_jumps_does_not_matter_to_a_run(train, tmp_path, monkeypatc
     os.utime(folder / "result.json", (clock() + years * YEARS,) * 2)
     run = read_run(folder, small_spec().digest())
     assert list(run.rounds["round"]) == [1, 2, 3]
+
+
+def test_a_clock_that_goes_backwards_does_not_matter_to_a_run(train, tmp_path, monkeypatch):
+    """Whenever it is asked, it is an hour earlier than the time before."""
+    now = itertools.count(time.time(), -3600.0)
+    asked = []
+
+    def clock() -> float:
+        asked.append(next(now))
+        return asked[-1]
+
+    class Backwards(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls.fromtimestamp(clock(), tz)
+
+    whole = train(tmp_path / "whole")
+    monkeypatch.setattr(time, "time", clock)
+    monkeypatch.setattr("fedlogit.federation.provenance.datetime.datetime", Backwards)
+    folder = train(tmp_path / "run", every=0)
+    assert len(asked) >= 2
+    assert asked == sorted(asked, reverse=True)
+    told = read_json(folder / "result.json")["provenance"]
+    assert told["finished"] < told["started"]
+    assert told["wall_seconds"] > 0
+    one, other = (read_run(path, small_spec().digest()) for path in (whole, folder))
+    assert one.result.final == other.result.final
+    times = iter(range(1_700_000_000, 0, -3600))
+    for name in ("spec.json", "rounds.csv", "result.json"):  # what is written last looks oldest
+        os.utime(folder / name, (next(times),) * 2)
+    assert read_run(folder, small_spec().digest()).rounds.equals(other.rounds)
 
 
 def test_snakemake_counts_a_run_whatever_its_time(python, tmp_path):

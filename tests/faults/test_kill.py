@@ -1,8 +1,8 @@
 """SIGKILL at random moments: the same command goes on, to the same bits, and leaves nothing behind.
 
 A run is killed more than twenty times; a process that has imported PyTorch forks each attempt, so
-that kills hit training and writing and not imports. Snakemake, which takes seconds to start, is
-killed twice: once with all it started, as by a power cut, and once alone.
+that kills hit training and writing and not imports. Snakemake, with all it started, is killed more
+than twenty times, as by power cuts; and once alone.
 """
 
 import csv
@@ -103,8 +103,10 @@ def target() -> tuple[str, dict]:
     return f"results/runs/{run_dir(spec)}", spec.model_dump(mode="json")
 
 
-def snakemake(folder: Path, *args: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "snakemake", "--directory", str(folder), "--cores", "1"]
+def snakemake(
+    folder: Path, *args: str, python: Path | str = sys.executable
+) -> subprocess.Popen[str]:
+    command = [str(python), "-m", "snakemake", "--directory", str(folder), "--cores", "1"]
     settings = ["papers=[tally_train]", "scale=smoke", "device=cpu", "checkpoint_seconds=0"]
     return subprocess.Popen(
         [*command, *args, "--config", *settings], cwd=ROOT, text=True, start_new_session=True,
@@ -126,21 +128,18 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
 
     first = snakemake(tmp_path, goal)
     until(lambda: any(locks.glob("*")), first)
+    os.killpg(first.pid, signal.SIGSTOP)  # so that it is still at it when the second looks
     second = snakemake(tmp_path, goal)
     said, _ = second.communicate(timeout=120)
-    if first.poll() is None:  # else it was done before the second looked
-        assert second.returncode == 1
-        assert "LockException" in said or "cannot be locked" in said, said
+    assert first.poll() is None
+    assert second.returncode == 1
+    assert "LockException" in said or "cannot be locked" in said, said
+    os.killpg(first.pid, signal.SIGCONT)
 
     until(lambda: held.exists() or result.exists(), first)
     first.kill()  # alone: its training goes on
     first.wait()
     first.stdout.close()
-    third = snakemake(tmp_path, "--nolock", "--rerun-incomplete", goal)
-    time.sleep(random.Random(1).uniform(0, 4))
-    os.killpg(third.pid, signal.SIGKILL)  # with all it started
-    third.wait()
-    third.stdout.close()
     last = snakemake(tmp_path, "--nolock", "--rerun-incomplete", goal)
     said, _ = last.communicate(timeout=240)
     assert last.returncode == 0, said
@@ -157,3 +156,48 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     assert one["bytes"] == other["bytes"]
     assert not held.exists()
     assert not list(result.parent.glob("checkpoint*"))
+
+
+def test_snakemake_killed_twenty_times(python, tmp_path, target):
+    """At moments spread over its start, its run and its end, with all that it started."""
+    run, _ = target
+    goal = f"{run}/result.json"
+
+    def start(folder: Path) -> subprocess.Popen[str]:
+        folder.mkdir(exist_ok=True)
+        return snakemake(folder, "--nolock", "--rerun-incomplete", goal, python=python)
+
+    start(tmp_path / "first").communicate(timeout=240)  # after which all files are in memory
+    begun = time.monotonic()
+    ends_well(start(tmp_path / "whole"))
+    length = time.monotonic() - begun
+    whole = read_json(tmp_path / "whole" / goal)
+
+    moments = random.Random(2)
+    kills, finished, folder = 0, 0, tmp_path / "0"
+    while kills < 20:
+        process = start(folder)
+        try:
+            process.wait(length * (kills % 5 + moments.random()) / 5)  # each fifth alike
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            kills += 1
+            continue
+        ends_well(process)
+        assert same(read_json(folder / goal), whole)
+        finished += 1
+        folder = tmp_path / str(finished)
+    ends_well(start(folder))
+    assert same(read_json(folder / goal), whole)
+    assert not (folder / run / ".lock").exists()
+    assert not list((folder / run).glob("checkpoint*"))
+
+
+def ends_well(process: subprocess.Popen[str]) -> None:
+    said, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+
+
+def same(one: dict, other: dict) -> bool:
+    return all(one[key] == other[key] for key in ("status", "final", "split", "bytes"))

@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from small import TEXT
 
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.client import State
 from fedlogit.federation.evaluation import mark, score
+from fedlogit.federation.federation import _stacked_pays
+from fedlogit.federation.setup import samples_at_a_time
+
+MODULE = "fedlogit.federation.federation"
 
 
 def test_merge_by_hand(federation):
@@ -107,6 +112,19 @@ def test_logits_do_not_depend_on_workers(federation):
     assert torch.equal(one.logits(one.public), two.logits(two.public))
 
 
+def test_passes_on_a_gpu_are_larger_unless_answers_depend_on_them(federation):
+    def samples(device: str, **changes) -> int:
+        fed = federation(**changes)
+        fed.data.device = torch.device(device)
+        return samples_at_a_time(fed.spec, fed.data, [c.model for c in fed.clients])
+
+    running, own = "resnet_light(1)", "resnet_light(1, batch_stats=True)"
+    assert samples("cpu") == samples("cuda", kernel="stacked") == 500
+    assert samples("cuda") == samples("cuda", models=[running]) == 2000
+    assert samples("cuda", models=[own]) == samples("cuda", models=[running, own]) == 500
+    assert samples("cuda", **TEXT) == samples("cpu", **TEXT) == 8192 // 32
+
+
 def test_scores_by_hand():
     # Class 0 right 2 of 3, class 1 right 1 of 1, class 2 absent. The true class has these p:
     p = torch.tensor([0.5, 0.5, 0.25, 0.5])
@@ -140,3 +158,26 @@ def test_how_long_an_optimizer_remembers(federation, lifetime, steps):
         fed.distil(fed.public, targets)
     client = fed.clients[0]
     assert int(client.optimizer.state[client.vector]["step"]) == steps
+
+
+def test_probes_are_stacked_on_a_gpu_if_models_are_alike():
+    assert _stacked_pays(torch.device("cuda:1"), ["mlp", "mlp"])
+    assert not _stacked_pays(torch.device("cuda"), ["mlp", "tf_cnn"])
+    assert not _stacked_pays(torch.device("cpu"), ["mlp", "mlp"])
+
+
+@pytest.mark.parametrize("together", [1, 2, 9])
+def test_probes_are_the_same_however_many_are_stacked(federation, monkeypatch, together):
+    fed = federation(same_init=False)
+    images = torch.randn(4, 10, *fed.data.shape, generator=torch.Generator().manual_seed(1))
+    given = {"steps": 10, "rate": 0.05, "penalty": 1e-3}
+    alone, _ = fed.maximise_logits(fed.clients, images, torch.arange(10), **given)
+    asked = []
+    monkeypatch.setattr(f"{MODULE}._stacked_pays", lambda device, architectures: True)
+    monkeypatch.setattr(
+        f"{MODULE}.models_at_once", lambda model, part: asked.append(part.shape) or together
+    )
+    stacked, final = fed.maximise_logits(fed.clients, images, torch.arange(10), **given)
+    assert asked == [images[0].shape]
+    assert final.shape == images.shape
+    assert torch.allclose(stacked, alone, rtol=1e-3, atol=1e-3)

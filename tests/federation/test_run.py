@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import torch
 from safetensors import safe_open
 from small import SMALL, small_spec
 
+from fedlogit.cli import run_main
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json, write_json
@@ -194,6 +196,38 @@ def test_a_finished_run_is_left_alone(train, tmp_path, python):
     assert (folder / "result.json").stat().st_mtime_ns == before
 
 
+def test_a_finished_run_whose_job_failed_is_not_trained_again(train, tmp_path, capsys):
+    """Slurm ended the job too late for training, but Snakemake has deleted its output."""
+    folder = train(tmp_path / "x", export=["weights"])
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    (folder / "result.json").unlink()
+    train(folder, export=["weights"])
+    assert "had finished before; its result is put back" in capsys.readouterr().err
+    # Also the seconds that rounds took, which no second training would repeat.
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("what", ["rounds.csv", "exports/weights.safetensors", ".result.json"])
+def test_a_run_that_is_not_whole_is_trained_again(train, tmp_path, capsys, what):
+    folder = train(tmp_path / "x", export=["weights"])
+    whole = {name: value.clone() for name, value in weights(folder).items()}, rows(folder)
+    (folder / "result.json").unlink()
+    (folder / what).write_bytes((folder / what).read_bytes()[:-9])
+    train(folder, export=["weights"])
+    assert "put back" not in capsys.readouterr().err
+    assert rows(folder) == whole[1]
+    assert all(torch.equal(value, whole[0][name]) for name, value in weights(folder).items())
+
+
+def test_other_code_trains_again(train, tmp_path, capsys, monkeypatch):
+    folder = train(tmp_path / "x")
+    (folder / "result.json").unlink()
+    monkeypatch.setattr("fedlogit.federation.provenance.code_version", lambda: "other")
+    train(folder)
+    assert "put back" not in capsys.readouterr().err
+    assert read_json(folder / "result.json")["provenance"]["code_version"] == "other"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -228,6 +262,40 @@ def test_a_device_that_is_not_there(tmp_path, python):
     done = subprocess.run(arguments, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert "device = 'cuda:7' is not there (this machine has: cpu" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "advice"),
+    [
+        ("autograd", [], "lower batch (now 32)"),
+        (
+            "stacked",
+            ["--runs-per-gpu", "3"],
+            "lower runs_per_gpu (now 3) or batch (now 32), or take kernel = 'autograd'"
+            " (now 'stacked')",
+        ),
+    ],
+)
+def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, kernel, options, advice):
+    def loss(*_):
+        raise torch.OutOfMemoryError(
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB."
+        )
+
+    monkeypatch.setattr("fedlogit.federation.work.Work.loss", loss)
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    write_json(tmp_path / "spec.json", SMALL | {"kernel": kernel})
+    out = tmp_path / "out"
+    _, *arguments = command(tmp_path / "spec.json", out, tmp_path)
+    monkeypatch.setattr(sys, "argv", arguments + options)
+    with pytest.raises(SystemExit) as stop:
+        run_main(runpy.run_path(arguments[0])["main"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: device = 'cpu' is out of memory (CUDA out of memory. Tried to allocate 2.00 GiB): "
+        f"{advice}\n"
+    )
+    assert not (out / "result.json").exists()
 
 
 def test_json_that_is_not_json(tmp_path, python):

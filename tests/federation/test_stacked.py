@@ -73,6 +73,38 @@ def test_stacked_clients_learn_the_same(federation, digits, kind):
     torch.testing.assert_close(stacked.logits(probes), plain.logits(probes), rtol=1e-4, atol=1e-4)
 
 
+def test_batch_statistics_are_those_of_the_reference(federation):
+    """700 samples are batches of 500 and 200 for each of 4 clients, not of 125."""
+    given = {"models": ["resnet_light(n=1, batch_stats=True)"], "partition": "iid(90)"}
+    plain, stacked = (federation(kernel=k, **given) for k in ("autograd", "stacked"))
+    points = torch.arange(700)
+    found, wanted = stacked.logits(points), plain.logits(points)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    other = torch.cat([plain.logits(part) for part in points.split(125)], 1)
+    assert (other - wanted).abs().max() > 0.01, "the batches matter"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"clients": 6},  # more than go into a pass
+        {"models": ["resnet_light(1, batch_stats=True)"], "test_size": 90},
+        {"models": ["mlp(hidden=[16])", "mlp(hidden=[8])"]},
+        TEXT,
+    ],
+    ids=["perceptrons", "a batch's own statistics", "two architectures", "a text"],
+)
+def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
+    monkeypatch.setattr("fedlogit.federation.stacked._TOGETHER", 4)
+    plain, stacked = (federation(kernel=k, **changes) for k in ("autograd", "stacked"))
+    for fed in (plain, stacked):
+        fed.data.batch = 40  # several passes, the last one smaller
+    for one, other in zip(plain.marks(plain.clients), stacked.marks(stacked.clients), strict=True):
+        assert torch.equal(other.totals, one.totals)
+        assert (other.hits - one.hits).abs().sum() <= 2  # where two classes are as likely
+        torch.testing.assert_close(other.loss, one.loss, rtol=1e-5, atol=1e-5)
+
+
 def test_a_checkpoint_in_between_changes_no_bit(federation, tmp_path):
     settings = {**UNEVEN, "kernel": "stacked"}
     whole, first, second = (federation(**settings) for _ in range(3))

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from calls import script
 from safetensors.torch import load_file
 from small import small_spec
 
@@ -26,7 +27,7 @@ from fedlogit.federation.stages import (
     save_targets,
     train_clients,
 )
-from fedlogit.files import load_npz, read_json, save_npz
+from fedlogit.files import load_npz, read_json, save_npz, write_json
 
 ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
 METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]
@@ -108,6 +109,25 @@ def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["weights.safetensors"]
     one, other = (load_file(p / "weights.safetensors") for p in (clients, tmp_path))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_finished_clients_whose_job_failed_are_not_trained_again(tmp_path, monkeypatch):
+    """Slurm ended the job too late for training, but Snakemake has deleted its outputs."""
+    spec = clients_spec(small_spec(method="feddf", **ONCE))
+    write_json(tmp_path / "spec.json", spec.model_dump(mode="json"))
+    places = ("--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path / "x"))
+    command = (*places, "--data", str(tmp_path), "--device", "cpu", "--workers", "2", "--quiet")
+    done = script("train_clients", *command)
+    assert not done.returncode, done.stderr
+    outputs = [tmp_path / "x" / name for name in ("weights.safetensors", "clients.json")]
+    before = [path.read_bytes() for path in outputs]
+    for path in outputs:
+        path.unlink()
+    monkeypatch.setattr("fedlogit.federation.stages.train_clients", None)
+    done = script("train_clients", *command)
+    assert not done.returncode, done.stderr
+    assert "had finished before; its files are put back" in done.stderr
+    assert [path.read_bytes() for path in outputs] == before
 
 
 def _change(arrays, key, value):

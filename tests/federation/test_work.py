@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from fedlogit.data.transforms import draw_crops
 from fedlogit.federation.client import make_optimizer
-from fedlogit.federation.work import minibatches
+from fedlogit.federation.work import Work, minibatches
 from fedlogit.spec import Local, Optimizer, Schedule
 
 
@@ -30,6 +31,16 @@ def test_a_last_batch_of_one_joins_the_one_before():
     assert [len(b) for b in minibatches(9, 4, generator(), epochs=1, steps=None)] == [4, 5]
     assert [len(b) for b in minibatches(3, 1, generator(), epochs=1, steps=None)] == [1, 1, 1]
     assert [len(b) for b in minibatches(1, 4, generator(), epochs=1, steps=None)] == [1]
+
+
+def test_crops_are_drawn_in_the_order_of_minibatches(federation):
+    """All at once, so that a GPU gets them in one copy; the numbers are those of one at a time."""
+    client = federation().clients[0]
+    batches = minibatches(9, 4, generator(), epochs=2, steps=None)
+    work = Work(client, client.private[:9], batches, augment=torch.Generator().manual_seed(7))
+    one = torch.Generator().manual_seed(7)
+    for found, batch in zip(work.crops(torch.device("cpu")), batches, strict=True):
+        assert torch.equal(found, draw_crops(len(batch), one))
 
 
 def test_minibatches_need_a_unit():

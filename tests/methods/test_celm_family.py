@@ -2,6 +2,8 @@
 
 import csv
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +11,12 @@ import torch
 from small import small_spec
 
 from fedlogit import methods
+from fedlogit.aggregation.contribution import evidence
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.shapley import shapley_values
+from fedlogit.federation.evaluation import score
+from fedlogit.federation.shapley import shapley, shapley_values
 from fedlogit.files import load_npz, read_json
+from fedlogit.methods.model_federation import checked
 
 FAMILY = {
     "clients": 5,
@@ -66,7 +71,7 @@ def test_contributions_are_a_distribution_and_the_global_model_learns(train, cal
         assert result["final"]["accuracy"] > 0.3
 
 
-@pytest.mark.parametrize("call", ["fedavg", "shapfed", "cgsv"])
+@pytest.mark.parametrize("call", ["fedavg", "cffl", "cgsv", "shapfed", CELM])
 def test_identical_clients_count_alike(federation, call):
     fed, method = family(federation, call, clients=3, partition="iid")
     for client in fed.clients[1:]:
@@ -102,6 +107,118 @@ def test_cgsv_updates_have_norm_gamma_and_the_best_client_gets_everything(federa
     worst = min(range(5), key=lambda i: log[f"contribution_{i}"])
     got = fed.clients[worst].vector.detach() - before[0]
     assert 0 < int((got != 0).sum()) < int((step != 0).sum())
+
+
+def vectors_after(fed, changes):
+    """Let training change each client's parameters by its row of `changes`."""
+
+    def train_private():
+        fed.load_vectors(fed.vectors() + changes)
+
+    fed.train_private = train_private
+
+
+@pytest.mark.parametrize(("normalise", "short"), [("always", 0.15), ("above", 0.03)])
+def test_each_cgsv_update_is_scaled_to_gamma(normalise, short):
+    method = methods.get(small_spec(**FAMILY | {"method": f"cgsv(normalise='{normalise}')"}).method)
+    # Norms 5 and 0.03; Γ = 0.15.
+    updates = method._normalised(torch.tensor([[3.0, 4.0], [0.0, 0.03], [0.0, 0.0]]))
+    assert updates[0].tolist() == pytest.approx([0.09, 0.12], abs=1e-6)
+    assert updates[1].tolist() == pytest.approx([0, short], abs=1e-6)
+    assert updates[2].tolist() == [0, 0]
+
+
+def test_cgsv_clamps_reputations_by_hand(federation):
+    fed, method = family(federation, "cgsv", clients=3, partition="iid")
+    direction = torch.nn.functional.normalize(torch.ones_like(fed.clients[0].vector), dim=0)
+    vectors_after(fed, torch.stack([direction, direction, -direction]))
+    start = fed.server.vector.detach().clone()
+    # u = (1 + 1 - 1) / 3 Γ, cosines 1, 1, -1; r = 0.05 of them, at least 0.001: of .101 in all.
+    play(fed, method)
+    first = [0.05 / 0.101, 0.05 / 0.101, 0.001 / 0.101]
+    log = fed.take_log()
+    assert [log[f"contribution_{i}"] for i in range(3)] == pytest.approx(first, abs=1e-6)
+    moved = fed.server.vector.detach() - start
+    assert float(moved.norm()) == pytest.approx(0.05, abs=1e-5)
+    # Then r = .95 r + .05, and .95 * .0099 - .05 < 0 for the third.
+    fed.round = 2
+    fed.ledger.start(2)
+    method.round(fed, 2)
+    raw = [0.95 * first[0] + 0.05, 0.95 * first[1] + 0.05, 0.001]
+    log = fed.take_log()
+    second = [log[f"contribution_{i}"] for i in range(3)]
+    assert second == pytest.approx([r / sum(raw) for r in raw], abs=1e-6)
+
+
+def reputations(federation, monkeypatch, call):
+    """Return CFFL's reputations of two rounds: accuracies .6 and .2, then .5 and .5."""
+    fed, method = family(federation, call, clients=2, partition="iid")
+    method.init(fed)
+    found = []
+    for accuracy in ([0.6, 0.2], [0.5, 0.5]):
+        score = torch.tensor(accuracy, dtype=torch.float64)
+        monkeypatch.setattr(fed, "accuracy", lambda logits, points, score=score: score)
+        found.append(method._reputation(fed).tolist())
+    return found
+
+
+def sinh_share(*x: float) -> list[float]:
+    total = sum(math.sinh(5 * value) for value in x)
+    return [math.sinh(5 * value) / total for value in x]
+
+
+def test_cffl_reputations_by_hand(federation, monkeypatch):
+    # Shares of accuracy are .75 and .25; sinh(3.75) = 21.249 and sinh(1.25) = 1.602.
+    first, second = reputations(federation, monkeypatch, "cffl")
+    assert first == pytest.approx([21.2488 / 22.8507, 1.6019 / 22.8507], abs=1e-4)
+    assert first == pytest.approx(sinh_share(0.75, 0.25))
+    assert second == pytest.approx([0.8 * first[0] + 0.1, 0.8 * first[1] + 0.1])
+
+
+def test_cffl_fed_back_by_hand(federation, monkeypatch):
+    # r starts at 0: sinh of 5 * .2 * .75 and 5 * .2 * .25; then of .8 r + .2 * .5.
+    first, second = reputations(federation, monkeypatch, "cffl(feedback=True)")
+    assert first == pytest.approx(sinh_share(0.15, 0.05))
+    assert second == pytest.approx(sinh_share(0.8 * first[0] + 0.1, 0.8 * first[1] + 0.1))
+
+
+@pytest.mark.parametrize(
+    ("call", "first", "second"),
+    [
+        # (1 + cos) / 2: means .875 and .625, of 1.5. Then cosines 0: .9 of the old and .1 * .5.
+        ("shapfed", [0.875 / 1.5, 0.625 / 1.5], [0.8375 / 1.45, 0.6125 / 1.45]),
+        # Cosines as they are: means .75 and .25. Then .9 of the old.
+        ("shapfed(cosine='raw')", [0.75, 0.25], [0.75, 0.25]),
+        ("shapfed(smoothing=0.5)", [0.875 / 1.5, 0.625 / 1.5], [0.6875 / 1.25, 0.5625 / 1.25]),
+    ],
+)
+def test_shapfed_weights_by_hand(federation, monkeypatch, call, first, second):
+    fed, method = family(federation, call, clients=2, partition="iid")
+    method.init(fed)
+    for r, cosines, expected in (
+        (1, [[1.0, 0.5], [0.5, 0.0]], first),
+        (2, [[0.0, 0.0], [0.0, 0.0]], second),
+    ):
+        similar = torch.tensor(cosines, dtype=torch.float64)
+        monkeypatch.setattr(
+            "fedlogit.methods.shapfed.class_similarity", lambda heads, weights, found=similar: found
+        )
+        fed.round = r
+        fed.ledger.start(r)
+        method.round(fed, r)
+        log = fed.take_log()
+        assert [log["contribution_0"], log["contribution_1"]] == pytest.approx(expected)
+
+
+def test_shapfed_gives_a_maverick_less_than_its_share_and_with_raw_cosines_next_to_nothing(
+    federation,
+):
+    found = {}
+    for cosine in ("half", "raw"):
+        call = f"shapfed(cosine='{cosine}')"
+        fed = play(*family(federation, call, partition="maverick"))
+        found[cosine] = fed.take_log()["contribution_0"]
+    assert found["raw"] < 0.05 < found["half"] < 0.2
 
 
 def test_cffl_removes_for_good(federation):
@@ -189,6 +306,73 @@ def test_celm_without_any_evidence_keeps_contributions(federation, monkeypatch):
     assert [log[f"contribution_{i}"] for i in range(5)] == [0.2] * 5
 
 
+def test_celm_logs_a_class_in_which_nobody_has_evidence(federation, monkeypatch):
+    def without_class_3(client, reference):
+        q = evidence(client, reference) + 1
+        q[:, 3] = 0
+        return q
+
+    fed, method = family(federation, CELM)
+    monkeypatch.setattr("fedlogit.methods.celm.evidence", without_class_3)
+    play(fed, method)
+    log = fed.take_log()
+    assert log["classes_without_evidence"] == 1
+    assert log["evidence"] > 0
+    assert sum(log[f"contribution_{i}"] for i in range(5)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("debias", "expected"), [(True, [[2, 0], [0, 1]]), (False, [[4, 1], [0, 3]])]
+)
+def test_celm_debias_subtracts_the_global_models_mean_logit(
+    federation, monkeypatch, debias, expected
+):
+    # The global model's logits 1 and 3 have mean 2.
+    given = torch.tensor([[1.0, 3.0], [4.0, 1.0], [-1.0, 3.0]])
+    call = f"celm(debias={debias}, classes_per_round=2)"
+    fed, method = family(federation, call, clients=2, partition="iid")
+    method.init(fed)
+    fed.round = 1
+    monkeypatch.setattr(
+        fed, "maximise_logits", lambda models, images, classes, **_: (given, images)
+    )
+    q = method._evidence(fed)
+    probed = method._classes(fed)
+    assert q[:, probed].tolist() == expected
+
+
+def test_celm_without_local_heads_sends_everything(federation):
+    fed, method = family(federation, "celm(steps=5, warm_up=1.0, local_heads=False)")
+    play(fed, method)
+    assert fed.ledger.totals()["down"]["model"] == 5 * 4 * 1210
+    method.broadcast(fed, fed.server.state())
+    assert all(torch.equal(c.vector, fed.server.vector) for c in fed.clients)
+
+
+def test_celm_warm_start_goes_on_from_the_last_images(federation):
+    fed, method = family(federation, "celm(steps=5, warm_up=1.0)")
+    play(fed, method)
+    final = fed.memory["celm/images"]
+    fed.round = 2
+    assert torch.equal(method._images(fed), final)
+    fed, method = family(federation, "celm(steps=5, warm_up=1.0, warm_start=False)")
+    play(fed, method)
+    first = method._images(fed)
+    fed.round = 2
+    second = method._images(fed)
+    assert not torch.equal(second, fed.memory["celm/images"])
+    assert not torch.equal(second, first), "new noise each round"
+    assert abs(float(second.mean())) < 0.1
+    assert float(second.std()) == pytest.approx(1, abs=0.1)
+
+
+def test_celm_on_a_vision_transformer(train):
+    given = {"models": ["vit_tiny(layers=1, width=8)"], "export": ["evidence"], "rounds": 2}
+    folder = train(**FAMILY | given | {"method": CELM})
+    assert contributions(folder).sum(1) == pytest.approx(1)
+    assert (load_npz(folder / "exports" / "evidence.npz")["evidence"] >= 0).all()
+
+
 def test_celm_on_a_subset_of_classes(train):
     call = "celm(steps=5, warm_up=1.0, classes_per_round=4)"
     folder = train(**FAMILY | {"method": call, "export": ["evidence"]})
@@ -256,3 +440,23 @@ def test_shapley_of_a_run_sums_to_what_all_are_worth(train):
     # The last coalition is everybody: the uniform average, which is FedAvg's own model.
     assert kept["accuracy"][-1] == pytest.approx(final)
     assert kept["values"].sum() == pytest.approx(final - 0.1)
+
+
+@pytest.mark.parametrize("call", ["fedavg", "cgsv(norm=3)", CELM])
+def test_a_coalition_is_worth_the_average_of_its_members(federation, call):
+    fed, method = family(federation, call)
+    play(fed, method)
+    before = fed.server.state()
+    found = shapley(fed)["accuracy"]
+    assert torch.equal(fed.server.state().vector, before.vector)
+    alone = [score(fed.marks([client])).per_client[0] for client in fed.clients]
+    assert [found[1 << i] for i in range(5)] == pytest.approx(alone)
+    assert len(set(found.tolist())) > 5
+    pair = replace(before, vector=fed.vectors()[[1, 3]].mean(0))
+    fed.server.load(pair)
+    assert found[0b1010] == pytest.approx(score(fed.marks([fed.server])).per_client[0], abs=5e-3)
+
+
+def test_a_negative_share_is_refused():
+    with pytest.raises(FedlogitError, match=r"method x: contributions .* are negative"):
+        checked([1.5, -0.5], "x")

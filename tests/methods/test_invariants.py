@@ -1,77 +1,15 @@
 """What every method must keep; a new file in `fedlogit.methods` is tested unasked."""
 
-import csv
-
 import pytest
 import torch
-from safetensors.torch import load_file
-from small import TEXT, small_spec
+from every_method import METHODS, ON_TEXT, VARIANTS, changes, outcome, same
+from small import small_spec
 
 from fedlogit import methods
 from fedlogit.component import Call, catalogue
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json
 from fedlogit.methods import Method
-
-METHODS = sorted(catalogue("fedlogit.methods", Method))
-# Parameters that fit 90 private samples, and variants that take another path through a method.
-CALLS = {
-    "meta_model": ["meta_model(per_class=9)", "meta_model('forest', 9)"],
-    "celm": ["celm(steps=5)"],
-    "cffl": ["cffl", "cffl(feedback=True, removal=True)", "cffl(sparse=True)"],
-    "shapfed": ["shapfed", "shapfed(rewards=True)"],
-    "feddf_fusion": ["feddf_fusion(warm_up=1)"],
-    "fedkt": ["fedkt(teachers=2)", "fedkt(partitions=1, teachers=1, consistent=False)"],
-    "fedol": ["fedol(iterations=2)", "fedol(iterations=2, negative=False, votes='equal')"],
-    "tally_train": [
-        "tally_train(warm_up=1)",
-        "tally_train(warm_up=0, label_weight=0.0, decay_rounds=2)",
-        "tally_train(signal='probabilities', warm_up=0, merge_every=2)",
-        "tally_train(signal='top_k', k=3, warm_up=0, emphasis=2.0)",
-        "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=1, proximal=0.1)",
-    ],
-    "uwa": ["uwa(validation=0.2)", "uwa(0.2, fit='em')"],
-}
-# The same methods on a text, where they take one; one variant each, but for TallyTrain.
-ON_TEXT = [
-    f"text: {call}"
-    for name in METHODS
-    if catalogue("fedlogit.methods", Method)[name].sequences
-    for call in CALLS.get(name, [name])[: 3 if name == "tally_train" else 1]
-]
-VARIANTS = [call for name in METHODS for call in CALLS.get(name, [name])]
-
-
-def rows(folder):
-    with (folder / "rounds.csv").open() as file:
-        return [
-            {k: v for k, v in row.items() if not k.startswith("seconds")}
-            for row in csv.DictReader(file)
-        ]
-
-
-def outcome(folder):
-    return rows(folder), load_file(folder / "exports" / "weights.safetensors")
-
-
-def same(a, b) -> bool:
-    return a[0] == b[0] and all(torch.equal(a[1][k], b[1][k]) for k in a[1] | b[1])
-
-
-def changes(call: str) -> dict:
-    """Return a spec for a method: one in which a few rounds are enough to beat chance."""
-    if call.startswith("text: "):
-        return {"method": call.removeprefix("text: "), "export": ["weights"]} | TEXT
-    special: dict = {}
-    name = call.partition("(")[0]
-    if name == "fully_informed":
-        special = {"clients": 1, "partition": "iid(90)"}
-    elif (
-        name in ("feddf_fusion", "tally_train")
-        or catalogue("fedlogit.methods", Method)[name].student
-    ):
-        special = {"partition": "iid(90)", "local": {"epochs": 8}}
-    return {"method": call, "export": ["weights"]} | special
 
 
 @pytest.mark.parametrize("call", VARIANTS + ON_TEXT)

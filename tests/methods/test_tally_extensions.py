@@ -71,7 +71,7 @@ def test_liars_are_not_tested(federation, train, tmp_path):
     assert len(fed.evaluate().per_client) == 3
     marks = fed.marks(fed.clients[:3])
     assert fed.evaluate().per_client.tolist() == pytest.approx(
-        [m.hits.sum() / m.totals.sum() for m in marks]
+        [int(m.hits.sum()) / int(m.totals.sum()) for m in marks]
     )
 
 

@@ -5,10 +5,13 @@ import torch
 from small import small_spec
 
 from fedlogit import methods
+from fedlogit.aggregation.votes import pack
 from fedlogit.errors import FedlogitError
+from fedlogit.federation import State
 from fedlogit.federation.ledger import Ledger
 from fedlogit.methods.tally_train import TallyTrain
 
+TINY_GPT = 5_839_360  # and appendix I's
 RESNET18 = 11_181_642  # torchvision's with ten classes, the count that Table 2's bytes come from
 
 
@@ -47,42 +50,146 @@ def test_bytes_of_what_peers_say(federation):
         "tally_train(warm_up=0, packed=True)",
         "tally_train(warm_up=0, signal='probabilities')",
         "tally_train(warm_up=0, signal='top_k', k=3)",
+        "tally_train(warm_up=0, signal='top_k', k=5)",
         "tally_train(warm_up=0, signal='top_k', k=1)",
     ):
         fed, _ = play(federation, call, 1)
         sent[call] = sum(fed.ledger.totals()["up"].values()) / (4 * 3 * 16)
-    # One byte; ⌈log2 10⌉ = 4 bits; 4 C = 40; k + 4 k = 15; an index alone (appendix E).
-    assert list(sent.values()) == [1, 0.5, 40, 15, 1]
+    # One byte; ⌈log2 10⌉ = 4 bits; 4 C = 40; k + 4 k = 15 or 25; an index alone (appendix E).
+    assert list(sent.values()) == [1, 0.5, 40, 15, 25, 1]
+
+
+class Peers:
+    """As much of a federation as messages need: classes, a ledger, and a round."""
+
+    def __init__(self, classes: int = 10) -> None:
+        self.classes, self.ledger, self.round = classes, Ledger(), 1
+        self.spec = small_spec()
+        self.noted = {}
+
+    def log(self, **columns: float) -> None:
+        self.noted |= columns
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("classes", "bits"), [(10, (8, 4)), (100, (8, 7)), (2048, (16, 11))])
+def test_votes_are_tallied_as_they_are_read(classes, bits, packed):
+    """Encoded, counted, and decoded: the tally is that of the votes, for samples and positions."""
+    method = TallyTrain(packed=packed)
+    logits = torch.randn(5, 3, 7, classes, generator=torch.Generator().manual_seed(0))
+    wanted = torch.nn.functional.one_hot(logits.argmax(-1), classes).float().mean(0)
+    for shaped, target in ((logits, wanted), (logits.flatten(1, 2), wanted.flatten(0, 1))):
+        fed = Peers(classes)
+        torch.testing.assert_close(method.consensus(fed, shaped), target)
+        message = -(-21 * bits[packed] // 8)
+        assert fed.ledger.totals()["up"] == {"votes": 5 * 4 * message}
+
+
+def test_what_is_tallied_was_in_the_message(monkeypatch):
+    """A bit that flips on the way turns the tally: 3 = 0011 becomes 2 = 0010."""
+    from fedlogit.methods import tally_train
+
+    def flipped(votes, classes, *, packed):
+        messages = pack(votes, classes, packed=packed)
+        messages[0, 0] ^= 0b00010000
+        return messages
+
+    monkeypatch.setattr(tally_train, "pack", flipped)
+    logits = torch.zeros(2, 2, 10)
+    logits[..., 3] = 1.0
+    found = TallyTrain(packed=True).consensus(Peers(), logits)
+    assert found[0, 2:4].tolist() == [0.5, 0.5]
+    assert found[1, 3] == 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("k", [1, 3])
+def test_ranks_and_probabilities_come_back_to_the_bit(k, packed):
+    method = TallyTrain(signal="top_k", k=k, packed=packed)
+    logits = torch.randn(4, 6, 10, generator=torch.Generator().manual_seed(0))
+    claims = method.claims(Peers(), logits)
+    assert torch.equal(method.send(Peers(), claims, 12), claims)
 
 
 @pytest.mark.parametrize(
-    ("rounds", "probes", "element", "megabytes"),
+    ("classes", "settings", "rounds", "megabytes"),
     [
-        (2700, 32, 1, 0.7776),  # Table 1, CIFAR-100
-        (2700, 32, 400, 311.04),  # Table 1, FedMD
-        (2700, 16, 1, 0.3888),  # Table 2
-        (1500, 16, 1, 0.216),  # Table 7
-        (1500, 16, 40, 8.64),  # Table 7, FedMD
+        (100, {"probes_per_round": 32}, 2700, 0.7776),  # Table 1
+        (100, {"probes_per_round": 32, "signal": "probabilities"}, 2700, 311.04),
+        (100, {"probes_per_round": 32, "signal": "none"}, 2700, 0),
+        (10, {}, 2700, 0.3888),  # Table 2
+        (10, {"signal": "probabilities"}, 2700, 15.552),
+        (10, {"signal": "top_k", "k": 1}, 2700, 0.3888),  # Table 5: 1, 15, and 25 bytes a probe
+        (10, {"signal": "top_k", "k": 3}, 2700, 15 * 0.3888),
+        (10, {"signal": "top_k", "k": 5}, 2700, 25 * 0.3888),
+        (10, {}, 1500, 0.216),  # Table 7
+        (10, {"signal": "probabilities"}, 1500, 8.64),
     ],
 )
-def test_published_payloads_of_the_channel(rounds, probes, element, megabytes):
-    ledger = Ledger()
-    for r in range(1, rounds + 1):
-        ledger.start(r)
-        ledger.exchange("votes", torch.empty(10, probes, element, dtype=torch.uint8))
-    assert ledger.totals()["up"]["votes"] / 10 / 1e6 == pytest.approx(megabytes)
+def test_published_payloads_of_the_channel(classes, settings, rounds, megabytes):
+    """What ten peers really send of one round's probes, for so many rounds."""
+    method, fed = TallyTrain(**settings), Peers(classes)
+    logits = torch.randn(10, method.probes_per_round, classes)
+    if method.signal != "none":
+        method.consensus(fed, logits)
+    sent = sum(fed.ledger.totals()["up"].values()) / 10
+    assert rounds * sent / 1e6 == pytest.approx(megabytes)
+
+
+def test_published_payloads_of_the_language_model():
+    """Table 3: 8 peers, 32 x 256 positions a round, two bytes or 4 C each; 0.31 and 1,268 GB."""
+    logits = torch.randn(8, 1, 256, 2048, generator=torch.Generator().manual_seed(0))
+    found = []
+    for signal in ("votes", "probabilities"):
+        fed = Peers(2048)
+        TallyTrain(signal=signal, probes_per_round=32).consensus(fed, logits)
+        found.append(32 * 2700 * sum(fed.ledger.totals()["up"].values()) / 8 / 1e9)
+    assert found == pytest.approx([0.3096576, 1268.3575296])
+
+
+class Merging(Peers):
+    """Peers with models of a size and no numbers."""
+
+    def __init__(self, peers: int, parameters: int) -> None:
+        super().__init__()
+        vector = torch.empty(parameters, device="meta")
+        self.model = State(vector, vector[:0], vector[:0])
+        self.clients = [self] * peers
+
+    def state(self) -> State:
+        return self.model
+
+    def merge(self) -> State:
+        return self.model
+
+    def broadcast(self, state: State) -> None:
+        pass
+
+
+def merge_bytes(method: TallyTrain, peers: int, parameters: int) -> dict[str, float]:
+    """Return megabytes of a peer in one merge, by direction."""
+    fed = Merging(peers, parameters)
+    method.merge(fed)
+    return {way: kinds["model"] / peers / 1e6 for way, kinds in fed.ledger.totals().items()}
 
 
 def test_published_payloads_of_merges():
     """Table 2: a star of up and down is 89.453 MB a merge; 60, 15 and 6 merges, and 14 + votes."""
-    ledger = Ledger()
-    model = torch.empty(1, RESNET18)
-    ledger.up("model", model)
-    ledger.down("model", model[0], clients=1)
-    merge = sum(sum(kinds.values()) for kinds in ledger.totals().values()) / 1e6
+    merge = sum(merge_bytes(TallyTrain(merge_every=200), 10, RESNET18).values())
     assert [round(n * merge, 1) for n in (60, 15, 6)] == [5367.2, 1341.8, 536.7]
     assert round(14 * merge + 0.3888, 1) == 1252.7
     assert round(14 * merge + 15.552, 1) == 1267.9
+    assert round(3000 * merge, 1) == 268359.4
+
+
+def test_published_payloads_of_merges_in_a_mesh():
+    """Table 3: 163.5 MB a merge; 15 merges, 14 with 0.31 GB of votes, and 3,000."""
+    mesh = TallyTrain(merge_every=200, merge_cost="mesh")
+    merge = merge_bytes(mesh, 8, TINY_GPT)["up"] / 1e3
+    assert round(15 * merge, 2) == 2.45
+    assert round(14 * merge + 0.3097, 2) == 2.6
+    assert round(3000 * merge, 1) == 490.5
+    assert round(merge_bytes(mesh, 10, RESNET18)["up"], 1) == 402.5
 
 
 def test_merges_of_the_bridge_and_of_fedavg():
@@ -180,6 +287,110 @@ def test_one_step_has_the_gradient_of_the_papers_loss(federation):
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("beta_asy", [0.0, 0.5])
+@pytest.mark.parametrize("beta_dis", [0.0, 2.0])
+def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy):
+    """CE / 2 and, probe by probe, (1 + β_dis (1 - max H̃)) KL(H̃ ‖ f) / 2, by autograd."""
+    sgd = {"name": "sgd", "lr": 0.1}
+    fed = federation(method="tally_train(warm_up=0)", partition="iid(90)", optimizer=sgd)
+    fed.round = 1
+    fed.ledger.start(1)
+    peer, probes = fed.clients[0], fed.probes(16)
+    hot = torch.nn.functional.one_hot(fed.logits(probes).argmax(-1), 10).double()
+    rare = 1 / (hot * hot.mean(0)).sum(-1)  # of each peer on each probe
+    share = (1 - beta_asy) / 4 + beta_asy * rare / rare.sum(0)
+    h = (share[..., None] * hot).sum(0)
+    assert (hot.mean(0).max(-1).values < 1).any(), "peers disagree, or nothing is tested"
+    logs = peer.model(fed.data.inputs(probes)).log_softmax(1)
+    kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1)
+    weighed = (1 + beta_dis * (1 - h.max(-1).values)) * kl
+    loss = 0.5 * torch.nn.functional.nll_loss(logs, fed.labels(probes)) + 0.5 * weighed.mean()
+    gradients = torch.autograd.grad(loss, list(peer.model.parameters()))
+    wanted = peer.vector.detach() - 0.1 * torch.cat([g.flatten() for g in gradients])
+    TallyTrain(warm_up=0, emphasis=beta_dis, asymmetry=beta_asy).learn_from_probes(fed, 1)
+    assert torch.allclose(peer.vector, wanted, atol=1e-6)
+
+
+def test_labels_alone_are_no_consensus(federation):
+    """Table 1's α = 1: the same models, however the consensus that counts nothing is formed."""
+    found = [
+        play(federation, f"tally_train(warm_up=0, label_weight=1.0, signal='{signal}')", 2)[0]
+        for signal in ("none", "votes", "probabilities")
+    ]
+    vectors = [fed.vectors() for fed in found]
+    assert torch.equal(vectors[0], vectors[1])
+    assert torch.equal(vectors[0], vectors[2])
+    assert [bool(fed.ledger.totals()["up"]) for fed in found] == [False, True, True]
+
+
+def test_fedprox_is_anchored_where_the_last_merge_left_it(federation):
+    """Appendix L: each peer's own start at first, then the merged model, for all rounds between."""
+    call = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=2, proximal=0.1)"
+    fed, method = play(federation, call, 0)
+    start, train, anchors, merged = fed.vectors(), fed.train_private, [], {}
+
+    def seen(*, pull, anchors: torch.Tensor, into=anchors):
+        into.append((pull, anchors.clone()))
+        train(pull=pull, anchors=anchors)
+
+    fed.train_private = seen
+    for fed.round in range(1, 6):
+        method.round(fed, fed.round)
+        merged[fed.round] = fed.vectors()
+    wanted = [start, start, merged[2], merged[2], merged[4]]
+    assert all(torch.equal(a, b) for (_, a), b in zip(anchors, wanted, strict=True))
+    assert {pull for pull, _ in anchors} == {0.1}
+    assert torch.equal(merged[2][0], merged[2][3])
+    assert not torch.equal(merged[3], merged[2])
+
+
+def test_the_pull_is_that_of_the_proximal_term(federation):
+    """With plain SGD and one step, μ (w - anchor) on top of the gradient of the loss."""
+    given = {"partition": "iid(90)", "local": {"steps": 1}, "rounds": 10, "method": "local"}
+    given["optimizer"] = {"name": "sgd", "lr": 0.1}
+    plain, pulled = federation(**given), federation(**given)
+    start = plain.vectors()
+    anchors = start + torch.randn(start.shape, generator=torch.Generator().manual_seed(0))
+    plain.round = pulled.round = 1
+    plain.train_private()
+    pulled.train_private(pull=0.5, anchors=anchors)
+    wanted = plain.vectors() - 0.1 * 0.5 * (start - anchors)
+    assert torch.allclose(pulled.vectors(), wanted, atol=1e-6)
+
+
+def test_a_round_of_feddf_by_hand(federation):
+    """Start from the student, train, average, and one step on softmax of the peers' mean logits."""
+    given = {"partition": "iid(90)", "local": {"steps": 2}, "rounds": 10}
+    given |= {"optimizer": {"name": "sgd", "lr": 0.1}, "method": "feddf_fusion(warm_up=1)"}
+    fed, twin = federation(**given), federation(**given)
+    method = methods.get(small_spec(**given).method)
+    for one in (fed, twin):
+        method.init(one)
+    student = fed.server.vector.detach().clone()
+    for r in (1, 2):
+        for one in (fed, twin):
+            one.round = r
+            one.ledger.start(r)
+        twin.load_vectors(student.expand(4, -1))  # all start from the student
+        twin.train_private()
+        student = twin.vectors().mean(0)
+        if r > 1:  # after warm-up the server distils
+            probes = twin.probes(16)
+            target = twin.logits(probes).mean(0).softmax(-1)
+            with torch.no_grad():
+                twin.server.vector.copy_(student)
+            logs = twin.server.model(twin.data.inputs(probes)).log_softmax(1)
+            loss = -(target * logs).sum(1).mean()
+            gradients = torch.autograd.grad(loss, list(twin.server.model.parameters()))
+            student = student - 0.1 * torch.cat([g.flatten() for g in gradients])
+        method.round(fed, r)
+        assert torch.allclose(fed.server.vector, student, atol=1e-6), r
+        # 4 bytes a parameter from and to each of 4 peers.
+        assert fed.ledger.of_round(r)["bytes_up"] == 4 * 4 * student.numel()
+        assert fed.ledger.of_round(r)["bytes_down"] == 4 * 4 * student.numel()
+    assert len(fed.evaluate().per_client) == 1, "one model, so no spread over peers"
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -199,3 +410,36 @@ def test_bad_input_is_one_clear_line(call, said):
         small_spec(method=call)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("signal='none', topology='ring'", "topology = 'ring': nothing is said"),
+        ("signal='none', emphasis=2.0", "emphasis = 2.0: nothing is said"),
+        ("signal='none', asymmetry=0.5", "asymmetry = 0.5: only votes"),
+        ("signal='none', margin_memory=0.9", "margin_memory = 0.9: nothing is said"),
+        ("signal='none', decay_rounds=2", "decay_rounds = 2: nothing is said"),
+        ("attack='random'", "attack = 'random': nobody lies; give adversaries"),
+        ("magnitude=100.0", "magnitude = 100.0: nobody lies; give adversaries"),
+        ("degree=2", "degree = 2: is for topology = 'regular'"),
+        ("topology='ring', degree=2", "degree = 2: is for topology = 'regular'"),
+        ("trim=0.4", "trim = 0.4: is for rule = 'trimmed_mean'"),
+        ("k=3", "k = 3: is for signal = 'top_k'"),
+        ("merge_cost='mesh'", "merge_cost = 'mesh': nothing is merged; give merge_every"),
+        ("merge_every=4", "merge_every = 4: give at most the 3 rounds"),
+    ],
+)
+def test_a_setting_without_effect_is_refused(settings, said):
+    with pytest.raises(FedlogitError) as error:
+        small_spec(method=f"tally_train(warm_up=0, {settings})")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["adversaries=1, attack='random'", "topology='regular', degree=2", "merge_every=3"],
+)
+def test_and_with_an_effect_is_not(settings):
+    assert small_spec(method=f"tally_train(warm_up=0, {settings})")

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from fedlogit.papers import expand, load_paper
+from fedlogit.results.claim_tests import TESTS, Comparison
+from fedlogit.results.claim_tests import cells as cells_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = load_paper("celm", ROOT / "workflow" / "papers")
@@ -43,6 +45,11 @@ def test_hyper_parameters_of_section_5():
         ("table6", 2 * 3 * 5 * 3),
         ("table7", 5 * 5 * 3),
         ("table8", 4 * 5 * 3),
+        ("table4_rounds", 2),
+        ("table4_switches", 2 * 7),
+        ("switches_sls", 7 + 3),
+        ("switches_maverick", 6),
+        ("switches_riders", 4 + 2 + 2 + 4),
     ],
 )
 def test_every_table_has_its_cells(id_, count):
@@ -64,3 +71,37 @@ def test_published_numbers_belong_to_cells_that_are_run():
         }
         found = set(rows[["dataset", "partition", "method"]].itertuples(index=False, name=None))
         assert found == known, table
+
+
+def published() -> pd.DataFrame:
+    """Return the paper's means as if each were a run of one seed."""
+    frame = pd.read_csv(ROOT / "workflow/reference/celm.csv")
+    axes = ["table", "dataset", "partition", "method"]
+    wide = frame.pivot_table(index=axes, columns="metric", values="mean").reset_index()
+    return wide.assign(seed=42, diverged=False)
+
+
+@pytest.mark.parametrize("key", sorted(PAPER.claims))
+def test_every_claim_agrees_with_the_papers_own_numbers(key):
+    claim, numbers = PAPER.claims[key], published()
+    options = Comparison.read(claim.options, key)
+    frame = numbers[numbers["table"] == claim.source]
+    found = [
+        e for cell in cells_of(options, frame) for e in TESTS[claim.test](options, cell, frame)
+    ]
+    assert found
+    assert all(evidence.agrees for evidence in found), [e.text for e in found if not e.agrees]
+
+
+def test_rounds_of_table_4_are_those_of_the_warm_up():
+    (run, *_) = cells("table4_rounds")
+    assert run.spec.method.params["warm_up"] * run.spec.rounds == 5
+    assert {f"jsd@{r}" for r in range(1, 6)} <= set(PAPER.tables["table4_rounds"].metrics)
+    assert {c.spec.digest() for c in cells("table4_rounds")} <= {
+        c.spec.digest() for c in cells("table4")
+    }
+
+
+def test_table_4_with_switches_needs_no_runs_of_its_own():
+    known = {c.spec.digest() for id_ in ("switches", "models", "table8") for c in cells(id_)}
+    assert {c.spec.digest() for c in cells("table4_switches")} <= known

@@ -175,6 +175,14 @@ def test_an_axis_that_a_grid_lacks_takes_what_its_runs_have(tmp_path):
     assert reference.axes["partition"] == "iid"
 
 
+def test_a_table_may_have_a_parameter_of_the_method_as_an_axis(tmp_path):
+    data = small()
+    data["tables"]["t"]["rows"] = ["method.validation"]
+    (table, _) = expand(load(tmp_path, data), "tiny")
+    found = {c.axes["method"]: c.axes["method.validation"] for c in table.cells}
+    assert found == {"average": None, "uwa": 0.2, "reference": None}
+
+
 def test_datasets_filter_drops_empty_artefacts(tmp_path):
     paper = load(tmp_path, small())
     assert expand(paper, "tiny", datasets=("mnist",)) == []
@@ -206,6 +214,41 @@ def test_artefact_json_is_plain_and_complete(tmp_path):
     assert run["axes"] == {"dataset": "digits", "partition": "k(2)", "method": "average", "seed": 7}
     assert run["dir"].startswith("runs/digits/")
     assert len(run["digest"]) == 64
+
+
+def test_a_scale_changes_claims(tmp_path):
+    """Words, options key by key, lists as a whole, and the table whose runs decide."""
+    data = small()
+    options = {"left": {"method": "uwa"}, "right": {"method": ["average"]}, "margin": 0.1}
+    claim = {"text": "so it is", "from": "t", "test": "best", "options": options}
+    data["claims"] = {"c": claim, "d": claim}
+    tiny = data["scales"]["tiny"]
+    tiny["claims"] = {"c": {"text": "here", "options": {"right": {"method": ["reference"]}}}}
+    of = lambda scale: [artefact_json(a)["claims"] for a in expand(load(tmp_path, data), scale)]  # noqa: E731
+    changed = claim | {"section": "", "text": "here"}
+    changed["options"] = options | {"right": {"method": ["reference"]}}
+    assert of("tiny") == [{"c": changed, "d": claim | {"section": ""}}, {}]
+    assert of("paper") == [dict.fromkeys("cd", claim | {"section": ""}), {}]
+    data["tables"]["u"] = data["tables"]["t"]
+    tiny["claims"] = {"c": {"from": "u"}}
+    assert [list(claims) for claims in of("tiny")] == [["d"], ["c"], []]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("scales/tiny/claims", {"cc": {}}, "scales.tiny.claims: unknown name 'cc'"),
+        ("scales/tiny/claims", {"c": {"from": "tt"}}, "scales.tiny.claims.c: from: unknown name"),
+        ("scales/tiny/claims", {"c": {"option": {}}}, "unknown key 'option'; did you mean"),
+    ],
+)
+def test_mistakes_in_claims_of_a_scale(tmp_path, path, value, said):
+    data = small()
+    data["claims"] = {"c": {"text": "so it is", "from": "t", "test": "greater"}}
+    change(data, path, value)
+    with pytest.raises(FedlogitError) as caught:
+        load(tmp_path, data)
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
+from fedlogit import models
 from fedlogit.papers import expand, load_paper
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +35,16 @@ def test_hyper_parameters_of_appendix_i(table):
         assert spec.partition.name == "contiguous"
         assert spec.public.last
         assert not spec.same_init
+
+
+def test_the_model_has_the_published_number_of_parameters():
+    """The count that Table 3's gigabytes of merges come from; weights without numbers."""
+    spec = cells("table3")[0].spec
+    shape, classes = (spec.text.length,), spec.text.vocabulary
+    with torch.device("meta"):
+        model = models.get(spec.models[0]).network(shape, classes)
+    assert sum(p.numel() for p in model.parameters()) == 5_839_360
+    assert {p.device.type for p in model.parameters()} == {"meta"}
 
 
 def test_methods_of_table_3():

@@ -52,6 +52,21 @@ def test_reference_sees_as_many_images_as_a_client():
     assert spec.local.first_epochs is None
 
 
+def test_extended_holds_what_the_paper_leaves_open_in_thirty_small_runs():
+    paper = load_paper("who_to_trust", PAPERS)
+    runs = {c.spec.digest(): c.spec for a in expand(paper, "extended") for c in a.cells}
+    assert len(runs) == 30
+    for spec in runs.values():
+        assert (spec.dataset, spec.kernel, spec.seed) == ("mnist", "native", 0)
+        # Samples that all clients train on, of which a thread does 20,000 a second and more.
+        epochs = spec.local.epochs_in(1) + (spec.rounds - 1) * spec.local.epochs_in(2)
+        assert spec.clients * epochs * (1000 + spec.public.size) <= 600_000
+    assert {a.id for a in expand(paper, "extended")} >= {
+        "class_sets", "optimizer_state", "public_size", "public_coverage", "aggregators",
+        "ensembles",
+    }  # fmt: skip
+
+
 def test_tables_share_runs():
     shared = {c.spec.digest() for c in cells("paper", "table1")}
     for id_ in ("table1_round10", "figure1", "curves", "payload", "uwa_weights"):

@@ -25,6 +25,7 @@ def refuse(message, partition="iid", clients=4, seed=0, labels=LABELS, classes=1
         ("pathological(11, balanced=True)", "classes_per_client = 11: at most 10"),
         ("pls(11, 5, 2)", "m0 = 11: at most 10"),
         ("sls(11)", "m0 = 11: at most 10"),
+        ("sls_fixed(11)", "m0 = 11: at most 10"),
         ("sls_random(11)", "m0 = 11: at most 10"),
         ("maverick(10)", "rare = 10: at most 9"),
         ("fr(11)", "common = 11: at most 10"),

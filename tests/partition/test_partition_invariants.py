@@ -44,6 +44,7 @@ def test_all_partitions_of_the_papers_exist():
         "pathological",
         "pls",
         "sls",
+        "sls_fixed",
         "sls_random",
     }
 

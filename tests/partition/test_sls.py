@@ -1,4 +1,4 @@
-"""Step label skew: CELM's nested form, and the random one of the public code."""
+"""Step label skew: CELM's nested form, with a fixed order, and the random one of public code."""
 
 import numpy as np
 import pytest
@@ -38,6 +38,18 @@ def test_emnist_gives_the_47th_class_to_the_last_client():
 def test_the_class_order_depends_on_the_seed():
     first, other = (make_split(CIFAR10, 10, "sls", 5, seed).counts for seed in (0, 1))
     assert not np.array_equal(first > 0, other > 0)
+
+
+def test_a_fixed_order_is_that_of_the_class_numbers_whatever_the_seed():
+    # Classes 0 and 1 have 5 owners, 2 and 3 have 4, ..., 8 and 9 one: 5000 / owners each.
+    for seed in (0, 1):
+        counts = make_split(CIFAR10, 10, "sls_fixed", 5, seed).counts
+        for k in range(10):
+            owners = 5 - k // 2
+            assert counts[:, k] == pytest.approx(
+                [5000 / owners if i >= k // 2 else 0 for i in range(5)], abs=1
+            )
+    assert round(distances(counts)["jsd"], 4) == 0.4327
 
 
 def test_random_label_sets_stay_below_table_4():

@@ -114,7 +114,7 @@ def test_runs_and_data_travel(kind, request, project, finished: Callable[..., Pa
     done = script("publish", "--remote", "lab")
     assert done.returncode == 0, done.stderr
     assert not list(Path("dvc-remote").iterdir())
-    before = {path: path.read_bytes() for path in folder.iterdir()}
+    before = {path: path.read_bytes() for path in folder.glob("[!.]*")}
     shutil.rmtree(RUNS)
     shutil.rmtree(".dvc/cache")
     done = dvc("pull", "--remote", "lab")

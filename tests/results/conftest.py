@@ -150,6 +150,7 @@ def make_tally(make_run):
     def make(curve=(0.1, 0.3, 0.5), *, sent=None, **changes) -> RunRef:
         run = make_run(list(curve), **changes)
         columns = {
+            "accuracy_std": [0.04] * len(curve),
             "accuracy_min": [a - 0.05 for a in curve],
             "accuracy_max": [a + 0.1 for a in curve],
             "theory_disagreement": [0.9, 0.5, 0.2],

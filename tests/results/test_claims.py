@@ -77,6 +77,20 @@ def test_every_cell_must_hold(runs, judge):
     assert only["result"] == "holds"
 
 
+def test_only_combinations_that_exist_are_cells(runs, judge):
+    # Each dataset has a partition of its own; the two others of four combinations cannot be run.
+    pairs = [("mnist", "k_classes(2)"), ("cifar10", "k_classes(5)")]
+    both = [
+        run
+        for dataset, partition in pairs
+        for method, mean in (("average", 0.6), ("uwa", 0.7))
+        for run in runs(mean, dataset=dataset, partition=partition, method=method)
+    ]
+    row = judge(both, "greater", over=["dataset", "partition"], **GREATER)
+    assert row["result"] == "holds"
+    assert row["agree"] == "2 of 2"
+
+
 def test_a_listed_cell_that_was_not_run_leaves_the_claim_undecided(runs, judge):
     pair = runs(0.6) + runs(0.7, method="uwa")
     where = {"dataset": ["mnist", "cifar10"]}

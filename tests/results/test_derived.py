@@ -39,6 +39,29 @@ def test_distances_compare_the_last_evidence_with_the_counts(run):
     assert run.value("jsd") < run.value("jsd_uniform")
 
 
+def test_distances_of_each_warm_up_round_of_their_mean_and_of_class_shares(run):
+    # Evidence is 1 everywhere in round 1, and the counts plus 1 in round 2, the last of warm-up.
+    counts = np.array([[60, 0, 0], [0, 20, 20], [0, 20, 20], [0, 3, 3]])
+    assert run.value("jsd@1") == pytest.approx(run.value("jsd_uniform"))
+    assert run.value("emd@2") == run.value("emd")
+    assert np.isnan(run.value("hellinger@3"))
+    assert run.value("jsd_mean") == pytest.approx(distances(counts, counts / 2 + 1)["jsd"])
+    # Columns of counts + 1 sum to 64, 47 and 47.
+    shares = (counts + 1) / [64, 47, 47]
+    assert run.value("hellinger_shares") == pytest.approx(distances(counts, shares)["hellinger"])
+    with pytest.raises(DataError, match="metric jsd@0: the round must be a number from 1"):
+        run.value("jsd@0")
+
+
+def test_a_class_without_evidence_has_no_shares(make_celm):
+    ref = make_celm()
+    q = np.array([[1.0, 0, 0], [1, 2, 0], [0, 2, 0], [0, 0, 0]])
+    save_npz(ref.dir / "exports/evidence.npz", {"evidence": q[None]})
+    shares = np.array([[0.5, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0], [0, 0, 0]])
+    run = read(ref)
+    assert run.value("jsd_shares") == pytest.approx(distances(run.counts(), shares)["jsd"])
+
+
 def test_rank_correlation_with_shapley_values(run):
     # Ranks of contributions 4 3 2 1, of values 2 4 3 1: d = 2, -1, -1, 0; 1 - 6 * 6 / (4 * 15) = .4
     assert run.value("shapley_correlation") == pytest.approx(0.4)
@@ -95,6 +118,83 @@ def test_models_through_a_server_count_both_ways(make_run):
         write_json(ref.dir / "result.json", result)
         run = read_run(ref.dir, ref.digest)
         assert run.value("payload_megabytes") == pytest.approx(wanted / 1e6)
+
+
+RESNET18 = 4 * 11_181_642  # bytes of the model that Table 2's payloads come from
+FA200 = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=200{})"
+
+
+def booked(make_run, up, down, **changes):
+    """Return a run of ten peers that booked these bytes, all peers together."""
+    ref = make_run(clients=10, **changes)
+    result = read_json(ref.dir / "result.json")
+    result["bytes"] = {"up": up, "down": down}
+    write_json(ref.dir / "result.json", result)
+    return read(ref)
+
+
+@pytest.mark.parametrize("mesh", [False, True])
+def test_merges_can_be_counted_both_ways_whichever_was_booked(make_run, mesh):
+    """SPEC §10: a merge is 89.453 MB in a star, 402.5 in a mesh; fa200's 15 are 1,342 and 6,038."""
+    copies = 9 if mesh else 1
+    for merges, star, in_mesh in ((1, 89.453, 402.539), (15, 1341.797, 6038.087)):
+        models = {"model": 10 * merges * copies * RESNET18}
+        method = FA200.format(", merge_cost='mesh'" * mesh)
+        run = booked(make_run, models, models, method=method, seed=merges)
+        assert run.value("payload_star_megabytes") == pytest.approx(star, abs=1e-3)
+        assert run.value("payload_mesh_megabytes") == pytest.approx(in_mesh, abs=1e-3)
+        printed = run.value("payload_megabytes")
+        assert printed == run.value(f"payload_{'mesh' if mesh else 'star'}_megabytes")
+
+
+def test_votes_cost_the_same_however_merges_are_counted(make_run):
+    """The bridge: 14 merges and .3888 MB of votes; 1,252.7 MB, or 5,635.9."""
+    model = {"model": 10 * 14 * RESNET18}
+    run = booked(make_run, {"votes": 3_888_000} | model, model, method="tally_train")
+    assert run.value("payload_star_megabytes") == pytest.approx(1252.73, abs=0.01)
+    assert run.value("payload_mesh_megabytes") == pytest.approx(5635.94, abs=0.01)
+    assert run.value("payload_mesh_gigabytes") == pytest.approx(5.63594, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "up", "each", "reduction"),
+    [
+        # Two rounds of 16 probes, ten peers with nine hearers each: 2,880 times what is said.
+        ("", {"votes": 2880}, 1, 40),
+        (", signal='probabilities'", {"probabilities": 40 * 2880}, 40, 1),
+        (", signal='top_k', k=3", {"votes": 3 * 2880, "probabilities": 12 * 2880}, 15, 40 / 15),
+        (", signal='top_k', k=5", {"votes": 5 * 2880, "probabilities": 20 * 2880}, 25, 1.6),
+        (", packed=True", {"votes": 1440}, 0.5, 80),
+        (", topology='ring'", {"votes": 2 * 16 * 10 * 2}, 1, 40),
+        (", topology='regular', degree=4", {"votes": 2 * 16 * 10 * 4}, 1, 40),
+        (", merge_every=2", {"votes": 2880, "model": 999}, 1, 40),
+        (", signal='none'", {}, 0, None),
+    ],
+)
+def test_bytes_of_a_probe_by_hand(make_run, settings, up, each, reduction):
+    method = f"tally_train(warm_up=1, probes_per_round=16{settings})"
+    run = booked(make_run, up, up, method=method)
+    assert run.value("bytes_per_probe") == each
+    found = run.value("reduction")
+    assert found != found if reduction is None else found == pytest.approx(reduction)
+
+
+def test_a_position_of_a_text_is_a_probe(make_run):
+    # 2 rounds x 4 sequences x 8 positions x 10 peers x 9 hearers x 2 bytes.
+    changes = {
+        "dataset": "sklearn_docs",
+        "text": {"vocabulary": 300, "length": 8},
+        "models": ["tiny_gpt(layers=1, width=16, heads=2, context=8)"],
+        "partition": "contiguous",
+        "method": "tally_train(warm_up=1, probes_per_round=4)",
+    }
+    sent = {"votes": 2 * 4 * 8 * 10 * 9 * 2}
+    run = booked(make_run, sent, sent, axes={"dataset": "sklearn_docs"}, **changes)
+    assert run.value("bytes_per_probe") == 2
+
+
+def test_methods_without_probes_say_nothing_about_them(make_run):
+    assert read(make_run(method="local")).value("bytes_per_probe") == 0
 
 
 def test_what_a_run_lacks_is_named(make_run):

@@ -149,10 +149,47 @@ def test_rounds_draws_the_mean_over_seeds(figure):
     assert any(len(y) == 3 and np.allclose(y, [0.2, 0.3, 0.61]) for y in heights)
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_warm_up_is_shaded_where_it_is_wanted(make_celm, make_artefact, wanted):
+    runs = [make_celm([0.1, 0.2, 0.3]), make_celm([0.1, 0.2, 0.3], method="cffl")]
+    options = {"shade_warm_up": wanted}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options)
+    # Probing took time in rounds 1 and 2.
+    spans = [(p.get_x(), p.get_x() + p.get_width()) for p in draw(artefact).axes[0].patches]
+    assert spans == ([(0.5, 2.5)] if wanted else [])
+
+
+def test_nothing_is_shaded_where_nobody_probes(figure):
+    assert not draw(figure("accuracy_by_round", options={"shade_warm_up": True})).axes[0].patches
+
+
+def test_a_heat_map_s_cells_are_means_in_per_cent(make_celm, make_artefact):
+    accuracies = {(5, 0.1): (0.5, 0.6), (10, 0.1): (0.7, 0.7), (5, 0.01): (0.2, 0.3)}
+    runs = [
+        make_celm(accuracy, method=f"celm(steps={steps}, rate={rate})", seed=seed)
+        for (steps, rate), pair in accuracies.items()
+        for seed, accuracy in enumerate(pair)
+    ]
+    axes = draw(make_artefact(*runs, kind="figure", plot="probe_heat_map")).axes[0]
+    # Rates down, steps across; nobody ran 10 steps of 0.01.
+    cells = {tuple(t.get_position()): t.get_text() for t in axes.texts}
+    assert cells == {(0.5, 0.5): "25.00", (0.5, 1.5): "55.00", (1.5, 1.5): "70.00"}
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["5", "10"]
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["0.01", "0.1"]
+
+
 def test_rounds_copes_with_a_method_that_diverged(make_run, make_artefact):
     runs = [make_run([0.1, 0.2, 0.3]), make_run(method="uwa", status="diverged", rows=0)]
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round"))
     assert "1 diverged" in texts(figure)
+
+
+def test_rounds_has_no_empty_panels(make_run, make_artefact):
+    places = [("mnist", "k_classes(2)"), ("mnist", "k_classes(5)"), ("cifar10", "k_classes(2)")]
+    runs = [make_run(dataset=dataset, partition=partition) for dataset, partition in places]
+    panels = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round")).axes
+    assert [axes.get_visible() for axes in panels] == [True, True, True, False]
+    assert [axes.get_xlabel() for axes in panels] == ["", "Round", "Round", ""]
 
 
 def test_mean_weights_by_class():

@@ -81,6 +81,16 @@ def test_rows_keep_the_order_of_the_artefact(make_run, make_artefact, tmp_path):
     assert text.index("UWA") < text.index("Average") < text.index("meta_model")
 
 
+def test_the_label_of_a_value_on_its_axis_comes_before_that_of_the_value(
+    make_run, make_artefact, tmp_path
+):
+    labels = {"uwa": "UWA", "method=uwa": "the weighted one", "dataset=uwa": "no"}
+    artefact = make_artefact(make_run(method="uwa"), make_run(), labels=labels)
+    text = write_table(artefact, tmp_path / "t")[1].read_text()
+    assert "the weighted one" in text
+    assert "| average" in text
+
+
 def test_two_values_with_one_label_are_refused(make_run, make_artefact, tmp_path):
     artefact = make_artefact(
         make_run(), make_run(method="uwa"), labels={"average": "X", "uwa": "X"}

@@ -17,12 +17,17 @@ def heights(axes):
     return [np.asarray(line.get_ydata(), float) for line in axes.lines]
 
 
-def test_bands_go_from_the_least_accurate_peer_to_the_most(make_tally, make_artefact):
+@pytest.mark.parametrize(
+    ("options", "low", "high"), [({}, 0.06, 0.54), ({"band": "range"}, 0.05, 0.6)]
+)
+def test_bands_of_peers(make_tally, make_artefact, options, low, high):
+    """One standard deviation, .04, to both sides of .1 to .5; or from the least to the most."""
     runs = [make_tally((0.1, 0.3, 0.5), method="tally_train"), make_tally(method="local", seed=1)]
-    figure = draw(make_artefact(*runs, kind="figure", plot="peer_bands"))
+    artefact = make_artefact(*runs, kind="figure", plot="peer_bands", options=options)
+    figure = draw(artefact)
     (band,) = figure.axes[0].collections
     y = band.get_paths()[0].vertices[:, 1]
-    assert (y.min(), y.max()) == pytest.approx((0.05, 0.6))
+    assert (y.min(), y.max()) == pytest.approx((low, high))
     assert any(np.allclose(y, [0.1, 0.3, 0.5]) for y in heights(figure.axes[0]))
 
 
@@ -113,6 +118,13 @@ def test_options_that_do_not_fit(make_tally, make_artefact, options, said):
     run = make_tally(method="tally_train")
     artefact = make_artefact(run, kind="figure", plot="accuracy_by_setting", options=options)
     with pytest.raises(FedlogitError, match=said):
+        draw(artefact)
+
+
+def test_a_band_of_another_kind_is_refused(make_tally, make_artefact):
+    run = make_tally(method="tally_train")
+    artefact = make_artefact(run, kind="figure", plot="peer_bands", options={"band": "iqr"})
+    with pytest.raises(FedlogitError, match="band = 'iqr'"):
         draw(artefact)
 
 

@@ -22,6 +22,7 @@ COPIED = [
     "config.yaml",
     "data/sources.yaml",
     "fedlogit",
+    "profiles",
     "scripts",
     "slurm",
     "workflow",
@@ -92,7 +93,21 @@ def _below(pid: int) -> list[int]:
 
 def slurm(*command: str) -> str:
     """Return what one of Slurm's commands prints."""
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return done.stdout
+
+
+def waiting_or_running() -> dict[int, str]:
+    """Return the state of each job that has not ended, as ``PD`` or ``R``."""
+    listed = slurm("squeue", "-h", "-o", "%A %t")
+    return {int(job): state for job, state in map(str.split, listed.splitlines())}
+
+
+def cancel_all() -> None:
+    """Cancel every job, and wait until none is left."""
+    slurm("scancel", "--user=root")
+    until("every job has ended", lambda: not waiting_or_running(), 120)
 
 
 class Checkout:
@@ -108,6 +123,7 @@ class Checkout:
                 shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy2(source, folder / name, follow_symlinks=False)
+        self.started: list[subprocess.Popen[bytes]] = []
         self.profile = folder / "workflow" / "profiles" / "slurm" / "config.yaml"
 
     def uncomment(self, **values: str) -> None:
@@ -124,16 +140,38 @@ class Checkout:
         data["set-resources"]["train"] |= changes.pop("train", {})  # type: ignore[operator]
         self.profile.write_text(yaml.safe_dump(data | changes))
 
+    def include(self, paper: str, scale: str, artefacts: list[str]) -> None:
+        """Leave all but a few tables and figures out of a paper."""
+        path = self.folder / "workflow" / "papers" / f"{paper}.yaml"
+        data = yaml.safe_load(path.read_text())
+        data["scales"][scale]["include"] = artefacts
+        path.write_text(yaml.safe_dump(data, sort_keys=False))
+
+    def hurry(self, kind: str) -> None:
+        """Let the runs of a kind of `Patient` pause no longer."""
+        (self.folder / f"hurry-{kind}").touch()
+
+    def end(self) -> None:
+        """Kill what is left of Snakemake, so that a failed test does not fail the next ones."""
+        for process in self.started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self.started.clear()
+        shutil.rmtree(self.folder / ".snakemake" / "locks", ignore_errors=True)
+
     def snakemake(self, *args: str) -> subprocess.Popen[bytes]:
         """Start ``snakemake --profile slurm`` with a log beside the folder."""
         environment = os.environ | {"PYTHONPATH": str(HERE)}
         quick = ["--slurm-init-seconds-before-status-checks", "3"]
         command = [sys.executable, "-m", "snakemake", "--profile", "slurm", *quick, *args]
         with self.log.open("ab") as file:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=file,
                 stderr=file, start_new_session=True,
             )  # fmt: skip
+        self.started.append(process)
+        return process
 
     @property
     def log(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -13,10 +14,13 @@ _HELD: list[np.ndarray] = []
 
 
 class Patient(Average):
-    """Average with a pause after each round; same bits whatever `kind` and `seconds`."""
+    """Average with a pause after each round; same bits whatever `kind` and `seconds`.
+
+    Pauses end where the test has made a file ``hurry-<kind>`` in the folder of the workflow.
+    """
 
     kind: str = ""
-    seconds: float = 0.5
+    seconds: float = 5.0
     megabytes: int = 0  # taken in round 5, and kept
 
     def round(self, fed: Federation, r: int) -> None:
@@ -24,4 +28,6 @@ class Patient(Average):
         super().round(fed, r)
         if r == 5 and self.megabytes:
             _HELD.append(np.ones(self.megabytes << 17))
-        time.sleep(self.seconds)
+        end = time.monotonic() + self.seconds
+        while time.monotonic() < end and not Path(f"hurry-{self.kind}").exists():
+            time.sleep(0.1)

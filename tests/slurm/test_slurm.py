@@ -6,21 +6,25 @@ Run by `make slurm-test`. The cluster is Debian's, of one node, with pretend GPU
 from __future__ import annotations
 
 import csv
+import datetime
+import math
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from one_node import HERE, Checkout, Cluster, slurm, until
+from one_node import HERE, Checkout, Cluster, cancel_all, slurm, until, waiting_or_running
 from safetensors.torch import load_file
 
 from fedlogit import methods
 from fedlogit.data import load
 from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import divide
+from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.spec import RunSpec
 
 pytestmark = pytest.mark.slurm  # left out by `make test`
@@ -63,10 +67,22 @@ def cluster(base) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def checkout(cluster, tmp_path) -> Checkout:
+def checkout(cluster, tmp_path) -> Iterator[Checkout]:
     made = Checkout(tmp_path / "checkout")
     made.uncomment(my_account="lab", my_cpus="cpu", my_gpus="gpu", a100="fake")
-    return made
+    yield made
+    made.end()
+    cancel_all()
+
+
+@pytest.fixture
+def alone(patients) -> Iterator[None]:
+    """Whatever an earlier test left, or this one will, is ended."""
+    for moment in ("before", "after"):
+        patients.end()
+        cancel_all()
+        if moment == "before":
+            yield
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +135,12 @@ def _rows(folder: Path) -> list[dict[str, str]]:
 
 def test_a_paper_to_the_end(checkout):
     """With the profile's lines uncommented, and short training runs four to a job."""
+    checkout.include("tally_train", "smoke", ["table2", "table8", "figure2"])
+    paper = load_paper("tally_train", checkout.folder / "workflow" / "papers")
+    artefacts = expand(paper, "smoke", datasets=("digits",))
+    runs = {str(run_dir(cell.spec)) for artefact in artefacts for cell in artefact.cells}
+    assert len(runs) > 4
+    begun = datetime.datetime.now().isoformat(timespec="seconds")
     checkout.change(
         groups={"partition": "divisions", "train": "runs"},
         resources={"gpu": 1},
@@ -128,17 +150,21 @@ def test_a_paper_to_the_end(checkout):
         },
     )
     settings = ("--config", "papers=[tally_train]", "scale=smoke", "datasets=[digits]")
-    checkout.finish(checkout.snakemake(*settings), 900)
+    checkout.finish(checkout.snakemake(*settings), 2400)
     results = checkout.folder / "results"
     assert "Paper beside ours" in (results / "summary/tally_train/smoke/summary.md").read_text()
-    assert len(list(results.glob("runs/**/result.json"))) == 7
+    assert (results / "report/tally_train/smoke.html").stat().st_size > 1000
+    found = {p.parent.relative_to(results / "runs") for p in results.glob("runs/**/result.json")}
+    assert {str(path) for path in found} == runs
     assert (results / "figures/tally_train/smoke/figure2.pdf").stat().st_size > 1000
-    listed = slurm("sacct", "-X", "-n", "-P", "-o", "partition,account,alloctres,state")
+    listed = slurm(
+        "sacct", "-X", "-n", "-P", "-S", begun, "-o", "partition,account,alloctres,state"
+    )
     gpu = [line for line in listed.splitlines() if "gres/gpu=1" in line]
-    assert len(gpu) == 2, listed  # 7 runs, four to a job
+    assert len(gpu) == math.ceil(len(runs) / 4), listed
     assert all(line.startswith(("gpu|lab", "cpu|lab")) for line in listed.splitlines())
     done = checkout.log.read_text()
-    checkout.finish(checkout.snakemake(*settings), 300)
+    checkout.finish(checkout.snakemake(*settings), 600)
     assert "Nothing to be done" in checkout.log.read_text().removeprefix(done)
 
 
@@ -147,19 +173,41 @@ def interrupted(patients) -> tuple[Checkout, dict[str, int]]:
     """Five runs side by side, each interrupted in its own way after some rounds."""
     process = patients.snakemake(*SETTINGS, table("faults"))
     first: dict[str, int] = {}
-    for kind in KINDS:
-        until(f"a checkpoint of {kind}", lambda kind=kind: _saved(patients, kind))
-        (first[kind],) = patients.jobs(kind)
-        if kind == "cancelled":
-            slurm("scancel", str(first[kind]))
-        elif kind == "asked":
-            slurm("scancel", "--signal=USR1", str(first[kind]))
-        elif kind in ("warned", "timed"):
-            # So many minutes that are over soon; Slurm looks at limits every half a minute.
-            limit = 2 if kind == "warned" else 1
-            slurm("scontrol", "update", f"JobId={first[kind]}", f"TimeLimit={limit}")
+    ended: set[str] = set()
+    end = time.monotonic() + 900
+    while len(ended) < len(KINDS):
+        assert time.monotonic() < end, f"interrupted {first}; of these ended {ended}"
+        assert process.poll() is None, patients.log.read_text()[-6000:]
+        for kind in KINDS:
+            if kind not in first and _saved(patients, kind):
+                (first[kind],) = patients.jobs(kind)
+                _interrupt(kind, first[kind])
+        there = waiting_or_running()
+        for kind in first.keys() - ended:
+            if first[kind] not in there:
+                ended.add(kind)
+                patients.hurry(kind)
+        time.sleep(0.5)
     patients.finish(process, 900)
     return patients, first
+
+
+def _interrupt(kind: str, job: int) -> None:
+    if kind == "cancelled":
+        slurm("scancel", str(job))
+    elif kind == "asked":
+        slurm("scancel", "--signal=USR1", str(job))
+    elif kind in ("warned", "timed"):
+        # A limit that is near; Slurm looks at limits every half a minute.
+        minutes = _minutes(job) + (2 if kind == "warned" else 1)
+        slurm("scontrol", "update", f"JobId={job}", f"TimeLimit={minutes}")
+
+
+def _minutes(job: int) -> int:
+    """Return the whole minutes that a job has run."""
+    *long, minutes, _ = slurm("squeue", "-h", "-j", str(job), "-o", "%M").strip().split(":")
+    assert not long, f"job {job} has run for hours"
+    return int(minutes)
 
 
 def _saved(checkout: Checkout, kind: str) -> bool:
@@ -170,7 +218,9 @@ def _saved(checkout: Checkout, kind: str) -> bool:
 
 
 def state(job: int) -> str:
-    return slurm("sacct", "-X", "-n", "-P", "-j", str(job), "-o", "state").strip()
+    return slurm(
+        "sacct", "-X", "-n", "-P", "-S", "now-1days", "-j", str(job), "-o", "state"
+    ).strip()
 
 
 @pytest.mark.parametrize(
@@ -180,15 +230,19 @@ def state(job: int) -> str:
         ("warned", ["FAILED"], "stopped by signal 15 after round"),
         ("asked", ["FAILED"], "stopped by signal 10 after round"),
         ("timed", ["TIMEOUT"], "stopped by signal 15 after round"),
-        ("hungry", ["FAILED", "OUT_OF_MEMORY"], ""),
+        ("hungry", ["FAILED", "CANCELLED by 0", "OUT_OF_MEMORY"], "memory limit"),
     ],
 )
-def test_a_job_that_ends_early_goes_on(interrupted, whole, kind, states, said):
+def test_a_job_that_ends_early_goes_on(interrupted, cluster, whole, kind, states, said):
     checkout, first = interrupted
     folder = checkout.run_folder(kind)
     assert state(first[kind]) in states
     (log,) = checkout.folder.glob(f"logs/slurm/rule_train/*kind{kind}*/{first[kind]}.log")
-    assert said in log.read_text()
+    told = log.read_text(errors="replace")
+    if kind == "hungry":  # the node's daemon says it, and tells the job if that still listens
+        daemon = (cluster.folder / "log" / "slurmd.log").read_text(errors="replace")
+        told += "".join(line for line in daemon.splitlines() if f"StepId={first[kind]}." in line)
+    assert said in told
     assert "goes on after round" in checkout.train_log(kind).read_text()
     assert same_bits(folder, whole)
     assert not list(folder.glob("checkpoint*"))
@@ -196,24 +250,39 @@ def test_a_job_that_ends_early_goes_on(interrupted, whole, kind, states, said):
 
 
 def test_memory_grows_with_the_attempt(interrupted):
-    listed = slurm("sacct", "-X", "-n", "-P", "-o", "reqmem")
+    listed = slurm("sacct", "-X", "-n", "-P", "-S", "now-1days", "-o", "reqmem")
     assert {"2700M", "5400M"} <= set(listed.split())
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_lost_node(patients, cluster, whole):
     """Slurm puts the job back into its queue; Snakemake need not notice."""
     process = patients.snakemake(*SETTINGS, table("node"))
     until("a checkpoint", lambda: _saved(patients, "lost"))
     (job,) = patients.jobs("lost")
     cluster.lose_node()
+    patients.hurry("lost")
+    if not _queued_again(job, 150):  # SlurmdTimeout and the next ping; else as an administrator
+        node = slurm("sinfo", "-h", "-o", "%n").split()[0]
+        slurm("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=lost")
+        assert _queued_again(job, 60), waiting_or_running()
     cluster.start()
-    until("the job is queued again", lambda: "PD" in slurm("squeue", "-h", "-j", str(job)))
     slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # not two minutes later
     patients.finish(process, 900)
     assert same_bits(patients.run_folder("lost"), whole)
     assert "goes on after round" in patients.train_log("lost").read_text()
 
 
+def _queued_again(job: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if waiting_or_running().get(job) == "PD":
+            return True
+        time.sleep(0.5)
+    return False
+
+
+@pytest.mark.usefixtures("alone")
 def test_a_killed_snakemake_and_a_second_one(patients, whole):
     """The first one's job goes on; the second one's waits for it, and finds the run finished."""
     process = patients.snakemake(*SETTINGS, table("killed"))
@@ -222,11 +291,20 @@ def test_a_killed_snakemake_and_a_second_one(patients, whole):
     process.wait()
     unlock = patients.snakemake(*SETTINGS[:-1], "--unlock")
     patients.finish(unlock, 300)
-    patients.finish(patients.snakemake(*SETTINGS, table("killed")), 900)
+    second = patients.snakemake(*SETTINGS, table("killed"))
+    until("the second job waits for the first", lambda: _waits(patients, "left"))
+    patients.hurry("left")
+    patients.finish(second, 900)
     assert same_bits(patients.run_folder("left"), whole)
     assert not (patients.run_folder("left") / ".lock").exists()
 
 
+def _waits(checkout: Checkout, kind: str) -> bool:
+    log = checkout.train_log(kind)
+    return log.exists() and "another process makes" in log.read_text(errors="replace")
+
+
+@pytest.mark.usefixtures("alone")
 def test_a_cluster_without_accounts(patients, cluster, base, whole):
     """A cancelled job is noticed there, too, which the executor's default would not."""
     cluster.stop()
@@ -237,8 +315,11 @@ def test_a_cluster_without_accounts(patients, cluster, base, whole):
         until("a checkpoint", lambda: _saved(patients, "bare"))
         (job,) = patients.jobs("bare")
         slurm("scancel", str(job))
+        until("the job has ended", lambda: job not in waiting_or_running())
+        patients.hurry("bare")
         patients.finish(process, 900)
     finally:
+        patients.end()
         bare.stop()
         cluster.start()
     assert same_bits(patients.run_folder("bare"), whole)

@@ -54,8 +54,8 @@ rule tokenise:
     benchmark:
         "benchmarks/jobs/tokenise/{dataset}.bpe{vocabulary}.tsv"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         script=here("scripts/tokenise.py"),
         folder=subpath(output.tokens, parent=True),

@@ -109,6 +109,7 @@ rule page:
         ),
     log:
         "logs/page/{paper}/{scale}.log",
+    localrule: True
     resources:
         mem_mb=1000,
         runtime=10,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -44,9 +46,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     partitions = values(shown, "partition")
     figure, grid = new_figure(len(datasets), len(partitions), panel=(3.1, 2.5), share_y="row")
     has_reference = False
-    for i, dataset in enumerate(datasets):
-        for axes, partition in zip(grid[i], partitions, strict=True):
+    for row, dataset in zip(grid, datasets, strict=True):
+        for axes, partition in zip(row, partitions, strict=True):
             here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
+            axes.set_visible(not here.empty)
+            if here.empty:
+                continue
             has_reference |= reference_line(
                 axes, final[final["dataset"] == dataset], artefact.metric
             )
@@ -59,13 +64,20 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             if artefact.options.get("shade_warm_up"):
                 _shade_warm_up(axes, here)
             axes.set_title(f"{artefact.label(dataset)}, {partition}")
-            axes.set_xlabel("Round" if i == len(datasets) - 1 else "")
-        grid[i, 0].set_ylabel(metric_label(artefact.metric).capitalize())
+    for row in grid:
+        _there(row)[0].set_ylabel(metric_label(artefact.metric).capitalize())
+    for column in grid.T:
+        _there(column)[-1].set_xlabel("Round")
     handles = [method_handle(artefact, method) for method in methods]
     handles += [reference_handle(artefact)] if has_reference else []
     title(figure, artefact, final, band(shown))
     legend(figure, handles)
     return figure
+
+
+def _there(panels: Iterable[Axes]) -> list[Axes]:
+    """Return the panels that have runs: a scale need not have every partition of every data set."""
+    return [axes for axes in panels if axes.get_visible()]
 
 
 def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> None:

@@ -87,7 +87,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def _placed(artefact: Artefact, options: _Options, frame: pd.DataFrame) -> pd.DataFrame:
     """Add to each run its `x`, the name of its `line`, and that of its `panel`."""
     specs = [read_run(ref.dir, ref.digest).spec for ref in artefact.runs]
-    across = [_number(_setting(spec, options.x)) for spec in specs]
+    across = [_number(spec.setting(options.x)) for spec in specs]
     if options.per_class:
         across = [x / n if n else np.nan for x, n in zip(across, frame["classes"], strict=True)]
     return frame.assign(
@@ -97,28 +97,13 @@ def _placed(artefact: Artefact, options: _Options, frame: pd.DataFrame) -> pd.Da
     )
 
 
-def _setting(spec: RunSpec, key: str) -> Any:
-    """Return the value of a dotted key of a spec; ``method.x`` is a parameter of the method."""
-    first, _, rest = key.partition(".")
-    if first == "method" and rest:
-        return spec.method.name if rest == "name" else spec.method.params.get(rest)
-    value: Any = spec.model_dump(mode="json")
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
 def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else np.nan
 
 
 def _called(artefact: Artefact, spec: RunSpec, keys: tuple[str, ...]) -> str:
     """Return a name made of the settings: the label of ``key=value``, or that of the value."""
-    names = []
-    for key in keys:
-        value = _setting(spec, key)
-        pair = f"{key}={value}"
-        names.append(artefact.labels.get(pair, artefact.label(value)))
+    names = [artefact.label(spec.setting(key), key) for key in keys]
     return ", ".join(filter(None, names))
 
 

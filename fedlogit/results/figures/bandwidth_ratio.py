@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from fedlogit.aggregation.votes import bits_per_vote
+from fedlogit.aggregation.votes import pack
 from fedlogit.federation.ledger import Ledger
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
@@ -48,8 +48,8 @@ def ratio(classes: int, *, packed: bool) -> float:
     """Return the quotient of what the ledger books for soft labels and for votes."""
     ledger = Ledger()
     ledger.exchange("probabilities", torch.empty(2, _PROBES, 1), bits=32 * classes)
-    votes = torch.empty(2, _PROBES, dtype=torch.int64)
-    ledger.exchange("votes", votes, bits=bits_per_vote(classes, packed=packed))
+    votes = torch.zeros(2, _PROBES, dtype=torch.int64)
+    ledger.exchange("votes", pack(votes, classes, packed=packed))
     sent = ledger.totals()["up"]
     return sent["probabilities"] / sent["votes"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from fedlogit.component import Part
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import kin_colour, legend, runs_of, title, values
@@ -18,14 +21,27 @@ __all__ = ["draw"]
 
 _ACROSS = 5  # panels in a row, at most
 _FAINT = "#c9c9c9"
+_BANDS = {"std": "± one standard deviation", "range": "from the least accurate peer to the most"}
+
+
+class _Options(Part):
+    """What a figure of this kind lets one choose.
+
+    Attributes:
+        band: How far it reaches: ``std``, one standard deviation over peers to both sides; or
+            ``range``, from the least accurate peer to the most.
+    """
+
+    band: Literal["std", "range"] = "std"
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a row of panels per dataset: the mean over peers, and the band from least to largest.
+    """Draw a row of panels per dataset: the mean over peers, and how far they are from it.
 
-    With several seeds, mean, least and largest are each the mean over seeds. The other methods'
-    means are grey behind it.
+    With several seeds, the mean and what the band is made of are each the mean over seeds. The
+    other methods' means are grey behind it.
     """
+    band = _Options.read(artefact.options, f"{artefact.name}: options").band
     frame = curves(artefact).dropna(subset=["accuracy"])
     panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
     down = -(-len(panels) // _ACROSS)
@@ -36,7 +52,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         for other in values(here, "method"):
             mean = _by_round(here, other)["accuracy"]
             axes.plot(mean.index, mean, color=_FAINT, lw=0.9, zorder=1)
-        _band(axes, _by_round(here, method), kin_colour(method))
+        _draw_band(axes, _by_round(here, method), kin_colour(method), band)
         several = frame["dataset"].nunique() > 1
         axes.set_title(f"{artefact.label(method)}{f', {artefact.label(dataset)}' * several}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
@@ -49,26 +65,30 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         lowest.set_xlabel("Round")
     peers = sorted({run.spec.clients for _, run in runs_of(artefact)})
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
-    legend(figure, _handles())
+    legend(figure, _handles(band))
     return figure
 
 
 def _by_round(runs: pd.DataFrame, method: str) -> pd.DataFrame:
-    columns = ["accuracy", "accuracy_min", "accuracy_max"]
+    columns = ["accuracy", "accuracy_std", "accuracy_min", "accuracy_max"]
     known = [column for column in columns if column in runs]
     return runs[runs["method"] == method].groupby("round")[known].mean()
 
 
-def _band(axes: Axes, own: pd.DataFrame, colour: str) -> None:
+def _draw_band(axes: Axes, own: pd.DataFrame, colour: str, band: str) -> None:
     axes.plot(own.index, own["accuracy"], color=colour, zorder=3)
-    if {"accuracy_min", "accuracy_max"} <= set(own):
+    if band == "std" and "accuracy_std" in own:
+        low, high = own["accuracy"] - own["accuracy_std"], own["accuracy"] + own["accuracy_std"]
+    elif band == "range" and {"accuracy_min", "accuracy_max"} <= set(own):
         low, high = own["accuracy_min"], own["accuracy_max"]
-        axes.fill_between(own.index, low, high, color=colour, alpha=0.25, lw=0, zorder=2)
+    else:  # a global model, or runs that did not measure it
+        return
+    axes.fill_between(own.index, low, high, color=colour, alpha=0.25, lw=0, zorder=2)
 
 
-def _handles() -> list[Line2D | Patch]:
+def _handles(band: str) -> list[Line2D | Patch]:
     return [
         Line2D([], [], color=GREY, label="mean over peers"),
-        Patch(color=GREY, alpha=0.3, lw=0, label="from the least accurate peer to the most"),
+        Patch(color=GREY, alpha=0.3, lw=0, label=_BANDS[band]),
         Line2D([], [], color=_FAINT, lw=0.9, label="means of the other methods"),
     ]

@@ -11,6 +11,12 @@ accounts=1
 [ "${2:-}" = "--no-accounts" ] && accounts=
 run=$home/run
 host=$(hostname -s)
+# A cluster that was never stopped, as after a crash, would hold the ports.
+before=$(readlink /etc/slurm/slurm.conf || true)
+before=${before%/etc/slurm.conf}
+if [ "$before" ] && [ "$before" != "$home" ] && [ -d "$before/run" ]; then
+    "$here/stop.sh" "$before"
+fi
 mkdir -p "$home"/{etc,log,state,spool,run,dev,mysql} /etc/slurm
 chmod 755 "$home"
 export SLURM_CONF=$home/etc/slurm.conf
@@ -29,7 +35,14 @@ until_true() { # DESCRIPTION COMMAND…
     exit 1
 }
 
-listens() { ss -ltn | grep -q "127.0.0.1:$1 "; }
+listens() { ss -ltn | grep -q ":$1 "; }
+
+free() { # PORT
+    if listens "$1"; then
+        echo "start.sh: port $1 is in use by another program: ss -ltnp 'sport = :$1'" >&2
+        exit 1
+    fi
+}
 
 for path in "$here"/*.conf.in; do
     name=$(basename "$path" .in)
@@ -57,6 +70,7 @@ alive "$run/munge.pid" || munged --force --socket="$run/munge.socket" --key-file
 
 if [ "$accounts" ]; then
     if ! alive "$run/mariadb.pid"; then
+        free 13306
         mkdir -p "$run/mysql"
         chown mysql: "$home/mysql" "$run/mysql"
         [ -d "$home/mysql/mysql" ] || mariadb-install-db --no-defaults --user=mysql \
@@ -76,7 +90,7 @@ if [ "$accounts" ]; then
             grant all on slurm_acct_db.* to 'slurm'@'localhost';"
     fi
     # slurmdbd looks for its file beside slurm.conf.
-    alive "$run/slurmdbd.pid" || slurmdbd
+    alive "$run/slurmdbd.pid" || { free 16819 && slurmdbd; }
     export -f listens
     until_true slurmdbd bash -c "listens 16819"
     until_true "the accounting" sacctmgr -n list cluster
@@ -86,8 +100,10 @@ if [ "$accounts" ]; then
         sacctmgr -i -Q add user root Account=lab
     fi
 fi
-alive "$run/slurmctld.pid" || slurmctld
+alive "$run/slurmctld.pid" || { free 16817 && slurmctld; }
 until_true slurmctld scontrol ping
-alive "$run/slurmd.pid" || slurmd -N "$host"
-until_true "the node" bash -c "sinfo -h -o %T | grep -qE 'idle|mixed|allocated'"
+alive "$run/slurmd.pid" || { free 16818 && slurmd -N "$host"; }
+# A node that was lost comes back by itself; one that an administrator set down does not.
+until_true "the node" bash -c "sinfo -h -o %T | grep -qE '^(idle|mixed|allocated)$' \
+    || { scontrol update NodeName=$host State=RESUME; false; }"
 sinfo -o '%P %l %T %G %c %m'

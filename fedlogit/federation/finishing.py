@@ -1,0 +1,97 @@
+"""The end of a job: what it made is noted, and shown last of all; it can be shown again.
+
+Slurm may end a job after its last byte was written but before the job has ended. It then counts as
+failed, and Snakemake deletes its outputs. So each has a second, hidden name in the same folder, a
+link that takes no space, and a note has the digests of all files and of what they were made from.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import file_digest, json_digest, read_json, write_json
+
+__all__ = ["hidden", "keep", "put_back", "show"]
+
+_NOTE = ".finished.json"
+
+
+def hidden(path: Path) -> Path:
+    """Return the second name of an output."""
+    return path.with_name(f".{path.name}")
+
+
+def keep(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> None:
+    """Note what a finished job made, so that nothing of it need be made again.
+
+    Args:
+        folder: Holds the outputs, under their hidden names, and what else the job made.
+        outputs: What Snakemake deletes if the job fails.
+        facts: What decides every bit; a job with other facts does not take these files.
+
+    Raises:
+        FedlogitError: if the folder cannot be written.
+    """
+    made = [path for path in folder.rglob("*") if path.is_file() and _lasting(path)]
+    made = [path for path in made if path.name not in outputs]
+    made += [hidden(folder / name) for name in outputs]
+    digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in made}
+    write_json(folder / _NOTE, {"facts": json_digest(facts), "files": digests})
+
+
+def show(folder: Path, outputs: Sequence[str]) -> None:
+    """Give kept outputs their names, one after another.
+
+    Raises:
+        FedlogitError: if the folder cannot be written.
+    """
+    for path in (folder / name for name in outputs):
+        _link(hidden(path), path)
+
+
+def put_back(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
+    """Show what an earlier job made and kept, if it is whole; return whether it is.
+
+    Args:
+        folder: The job's folder.
+        outputs: As for `keep`.
+        facts: What decides every bit of a job that starts now.
+
+    Raises:
+        FedlogitError: if the folder cannot be written.
+    """
+    with suppress(DataError, OSError, AttributeError):
+        note = read_json(folder / _NOTE)
+        files = note.get("files", {})
+        whole = {hidden(Path(name)).name for name in outputs} <= files.keys()
+        if whole and note.get("facts") == json_digest(facts):
+            whole = all(file_digest(folder / name) == digest for name, digest in files.items())
+            if whole:
+                show(folder, outputs)
+                return True
+    return False
+
+
+def _lasting(path: Path) -> bool:
+    return not path.name.startswith((".", "checkpoint"))
+
+
+def _link(source: Path, target: Path) -> None:
+    """Make `target` another name of a file; a copy where the file system knows no links."""
+    temporary = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        temporary.unlink(missing_ok=True)
+        try:
+            temporary.hardlink_to(source)
+        except OSError:
+            shutil.copy2(source, temporary)
+        temporary.replace(target)  # does nothing where both are names of one file …
+        temporary.unlink(missing_ok=True)  # … and leaves this one
+    except OSError as error:
+        raise FedlogitError(f"cannot write {target}: {error.strerror or error}") from error

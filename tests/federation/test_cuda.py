@@ -1,0 +1,97 @@
+"""On a GPU: the same bits twice, resumed or not; what a CPU computes, to rounding.
+
+They need PyTorch, pytest and the few libraries of `pyproject.toml`, and are skipped without a GPU:
+``python -m pytest tests/federation/test_cuda.py``.
+"""
+
+import pytest
+import torch
+from every_method import ON_TEXT, VARIANTS, changes, outcome, same
+from small import small_spec
+
+from fedlogit import methods
+from fedlogit.federation.arithmetic import f32_products
+from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.files import read_json
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
+
+
+@needs_gpu
+@pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
+def test_every_method_twice_to_the_same_bits(train, tmp_path, call):
+    one = train(tmp_path / "one", device="cuda", **changes(call))
+    again = train(tmp_path / "again", device="cuda", **changes(call))
+    assert same(outcome(one), outcome(again))
+    result = read_json(one / "result.json")
+    assert result["status"] == "finished"
+    assert result["provenance"]["f32_matmul"] == "ieee"
+    cpu = read_json(train(tmp_path / "cpu", **changes(call)) / "result.json")
+    assert result["bytes"] == cpu["bytes"]
+    assert result["final"]["accuracy"] == pytest.approx(cpu["final"]["accuracy"], abs=0.15)
+
+
+@needs_gpu
+@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+@pytest.mark.parametrize("kind", [{}, CONVOLUTIONS], ids=["perceptrons", "convolutions"])
+def test_one_stage_agrees_with_a_cpu(federation, kernel, kind):
+    here, there = (federation(device=d, kernel=k, **kind) for d, k in _pair(kernel))
+    here.round = there.round = 1
+    for fed in (here, there):
+        fed.train_private()
+    torch.testing.assert_close(there.vectors().cpu(), here.vectors(), rtol=1e-3, atol=1e-4)
+    points = here.public[:24]
+    found = there.logits(points.to("cuda")).cpu()
+    torch.testing.assert_close(found, here.logits(points), rtol=1e-2, atol=1e-2)
+
+
+def _pair(kernel: str) -> list[tuple[str, str]]:
+    return [("cpu", "autograd"), ("cuda", kernel)]
+
+
+@needs_gpu
+@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+def test_a_checkpoint_changes_no_bit(federation, tmp_path, kernel):
+    given = {"device": "cuda", "kernel": kernel, **CONVOLUTIONS}
+    method = methods.get(small_spec(kernel=kernel, **CONVOLUTIONS).method)
+
+    def played(fed, rounds):
+        for _ in range(rounds):
+            fed.round += 1
+            fed.ledger.start(fed.round)
+            method.round(fed, fed.round)
+        return fed
+
+    def started():
+        fed = federation(**given)
+        method.init(fed)
+        return fed
+
+    whole = played(started(), 2)
+    save_checkpoint(tmp_path, played(started(), 1), [])
+    resumed = federation(**given)
+    load_checkpoint(tmp_path, resumed)
+    played(resumed, 1)
+    assert torch.equal(whole.vectors(), resumed.vectors())
+
+
+@needs_gpu
+def test_bf16_learns_what_f32_does(train, tmp_path):
+    found = [
+        read_json(train(tmp_path / p, device="cuda", precision=p) / "result.json")["final"]
+        for p in ("f32", "bf16")
+    ]
+    assert found[1]["accuracy"] == pytest.approx(found[0]["accuracy"], abs=0.1)
+
+
+def test_f32_on_a_gpu_is_f32_and_does_not_vary():
+    """Only flags are set, which needs no GPU."""
+    cuda, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = cuda.fp32_precision, cudnn.conv.fp32_precision, cudnn.deterministic
+    try:
+        assert f32_products(torch.device("cuda")) == "ieee"
+        assert (cuda.fp32_precision, cudnn.conv.fp32_precision) == ("ieee", "ieee")
+        assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
+    finally:
+        cuda.fp32_precision, cudnn.conv.fp32_precision, cudnn.deterministic = before

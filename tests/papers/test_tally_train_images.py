@@ -1,0 +1,134 @@
+"""The paper file of TallyTrain says what its tables on images are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fedlogit.papers import artefact_json, expand, load_paper
+from fedlogit.results import claims
+from fedlogit.results.artefact import Artefact
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPER = load_paper("tally_train", ROOT / "workflow" / "papers")
+
+
+def specs(id_: str, scale: str = "paper"):
+    return [cell.spec for a in expand(PAPER, scale) if a.id == id_ for cell in a.cells]
+
+
+def told(id_: str, *names: str, scale: str = "paper") -> list[tuple]:
+    """Return these settings of each run of seed 0, in the table's order."""
+    return [tuple(map(s.setting, names)) for s in specs(id_, scale) if s.seed == 0]
+
+
+def test_common_settings_of_appendix_a():
+    for id_ in ("table1", "table2", "table5", "table6", "ablation", "table11"):
+        for spec in specs(id_):
+            assert (spec.clients, spec.rounds, spec.batch, spec.local.steps) == (10, 3000, 32, 5)
+            o = spec.optimizer
+            assert (o.name, o.lr, o.weight_decay, o.lifetime) == ("adamw", 1e-3, 5e-4, "run")
+            assert spec.partition.params["alpha"] == 0.5
+            assert spec.public.size == {"cifar10": 2000, "cifar100": 10_000}[spec.dataset]
+            assert not spec.same_init
+            assert spec.evaluation.every == 1
+            assert spec.models[0].name == "resnet18"
+
+
+def test_table_4_keeps_the_number_of_steps():
+    names = ("dataset", "local.steps", "rounds", "method.probes_per_round", "method.warm_up")
+    assert told("table4", "optimizer.lr", *names) == [
+        (0.001, "cifar100", 5, 3000, 16, 300),
+        (0.003, "cifar100", 5, 3000, 16, 300),
+        (0.01, "cifar100", 5, 3000, 16, 300),
+        (0.001, "cifar100", 50, 300, 128, 30),
+        (0.003, "cifar100", 50, 300, 128, 30),
+    ]
+    assert {s.local.steps * s.rounds for s in specs("table4")} == {15_000}
+    assert len(specs("table4")) == 5  # one seed
+
+
+def test_table_5_has_one_three_and_five_ranks():
+    names = ("dataset", "method.signal", "method.k", "method.probes_per_round", "method.warm_up")
+    assert told("table5", *names) == [("cifar10", "top_k", k, 16, 300) for k in (1, 3, 5)]
+    assert len(specs("table5")) == 3
+
+
+def test_table_6_sweeps_the_probes_of_a_round():
+    found = told("table6", "dataset", "method.probes_per_round", "method.label_weight")
+    assert found == [("cifar10", n, 0.5) for n in (4, 16, 64, 256)] + [
+        ("cifar100", n, 0.5) for n in (8, 32, 128)
+    ]
+    assert {s.method.params["signal"] for s in specs("table6")} == {"votes"}
+
+
+def test_the_ablation_of_appendix_d():
+    names = ("dataset", "method.probes_per_round", "method.emphasis", "method.asymmetry")
+    assert told("ablation", *names) == [
+        ("cifar100", 32, beta_dis, beta_asy)
+        for beta_dis, beta_asy in ((0, 0), (2, 0), (0, 0.5), (2, 0.5))
+    ]
+
+
+def test_table_11_is_the_full_grid():
+    names = ("dataset", "method.merge_every", "method.proximal")
+    assert sorted(told("table11", *names)) == [
+        (dataset, m, mu)
+        for dataset in ("cifar10", "cifar100")
+        for m in (50, 200)
+        for mu in (0.001, 0.01, 0.1)
+    ]
+    assert len(specs("table11")) == 36  # "36 runs total"
+    assert told("table11", "method.signal", "method.warm_up", "method.label_weight") == (
+        [("none", 0, 0.0)] * 12
+    )
+
+
+@pytest.mark.parametrize(
+    ("scale", "names"), [("paper", ["resnet18", "tf_cnn"]), ("extended", ["lenet", "tf_cnn"])]
+)
+def test_two_architectures_by_turns(scale, names):
+    found = specs("mixed", scale)
+    assert [s.method.name for s in found] == ["tally_train", "tally_train", "local"]
+    assert all([model.name for model in s.models] == names for s in found)
+    assert all(s.method.params.get("merge_every") is None for s in found)
+
+
+@pytest.mark.parametrize(("scale", "liars", "runs"), [("paper", (1, 4), 8), ("extended", (1,), 4)])
+def test_loud_liars_and_votes_that_cannot_be_loud(scale, liars, runs):
+    names = ("signal", "rule", "adversaries", "attack", "magnitude")
+    found = told("loud", *(f"method.{name}" for name in names), scale=scale)
+    rules = ("mean", "trimmed_mean", "median")
+    assert sorted(found) == sorted(
+        [("votes", "mean", n, "confident", 1.0) for n in liars]
+        + [("probabilities", rule, n, "confident", 100.0) for n in liars for rule in rules]
+    )
+    votes = {s.digest() for s in specs("loud", scale) if s.method.params["signal"] == "votes"}
+    assert votes < {s.digest() for s in specs("liars", scale)}, "runs that are there already"
+    assert len(found) == runs
+
+
+@pytest.mark.parametrize("scale", ["paper", "quick", "extended"])
+def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
+    """Each claim whose table is made at a scale finds both of its sides there.
+
+    FedProx beside FedAvg is not: Table 2 has no FedProx at quick, and Table 11 no FedAvg.
+    """
+    seen, lacking = set(), set()
+    for artefact in expand(PAPER, scale):
+        read = Artefact.model_validate(artefact_json(artefact))
+        options = [c.options for c in read.claims.values()]
+        sides = [o for given in options for o in (given, given["left"], given["right"])]
+        metrics = {o.get("metric", "accuracy") for o in sides}
+        frame = pd.DataFrame([run.axes for run in read.runs])
+        frame = frame.assign(diverged=False, **dict.fromkeys(metrics, 0.5))
+        monkeypatch.setattr(claims, "collect", lambda artefact, metrics, frame=frame: frame)
+        rows = claims.judge_claims(read)
+        seen |= set(rows["id"])
+        silent = rows["evidence"].str.contains("not run") | (rows["evidence"] == "")
+        lacking |= set(rows["id"][silent])
+    assert lacking == ({"fedprox_50", "fedprox_200"} if scale == "quick" else set())
+    if scale == "paper":
+        assert seen == set(PAPER.claims)

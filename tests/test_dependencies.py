@@ -1,0 +1,55 @@
+"""What one training run imports: PyTorch, NumPy and the few libraries of `pyproject.toml`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small import SMALL
+
+from fedlogit.data.dataset import load_arrays
+from fedlogit.data.tokens import tokenise
+from fedlogit.files import read_json
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+# What the pipeline has and a bare GPU machine need not have.
+ABSENT = [
+    "PIL", "dvc", "matplotlib", "pandas", "pulp", "pyarrow", "seaborn", "snakemake", "tokenizers",
+    "torchvision", "yaml",
+]  # fmt: skip
+WITHOUT = f"""
+import runpy, sys
+sys.modules.update(dict.fromkeys({ABSENT!r}))  # importing one of them raises ImportError
+sys.path.insert(0, "scripts")
+sys.argv = ["train.py", *sys.argv[1:]]
+runpy.run_path("scripts/train.py", run_name="__main__")
+"""
+ON_TEXT = {
+    "dataset": "sklearn_docs",
+    "text": {"vocabulary": 300, "length": 32},
+    "partition": "contiguous",
+    "train_size": 200,
+    "test_size": 10,
+    "public": {"size": 20, "last": True},
+    "models": ["tiny_gpt(layers=1, width=16, heads=2, context=32)"],
+    "method": "tally_train(warm_up=0, probes_per_round=4)",
+}
+
+
+@pytest.mark.parametrize("changes", [{}, ON_TEXT], ids=["images", "text"])
+def test_a_run_needs_no_more_than_the_few(tmp_path, changes):
+    spec = SMALL | {"rounds": 1} | changes
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    if "text" in spec:  # on the machine that has the library
+        texts, _ = load_arrays("sklearn_docs", tmp_path)
+        tokenise(texts, 300, "test").save(tmp_path, "sklearn_docs", 300)
+    arguments = ["--spec", tmp_path / "spec.json", "--out", tmp_path / "out", "--data", tmp_path]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *arguments, "--quiet", "--device", "cpu"],
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert read_json(tmp_path / "out/result.json")["status"] == "finished"
