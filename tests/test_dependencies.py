@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import SMALL
+from small import SMALL, TEXT
 
 from fedlogit.data.dataset import load_arrays
 from fedlogit.data.tokens import tokenise
@@ -25,16 +25,7 @@ sys.path.insert(0, "scripts")
 sys.argv = ["train.py", *sys.argv[1:]]
 runpy.run_path("scripts/train.py", run_name="__main__")
 """
-ON_TEXT = {
-    "dataset": "sklearn_docs",
-    "text": {"vocabulary": 300, "length": 32},
-    "partition": "contiguous",
-    "train_size": 200,
-    "test_size": 10,
-    "public": {"size": 20, "last": True},
-    "models": ["tiny_gpt(layers=1, width=16, heads=2, context=32)"],
-    "method": "tally_train(warm_up=0, probes_per_round=4)",
-}
+ON_TEXT = TEXT | {"method": "tally_train(warm_up=0, probes_per_round=4)"}
 
 
 @pytest.mark.parametrize("changes", [{}, ON_TEXT], ids=["images", "text"])

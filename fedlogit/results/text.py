@@ -21,7 +21,21 @@ __all__ = [
     "write_text",
 ]
 
+# CELM's distances of divisions (Table 4), and of what.
+_DISTANCES = {
+    "jsd": "Jensen-Shannon distance",
+    "emd": "earth mover's distance",
+    "emd_direct": "earth mover's distance with clients in their order",
+    "hellinger": "Hellinger distance",
+}
+_OF = {
+    "": "",
+    "_mean": " of the mean evidence",
+    "_shares": " of class shares",
+    "_uniform": " from uniform",
+}
 _NAMES = {
+    **{f"{key}{of}": name + said for key, name in _DISTANCES.items() for of, said in _OF.items()},
     "accuracy": "test accuracy",
     "accuracy_std": "standard deviation of test accuracy over clients",
     "balanced_accuracy": "balanced test accuracy",
@@ -35,18 +49,6 @@ _NAMES = {
     "shapley_correlation": "rank correlation with Shapley values",
     "seconds_probe": "seconds of probing in a warm-up round",
     "probe_share": "share of a warm-up round spent probing",
-    "jsd": "Jensen-Shannon distance",
-    "emd": "earth mover's distance",
-    "hellinger": "Hellinger distance",
-    "jsd_mean": "Jensen-Shannon distance of the mean evidence",
-    "emd_mean": "earth mover's distance of the mean evidence",
-    "hellinger_mean": "Hellinger distance of the mean evidence",
-    "jsd_shares": "Jensen-Shannon distance of class shares",
-    "emd_shares": "earth mover's distance of class shares",
-    "hellinger_shares": "Hellinger distance of class shares",
-    "jsd_uniform": "Jensen-Shannon distance from uniform",
-    "emd_uniform": "earth mover's distance from uniform",
-    "hellinger_uniform": "Hellinger distance from uniform",
     "mebibytes_up": "MiB sent per client per round",
     "tail_accuracy": "test accuracy, mean over the last rounds",
     "tail_fifth_accuracy": "accuracy, mean over the last fifth of the rounds",
@@ -98,11 +100,7 @@ _PLACES = {
     "theory_disagreement": 3,
     "theory_variance_hard": 4,
     "theory_variance_soft": 4,
-} | {
-    f"{kind}{of}": 3
-    for kind in ("jsd", "emd", "emd_direct", "hellinger")
-    for of in ("", "_mean", "_shares", "_uniform")
-}
+} | {f"{key}{of}": 3 for key in _DISTANCES for of in _OF}
 
 
 def metric_label(metric: str) -> str:

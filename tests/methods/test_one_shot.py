@@ -4,6 +4,7 @@ import csv
 
 import pytest
 import torch
+from refusals import refused
 from small import small_spec
 
 from fedlogit.errors import Diverged, FedlogitError
@@ -115,10 +116,8 @@ def test_logits_that_are_not_finite_name_the_client():
     ],
 )
 def test_bad_input_is_one_clear_line(changes, said, federation):
-    with pytest.raises(FedlogitError) as error:
+    with refused(said):
         federation(**changes)
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_different_clients_learn_together(train):

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from refusals import refused
 from small import small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.votes import pack
-from fedlogit.errors import FedlogitError
 from fedlogit.federation import State
 from fedlogit.federation.ledger import Ledger
 from fedlogit.methods.tally_train import TallyTrain
@@ -406,10 +406,8 @@ def test_a_round_of_feddf_by_hand(federation):
     ],
 )
 def test_bad_input_is_one_clear_line(call, said):
-    with pytest.raises(FedlogitError) as error:
+    with refused(said):
         small_spec(method=call)
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -431,10 +429,8 @@ def test_bad_input_is_one_clear_line(call, said):
     ],
 )
 def test_a_setting_without_effect_is_refused(settings, said):
-    with pytest.raises(FedlogitError) as error:
+    with refused(said):
         small_spec(method=f"tally_train(warm_up=0, {settings})")
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
