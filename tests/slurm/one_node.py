@@ -178,9 +178,14 @@ class Checkout:
         return self.folder.with_suffix(".log")
 
     def finish(self, process: subprocess.Popen[bytes], seconds: float) -> None:
-        """Wait for Snakemake to end well."""
+        """Wait for Snakemake to end well; without a controller it would wait for good."""
+        end = time.monotonic() + seconds
         try:
-            code = process.wait(timeout=seconds)
+            while (code := process.poll()) is None:
+                assert time.monotonic() < end, f"not within {seconds} s: {process.args}"
+                slurm("scontrol", "ping")
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=5)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
