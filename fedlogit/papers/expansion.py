@@ -114,9 +114,10 @@ def _artefact(
     of_scale, entry = paper.scale(scale), paper.artefacts[source]
     own = of_scale.artefacts.get(source)
     chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
+    written = (own and own.grid) or []  # for this scale, so its axes have nothing to replace
+    axes = {**({} if written else of_scale.axes), **(own.axes if own else {})}
     grids = [
-        {key: {**of_scale.axes, **(own.axes if own else {})}.get(key, grid[key]) for key in grid}
-        for grid in (own and own.grid) or entry.grid or []
+        {**grid, **{k: axes[k] for k in grid if k in axes}} for grid in written or entry.grid or []
     ]
     names = dict.fromkeys(key for grid in grids for key in grid)
     printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()

@@ -139,7 +139,7 @@ class Scale(Part):
         datasets: For the runs on a dataset.
         partitions: Further parameters, e.g. ``k_classes: k_classes(private_size=500)``.
         methods: For the runs of a method: overrides, or further parameters as a call.
-        axes: Replace the values of these axes in every grid that has them.
+        axes: Replace the values of these axes in every grid of the paper that has them.
         include: Only these tables and figures; None makes all.
         artefacts: Changes to single tables and figures.
         claims: Changes to single claims.

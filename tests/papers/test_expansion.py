@@ -152,6 +152,9 @@ def test_a_scale_replaces_axes_grids_and_seeds(tmp_path):
         "method": ["uwa"],
     }
     assert len(expand(load(tmp_path, data), "tiny")[0].cells) == 3
+    del tiny["artefacts"]["t"]["axes"]  # the scale's are for the paper's grids, not for its own
+    table = expand(load(tmp_path, data), "tiny")[0]
+    assert {cell.axes["partition"] for cell in table.cells} == {"k(2)"}
     tiny["include"] = ["f"]
     assert [a.id for a in expand(load(tmp_path, data), "tiny")] == ["f"]
 

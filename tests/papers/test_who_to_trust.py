@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -52,15 +53,18 @@ def test_reference_sees_as_many_images_as_a_client():
     assert spec.local.first_epochs is None
 
 
-def test_extended_holds_what_the_paper_leaves_open_in_thirty_small_runs():
+def test_extended_holds_what_the_paper_leaves_open_in_small_runs():
     paper = load_paper("who_to_trust", PAPERS)
     runs = {c.spec.digest(): c.spec for a in expand(paper, "extended") for c in a.cells}
-    assert len(runs) == 30
+    assert Counter((s.dataset, s.kernel, s.seed) for s in runs.values()) == {
+        ("mnist", "native", 0): 30,
+        ("cifar10", "autograd", 0): 7,
+    }
     for spec in runs.values():
-        assert (spec.dataset, spec.kernel, spec.seed) == ("mnist", "native", 0)
-        # Samples that all clients train on, of which a thread does 20,000 a second and more.
+        # Samples that all clients train on, of which a thread does some 10,000 a second.
         epochs = spec.local.epochs_in(1) + (spec.rounds - 1) * spec.local.epochs_in(2)
-        assert spec.clients * epochs * (1000 + spec.public.size) <= 600_000
+        private = spec.partition.params.get("private_size", 10_000)
+        assert spec.clients * (epochs * private + spec.rounds * spec.public.size) <= 400_000
     assert {a.id for a in expand(paper, "extended")} >= {
         "class_sets", "optimizer_state", "public_size", "public_coverage", "aggregators",
         "ensembles",
