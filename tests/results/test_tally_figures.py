@@ -106,6 +106,20 @@ def test_levels_are_lines_across(make_tally, make_artefact):
     assert [0.5, 0.5] in [list(y) for y in heights(axes)]
 
 
+@pytest.mark.parametrize("log", [True, False])
+def test_numbers_at_ticks_have_room(make_tally, make_artefact, log):
+    """11 is too near to 10 to be written, on an axis of either kind; its tick is there."""
+    runs = [
+        make_tally(method=f"tally_train(probes_per_round={n})", axes=AXES | {"method": str(n)})
+        for n in (10, 11, 40)
+    ]
+    options = {"x": "method.probes_per_round", "lines": ["method.name"], "log": log}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
+    axes = draw(artefact).axes[0]
+    assert list(axes.get_xticks()) == [10, 11, 40]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "", "40"]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = ["draw"]
 
 _COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
 _DASHES = ("--", ":", "-.")
+_ROOM = 0.09  # of the axis, for the number at a tick
 
 
 class _Options(Part):
@@ -161,11 +162,23 @@ def _levels(
 def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: _Options) -> None:
     if options.log:
         axes.set_xscale("log")
-    axes.set_xticks(sorted(runs["x"].unique()))
-    axes.minorticks_off()
+    places = sorted(runs["x"].unique())
     whole = (runs["x"] % 1 == 0).all()
-    axes.xaxis.set_major_formatter("{x:,.0f}" if whole else "{x:.3g}")
+    written = [f"{x:,.0f}" if whole else f"{x:.3g}" for x in places]
+    free = _apart(list(np.log(places)) if options.log else places)
+    axes.set_xticks(places, [text if i in free else "" for i, text in enumerate(written)])
+    axes.minorticks_off()
     axes.set_xlabel(artefact.label(options.x) + (" per class" if options.per_class else ""))
+
+
+def _apart(places: Sequence[float]) -> list[int]:
+    """Return the positions of places that have room for a number beside the one before."""
+    width = places[-1] - places[0]
+    chosen = [0]
+    for i, place in enumerate(places):
+        if place - places[chosen[-1]] > _ROOM * width:
+            chosen.append(i)
+    return chosen
 
 
 def _handles(
