@@ -7,6 +7,7 @@ Algorithm 1 needs soft targets where eq. 4 has an argmax.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -74,18 +75,17 @@ class _Network:
         self.layers.to_empty(device="cpu")
         initialise(self.layers, torch_rng(seed, "init"))
         self.layers.to(device)
-        self.noise = torch_rng(seed, "dropout")
 
-    def forward(self, h: torch.Tensor, *, training: bool) -> torch.Tensor:
+    def forward(self, h: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
+        """Return logits; `keep` (n, 128) is what dropout leaves while training."""
         hidden = self.layers[0](h).relu()
-        if training:  # dropout by an owned generator; F.dropout draws from the global one
-            keep = torch.rand(hidden.shape, generator=self.noise) >= DROPOUT
-            hidden = hidden * keep.to(hidden.device) / (1 - DROPOUT)
+        if keep is not None:
+            hidden = hidden * keep / (1 - DROPOUT)
         return self.layers[1](hidden)
 
     @torch.no_grad()
     def __call__(self, h: torch.Tensor) -> torch.Tensor:
-        return self.forward(h, training=False).softmax(1)
+        return self.forward(h).softmax(1)
 
 
 def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> _Network:
@@ -94,16 +94,15 @@ def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> 
     optimizer = torch.optim.Adam(network.layers.parameters(), RATE, fused=True)
     order = torch.randperm(len(h), generator=torch_rng(seed, "holdout")).to(h.device)
     held, rest = order[: len(h) // 10], order[len(h) // 10 :]
-    shuffle = torch_rng(seed, "batches")
+    shuffle, noise = torch_rng(seed, "batches"), torch_rng(seed, "dropout")
     best, weights, waited = np.inf, None, 0
     for _ in range(EPOCHS):
-        for batch in torch.randperm(len(rest), generator=shuffle).split(BATCH):
-            rows = rest[batch.to(h.device)]
+        for rows, keep in _epoch(rest, shuffle, noise):
             optimizer.zero_grad()
-            F.cross_entropy(network.forward(h[rows], training=True), labels[rows]).backward()
+            F.cross_entropy(network.forward(h[rows], keep), labels[rows]).backward()
             optimizer.step()
         with torch.no_grad():
-            loss = float(F.cross_entropy(network.forward(h[held], training=False), labels[held]))
+            loss = float(F.cross_entropy(network.forward(h[held]), labels[held]))
         if loss < best:
             best, waited = loss, 0
             weights = {k: v.clone() for k, v in network.layers.state_dict().items()}
@@ -112,6 +111,20 @@ def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> 
     if weights is not None:
         network.layers.load_state_dict(weights)
     return network
+
+
+def _epoch(
+    rows: torch.Tensor, shuffle: torch.Generator, noise: torch.Generator
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield minibatches of `rows` and what dropout keeps, both moved to the device at once.
+
+    The generators are owned; `F.dropout` draws from the global one.
+    """
+    order = torch.randperm(len(rows), generator=shuffle)
+    sizes = [len(batch) for batch in order.split(BATCH)]
+    keep = torch.cat([torch.rand(n, HIDDEN, generator=noise) >= DROPOUT for n in sizes])
+    batches = rows[order.to(rows.device)].split(sizes)
+    yield from zip(batches, keep.to(rows.device).split(sizes), strict=True)
 
 
 def _fit_trees(

@@ -21,7 +21,7 @@ from torch.func import functional_call
 from fedlogit.federation.client import Client, clean, together
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
-from fedlogit.federation.work import Work, checked_mean
+from fedlogit.federation.work import LossSum, Work
 
 __all__ = ["a_few", "alike", "run_stacked", "stacked_logits", "stacked_outputs"]
 
@@ -54,7 +54,7 @@ def run_stacked(
         for group in alike(len(works[i].batches[step]) for i in waiting):
             stage.learn(tuple(waiting[i] for i in group), step)
     stage.stack.unload()
-    return stage.losses()
+    return stage.losses.means()
 
 
 def stacked_logits(
@@ -124,14 +124,14 @@ class _Stack:
         named = [dict(client.model.named_buffers()) for client in clients]
         self.buffers = {name: torch.stack([b[name] for b in named]) for name in named[0]}
         self._optimizers: dict[Rows, torch.optim.Optimizer] = {}
-        self._places: dict[Rows, torch.Tensor | slice] = {}
+        self._places: dict[Rows, torch.Tensor] = {}
 
     def at(self, rows: Rows) -> torch.Tensor | slice:
         """Return what to index with for some clients; it is moved to the device only once."""
+        if len(rows) == len(self.clients):
+            return slice(None)
         if rows not in self._places:
-            everybody = len(rows) == len(self.clients)
-            place = torch.tensor(rows, device=self.vectors.device)
-            self._places[rows] = slice(None) if everybody else place
+            self._places[rows] = torch.tensor(rows, device=self.vectors.device)
         return self._places[rows]
 
     def outputs(self, vectors: torch.Tensor, rows: Rows, x: torch.Tensor) -> torch.Tensor:
@@ -178,7 +178,11 @@ class _Stack:
 
 
 class _Stage:
-    """Several clients' works, and the losses so far."""
+    """Several clients' works, and the losses so far.
+
+    What a step looks up for each client by itself are as many launches as there are clients. So
+    points and labels are looked up once, for the whole stage; a step only joins their minibatches.
+    """
 
     def __init__(self, works: Sequence[Work], data: DeviceData, precision: str) -> None:
         self.works = works
@@ -186,48 +190,54 @@ class _Stage:
         self.stack = _Stack([work.client for work in works], precision)
         for work in works:
             work.client.model.train()
+        self.losses = LossSum(works, data.device)
         self._batches = [work.positions(data.device) for work in works]
         self._crops = [work.crops(data.device) for work in works]
-        self._totals = torch.zeros(len(works), device=data.device)
-        self._seen = torch.zeros(len(works), device=data.device)
+        self._points = self._looked_up([work.points for work in works])
+        labels = [work.labels for work in works]
+        self._labels = self._looked_up([known for known in labels if known is not None])
+
+    def _looked_up(self, values: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
+        """Return, for each client, its values at each of its minibatches."""
+        found = zip(values, self._batches, self.works, strict=bool(values))
+        return [own[torch.cat(list(batches))].split(work.sizes()) for own, batches, work in found]
 
     def learn(self, rows: Rows, step: int) -> None:
         """Let the clients in `rows` learn from their minibatch number `step`."""
         works = [self.works[i] for i in rows]
-        batches = [self._batches[i][step] for i in rows]
-        lessons = [work.lesson(b) for work, b in zip(works, batches, strict=True)]
-        lesson = {name: torch.stack([given[name] for given in lessons]) for name in lessons[0]}
         vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
         logits = self.stack.outputs(vectors, rows, self._inputs(rows, step))
-        losses = torch.vmap(works[0].loss)(logits, lesson)
+        losses = torch.vmap(works[0].loss)(logits, self._lesson(rows, step))
         (gradients,) = torch.autograd.grad(losses.sum(), [vectors])
         for i, work in enumerate(works):
             if work.anchor is not None:  # the gradient of the proximal term
                 gradients[i].add_(vectors[i].detach() - work.anchor, alpha=work.pull)
         clean(gradients, works[0].client.settings)
         self.stack.step(rows, gradients)
-        self._count(rows, losses.detach(), len(batches[0]))
+        self.losses.add(losses.detach(), len(self._batches[rows[0]][step]), self.stack.at(rows))
 
     def _inputs(self, rows: Rows, step: int) -> torch.Tensor:
         """Return the samples of all clients in one call; a stage augments all of them or none."""
-        points = torch.cat([self.works[i].points[self._batches[i][step]] for i in rows])
         drawn = [crops for i in rows if (crops := self._crops[i][step]) is not None]
         crops = torch.cat(drawn, 1) if drawn else None
+        points = torch.cat([self._points[i][step] for i in rows])
         return self.data.inputs(points, crops).unflatten(0, (len(rows), -1))
 
-    def _count(self, rows: Rows, losses: torch.Tensor, samples: int) -> None:
-        taught = torch.ones_like(losses, dtype=torch.bool)
-        if self.works[0].client.scrubs:  # as in `run_work`: such a minibatch taught nothing
-            taught = losses.isfinite()
-        at = self.stack.at(rows)
-        self._totals[at] += torch.where(taught, losses * samples, 0.0)
-        self._seen[at] += taught * samples
+    def _lesson(self, rows: Rows, step: int) -> dict[str, torch.Tensor]:
+        """Return what `Work.lesson` does, of all clients: (clients, n, …)."""
+        lesson = {}
+        if self._labels:
+            lesson["labels"] = torch.stack([self._labels[i][step] for i in rows])
+        if (soft := self._soft(rows, step)) is not None:
+            lesson["soft"] = soft
+        return lesson
 
-    def losses(self) -> list[float]:
-        """Return each client's mean loss over samples.
-
-        Raises:
-            Diverged: if one is not finite.
-        """
-        found = zip(self.works, self._totals.tolist(), self._seen.tolist(), strict=True)
-        return [checked_mean(t if n else float("nan"), int(n), work) for work, t, n in found]
+    def _soft(self, rows: Rows, step: int) -> torch.Tensor | None:
+        """Return soft targets, which are too large to look up for a whole stage."""
+        shared, batches = self.works[rows[0]].soft, [self._batches[i][step] for i in rows]
+        if shared is None:
+            return None
+        if all(self.works[i].soft is shared for i in rows):
+            return shared[torch.cat(batches)].unflatten(0, (len(rows), -1))
+        own = [soft for i in rows if (soft := self.works[i].soft) is not None]
+        return torch.stack([soft[batch] for soft, batch in zip(own, batches, strict=True)])

@@ -19,7 +19,7 @@ from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData
 from fedlogit.federation.executor import Executor
 
-__all__ = ["Work", "checked_mean", "minibatches", "run_work"]
+__all__ = ["LossSum", "Work", "checked_mean", "minibatches", "run_work"]
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,7 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
     model, gradient = client.model, client.vector.grad
     assert gradient is not None
     model.train()
-    total = torch.zeros((), device=data.device)
-    seen = 0
+    losses = LossSum([work], data.device)
     batches = zip(work.positions(data.device), work.crops(data.device), strict=True)
     for positions, crops in batches:
         executor.check()
@@ -154,11 +153,55 @@ def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -
         if work.anchor is not None:  # the gradient of the proximal term
             gradient.add_(client.vector.detach() - work.anchor, alpha=work.pull)
         client.step()
-        if client.scrubs and not loss.isfinite():
-            continue  # its gradient was 0 where it was not finite: it taught nothing
-        total += loss.detach() * len(positions)
-        seen += len(positions)
-    return checked_mean(float(total) if seen else math.nan, seen, work)
+        losses.add(loss.detach(), len(positions))
+    return losses.means()[0]
+
+
+class LossSum:
+    """Losses of clients in a stage, summed where they are: to read one would be to wait for it.
+
+    Args:
+        works: What the clients do; their settings are alike.
+        device: Where their losses are.
+    """
+
+    def __init__(self, works: Sequence[Work], device: torch.device) -> None:
+        self._works = works
+        self._scrubs = works[0].client.scrubs
+        self._totals = torch.zeros(len(works), device=device)
+        self._wasted = torch.zeros(len(works), device=device)
+
+    def add(
+        self, losses: torch.Tensor, samples: int, at: slice | torch.Tensor = slice(None)
+    ) -> None:
+        """Add the mean loss of a minibatch of each client.
+
+        Args:
+            losses: (clients,), or () for a single client.
+            samples: Of a minibatch.
+            at: Which clients.
+        """
+        summed = losses * samples
+        if self._scrubs:  # gradients were 0 where they were not finite: it taught nothing
+            taught = losses.isfinite()
+            summed = torch.where(taught, summed, 0.0)
+            self._wasted[at] += ~taught * samples
+        self._totals[at] += summed
+
+    def means(self) -> list[float]:
+        """Return each client's mean loss over the samples that taught something.
+
+        Raises:
+            Diverged: if one is not finite, or nothing taught it.
+        """
+        totals, wasted = torch.stack([self._totals, self._wasted]).tolist()
+        found = zip(self._works, totals, wasted, strict=True)
+        return [_mean(work, total, int(lost)) for work, total, lost in found]
+
+
+def _mean(work: Work, total: float, wasted: int) -> float:
+    seen = sum(work.sizes()) - wasted
+    return checked_mean(total if seen else math.nan, seen, work)
 
 
 def checked_mean(total: float, samples: int, work: Work) -> float:

@@ -1,0 +1,205 @@
+"""Where things lie on a GPU, and how often it is asked or waited for; seen without a GPU."""
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from calls import script
+from every_method import ON_TEXT, VARIANTS, changes, outcome, same
+from pretend_cuda import pretend_cuda
+from small import TEXT, small_spec
+
+from fedlogit import methods, models
+from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.federation.executor import Executor
+from fedlogit.federation.setup import divide, federate
+from fedlogit.files import read_json, write_json
+
+CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
+# What a run may do besides its method: what it exports, who lies, who talks to whom.
+MORE = [
+    {"method": "celm(steps=3)", "export": ["evidence", "probes", "shapley", "test_logits"]},
+    {"method": "uwa(validation=0.2)", "export": ["aggregation", "logits", "weights"]},
+    {"method": "tally_train(warm_up=1)", "export": ["theory"]},
+    {"method": "tally_train(warm_up=0, adversaries=1, attack='colluding', topology='ring')"},
+    {
+        "method": "tally_train(signal='probabilities', warm_up=0, adversaries=1, rule='median',"
+        " topology='regular', degree=2)"
+    },
+    {
+        "method": "tally_train(signal='probabilities', warm_up=0, adversaries=1, magnitude=9.0,"
+        " rule='trimmed_mean', trim=0.3, attack='confident')"
+    },
+    {"method": "tally_train(warm_up=0, margin_memory=0.9)", "public": {"size": 60}},
+    {"method": "fedavg", "augment": "crop_flip", **CONVOLUTIONS},
+    {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "lifetime": "stage"}},
+]
+EACH = ["lenet", "tf_cnn", "mlp_net", "mlp4w", "mlp", "resnet18", "resnet20_heavy"]
+EACH += ["resnet_light(1)", "resnet_light(n=1, batch_stats=True)", "vit_tiny(layers=1)"]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda cpu, gpu: cpu + gpu,
+        lambda cpu, gpu: gpu.index_select(0, torch.tensor([1])),
+        lambda cpu, gpu: cpu[gpu.long()],
+        lambda cpu, gpu: torch.cat([cpu, gpu]),
+        lambda cpu, gpu: torch.vmap(lambda x: x * cpu)(gpu[None]),
+        lambda cpu, gpu: gpu.normal_(generator=torch.Generator()),
+        lambda cpu, gpu: torch.randperm(3, device="cuda", generator=torch.Generator()),
+        lambda cpu, gpu: gpu.numpy(),
+        lambda cpu, gpu: torch.ones(3, device=gpu.device) @ cpu,
+    ],
+)
+def test_what_a_gpu_refuses_is_refused(refused):
+    with pretend_cuda():
+        cpu, gpu = torch.arange(3.0), torch.arange(3.0).to("cuda")
+        with pytest.raises((RuntimeError, TypeError), match=r"cuda:0 and cpu|generator|Tensor.cpu"):
+            refused(cpu, gpu)
+
+
+def test_what_a_gpu_permits_is_computed():
+    with pretend_cuda() as cuda:
+        gpu = torch.tensor([1.0, 2.0], device="cuda", requires_grad=True)
+        (gpu * torch.tensor(3.0) * 2).sum().backward()  # a scalar may come from the CPU
+        assert gpu.grad.device == torch.device("cuda", 0)
+        assert gpu.grad.cpu().numpy().tolist() == [6, 6]
+        found = gpu.detach()[torch.tensor([1])]
+        assert cuda.has(found)
+        here = torch.zeros(1)
+        here.copy_(found)
+        assert not cuda.has(here)
+        # `tensor` to the device, the gradient back, the index there, the copy back.
+        assert cuda.waits == {
+            "copy to the device": 1, "copy to the CPU": 1, "index from the CPU": 1, "copy_": 1
+        }  # fmt: skip
+        cuda.forget()
+        gpu.detach().view(1, 2).add(1).sum().item()
+        assert cuda.launches == {"aten.add": 1, "aten.sum": 1}
+        assert cuda.waits == {"aten._local_scalar_dense": 1}
+    assert not torch.zeros(1).is_cuda
+
+
+@pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
+def test_every_method(train, tmp_path, call):
+    """The pretended device computes as the CPU does, so that results are equal to the bit."""
+    cpu = train(tmp_path / "cpu", **changes(call))
+    with pretend_cuda():
+        found = train(tmp_path / "cuda", device="cuda", **changes(call))
+    one, other = (read_json(path / "result.json") for path in (cpu, found))
+    assert other["provenance"]["f32_matmul"] == "ieee"
+    assert other["bytes"] == one["bytes"]
+    if call.startswith("celm"):  # probes all models in one pass there, which rounds otherwise
+        weights = outcome(cpu)[1], outcome(found)[1]
+        torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-3)
+    else:
+        assert same(outcome(cpu), outcome(found))
+
+
+@pytest.mark.parametrize("given", MORE, ids=lambda given: given["method"].replace(" ", ""))
+@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+def test_every_export_liar_and_network_of_peers(train, kernel, given):
+    with pretend_cuda():
+        folder = train(device="cuda", kernel=kernel, **given)
+    assert read_json(folder / "result.json")["status"] == "finished"
+
+
+def test_probes_of_another_data_set(tiles):
+    spec, data = tiles
+    with pretend_cuda() as cuda:
+        method, split = methods.get(spec.method), divide(spec, data)
+        fed = federate(spec, method, data, split, torch.device("cuda"), Executor())
+        fed.round = 1
+        fed.ledger.start(1)
+        method.round(fed, 1)
+        assert all(map(cuda.has, fed.vectors()))
+
+
+@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, kernel):
+    given = {"device": "cuda", "kernel": kernel, **CONVOLUTIONS}
+    with pretend_cuda() as cuda:
+        whole, first, second = (federation(**given) for _ in range(3))
+        for whole.round in (1, 2):
+            whole.train_private()
+        first.round = 1
+        first.train_private()
+        save_checkpoint(tmp_path, first, [])
+        load_checkpoint(tmp_path, second)
+        second.round = 2
+        second.train_private()
+        assert all(map(cuda.has, second.vectors()))
+        assert torch.equal(whole.vectors().cpu(), second.vectors().cpu())
+
+
+@pytest.mark.parametrize("call", EACH)
+def test_every_model(call):
+    shape = (1, 28, 28) if call in ("lenet", "mlp_net", "mlp4w") else (3, 32, 32)
+    model = models.build(call, shape, 10, torch.Generator().manual_seed(0))
+    with pretend_cuda() as cuda:
+        model = model.to("cuda")
+        model(torch.rand(2, *shape).to("cuda")).logsumexp(-1).sum().backward()
+        assert all(cuda.has(p.grad) for p in model.parameters())
+        cuda.forget()
+        model.eval()(torch.rand(2, *shape, device="cuda"))
+        assert not cuda.waits - Counter({"copy to the device": 1})
+
+
+@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"augment": "crop_flip", **CONVOLUTIONS}, TEXT],
+    ids=["perceptrons", "augmented", "scrubbed text"],
+)
+def test_a_stage_waits_as_often_however_long_it_is(federation, kernel, given):
+    """A wait a minibatch would leave the device idle for most of a small model's step."""
+
+    def waits(steps: int) -> Counter:
+        fed = federation(device="cuda", kernel=kernel, local={"steps": steps}, **given)
+        fed.round = 1
+        cuda.forget()
+        fed.train_private()
+        return cuda.waits.copy()
+
+    with pretend_cuda() as cuda:
+        few, many = waits(3), waits(9)
+        assert many == few
+        assert few["copy to the device"] == 4 * (2 if "augment" in given else 1)
+        assert few["tolist"] == (1 if kernel == "stacked" else 4)
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        lambda fed: fed.train_private(),
+        lambda fed: fed.distil(fed.public, torch.rand(60, 10).softmax(-1).to("cuda")),
+    ],
+    ids=["private", "distillation"],
+)
+def test_a_stacked_step_launches_as_much_for_more_clients(federation, stage):
+    def launches(clients: int, steps: int) -> int:
+        given = {"partition": "iid(64)", "clients": clients, "local": {"steps": steps}}
+        fed = federation(device="cuda", kernel="stacked", **given)
+        fed.round = 1
+        cuda.forget()
+        stage(fed)
+        return cuda.launches.total()
+
+    with pretend_cuda() as cuda:
+        four, twelve = (partial(launches, clients) for clients in (4, 12))
+        assert four(8) - four(4) == twelve(8) - twelve(4)
+
+
+def test_the_script_finds_the_device(tmp_path, monkeypatch):
+    spec = small_spec(method="fedavg")
+    write_json(tmp_path / "spec.json", spec.model_dump(mode="json"))
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--spec", "spec.json", "--out", "run", "--data", "data", "--quiet"]
+    with pretend_cuda():
+        done = script("train", *arguments, "--device", "cuda")
+    assert not done.returncode, done.stderr
+    provenance = read_json(Path("run/result.json"))["provenance"]
+    assert provenance["device"] == "a GPU that is not there"
