@@ -48,6 +48,7 @@ def data_of(digits, tmp_path_factory) -> Callable[[RunSpec], Dataset]:
 
     @cache
     def docstrings() -> Dataset:
+        pytest.importorskip("tokenizers", reason="prepares a text, which needs tokenizers")
         text = Text.read(TEXT["text"], "test")
         return load("sklearn_docs", tmp_path_factory.mktemp("prepared"), text)
 
@@ -57,6 +58,7 @@ def data_of(digits, tmp_path_factory) -> Callable[[RunSpec], Dataset]:
 @pytest.fixture(scope="session")
 def tiles(digits, tmp_path_factory):
     """A spec whose probes are scikit-learn's photographs in tiles, and digits with them."""
+    pytest.importorskip("PIL", reason="scikit-learn reads photographs with Pillow")
     public = {"size": 60, "stratified": False, "dataset": "photos8"}
     spec = small_spec(method="tally_train(warm_up=0, label_weight=0.0)", public=public)
     return spec, with_probes(digits, "photos8", tmp_path_factory.mktemp("prepared"))

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = ["PretendCuda", "pretend_cuda"]
+__all__ = ["PretendCuda", "flags_restored", "pretend_cuda"]
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 _aten = torch.ops.aten
@@ -220,11 +220,33 @@ class _Operations(TorchDispatchMode):
 
 
 @contextmanager
+def flags_restored() -> Iterator[None]:
+    """Put PyTorch's flags for GPUs back at the end; some of them speak of CPUs, too."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    before = cuda.matmul.fp32_precision, cudnn.conv.fp32_precision
+    varies = cudnn.deterministic, cudnn.benchmark
+    fused = {
+        cuda.enable_flash_sdp: cuda.flash_sdp_enabled(),
+        cuda.enable_mem_efficient_sdp: cuda.mem_efficient_sdp_enabled(),
+        cuda.enable_cudnn_sdp: cuda.cudnn_sdp_enabled(),
+    }
+    try:
+        yield
+    finally:
+        cuda.matmul.fp32_precision, cudnn.conv.fp32_precision = before
+        cudnn.deterministic, cudnn.benchmark = varies
+        for enable, enabled in fused.items():
+            enable(enabled)
+
+
+@contextmanager
 def pretend_cuda() -> Iterator[PretendCuda]:
     """Let this thread believe, while the context lasts, that there is one GPU."""
     cuda = PretendCuda()
     answers = {
         "is_available": lambda: True,
+        "is_bf16_supported": lambda *_: True,
+        "is_current_stream_capturing": lambda: False,
         "device_count": lambda: 1,
         "get_device_name": lambda *_: "a GPU that is not there",
         "max_memory_allocated": lambda *_: 0,
@@ -232,9 +254,10 @@ def pretend_cuda() -> Iterator[PretendCuda]:
         "synchronize": lambda *_: None,
     }
     with ExitStack() as stack:
+        stack.enter_context(flags_restored())
         for name, answer in answers.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, answer))
-        # An optimizer asks whether its steps are being captured.
+        # An optimizer asks whether its steps are being captured, in PyTorch 2.15 this way.
         stack.enter_context(
             mock.patch.object(torch.accelerator, "current_accelerator", return_value=None)
         )

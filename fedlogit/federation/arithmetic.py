@@ -16,11 +16,17 @@ def f32_products(device: torch.device) -> str:
 
 
 def _on_gpu() -> str:
-    """Forbid TF32, which PyTorch lets cuDNN use by default, and algorithms that vary."""
+    """Forbid TF32, which PyTorch lets cuDNN use by default, and algorithms that vary.
+
+    Fused attention adds up gradients in an order that varies; written as products, it does not.
+    """
     torch.backends.cuda.matmul.fp32_precision = "ieee"
     torch.backends.cudnn.conv.fp32_precision = "ieee"  # type: ignore[attr-defined]
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     return "ieee"
 
 

@@ -79,12 +79,12 @@ def _grid(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
     rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
     texts = cells.assign(text=[_cell(artefact, row) for row in cells.to_dict("records")])
     for axis in [*rows, *columns]:
-        seen = texts[axis].drop_duplicates()
-        label = partial(artefact.label, axis=axis)
-        labels = seen.map(label)
-        if labels.duplicated().any():
-            raise FedlogitError(f"{artefact.name}: two values of axis {axis!r} share a label")
-        texts[axis] = pd.Categorical(texts[axis].map(label), categories=list(labels))
+        labels = texts[axis].map(partial(artefact.label, axis=axis))
+        texts[axis] = pd.Categorical(labels, categories=list(labels.drop_duplicates()))
+    # Values may share a label, as a method with other probes on another data set; cells may not.
+    if (again := texts.duplicated([*rows, *columns])).any():
+        shared = ", ".join(map(str, texts.loc[again, [*rows, *columns]].iloc[0]))
+        raise FedlogitError(f"{artefact.name}: two cells share the labels {shared}")
     grid = texts.pivot_table(
         index=rows, columns=columns, values="text", aggfunc="first", observed=True
     )

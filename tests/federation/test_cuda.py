@@ -4,9 +4,12 @@ They need PyTorch, pytest and the few libraries of `pyproject.toml`, and are ski
 ``python -m pytest tests/federation/test_cuda.py``.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from every_method import ON_TEXT, VARIANTS, changes, outcome, same
+from pretend_cuda import flags_restored
 from small import small_spec
 
 from fedlogit import methods
@@ -85,13 +88,31 @@ def test_bf16_learns_what_f32_does(train, tmp_path):
     assert found[1]["accuracy"] == pytest.approx(found[0]["accuracy"], abs=0.1)
 
 
+@needs_gpu
+@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+@pytest.mark.parametrize("model", ["resnet18", "tf_cnn", "vit_tiny"])
+def test_every_kind_of_layer_twice_to_the_same_bits(digits, federation, model, kernel):
+    """Overlapping pools, pools without overlap, attention: some fused kernels add as they come."""
+    if model.startswith("vit"):
+        pytest.importorskip("torchvision")
+    data = replace(
+        digits, **{k: getattr(digits, k).repeat(4, 1).repeat(4, 2) for k in ("x_train", "x_test")}
+    )
+    given = {"device": "cuda", "models": [model], "kernel": kernel, "local": {"steps": 8}}
+    one, again = (federation(data=data, **given) for _ in range(2))
+    for one_or_other in (one, again):
+        one_or_other.round = 1
+        one_or_other.train_private()
+    assert torch.equal(one.vectors(), again.vectors())
+
+
 def test_f32_on_a_gpu_is_f32_and_does_not_vary():
     """Only flags are set, which needs no GPU."""
-    cuda, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = cuda.fp32_precision, cudnn.conv.fp32_precision, cudnn.deterministic
-    try:
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    with flags_restored():
         assert f32_products(torch.device("cuda")) == "ieee"
-        assert (cuda.fp32_precision, cudnn.conv.fp32_precision) == ("ieee", "ieee")
+        assert (cuda.matmul.fp32_precision, cudnn.conv.fp32_precision) == ("ieee", "ieee")
         assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
-    finally:
-        cuda.fp32_precision, cudnn.conv.fp32_precision, cudnn.deterministic = before
+        fused = cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled
+        assert not any(enabled() for enabled in fused)
+        assert cuda.math_sdp_enabled()

@@ -137,6 +137,8 @@ def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, kernel):
 
 @pytest.mark.parametrize("call", EACH)
 def test_every_model(call):
+    if call.startswith("vit"):
+        pytest.importorskip("torchvision")
     shape = (1, 28, 28) if call in ("lenet", "mlp_net", "mlp4w") else (3, 32, 32)
     model = models.build(call, shape, 10, torch.Generator().manual_seed(0))
     with pretend_cuda() as cuda:

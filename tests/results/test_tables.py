@@ -91,12 +91,14 @@ def test_the_label_of_a_value_on_its_axis_comes_before_that_of_the_value(
     assert "| average" in text
 
 
-def test_two_values_with_one_label_are_refused(make_run, make_artefact, tmp_path):
-    artefact = make_artefact(
-        make_run(), make_run(method="uwa"), labels={"average": "X", "uwa": "X"}
-    )
-    with pytest.raises(FedlogitError, match="two values of axis 'method' share a label"):
-        write_table(artefact, tmp_path / "t")
+def test_two_values_with_one_label_may_not_meet_in_a_cell(make_run, make_artefact, tmp_path):
+    labels = {"average": "X", "uwa": "X"}
+    runs = [make_run(), make_run(method="uwa")]
+    with pytest.raises(FedlogitError, match=r"two cells share the labels .*X"):
+        write_table(make_artefact(*runs, labels=labels), tmp_path / "t")
+    apart = [make_run(), make_run(method="uwa", partition="k_classes(5)")]
+    text = write_table(make_artefact(*apart, labels=labels), tmp_path / "t")[1].read_text()
+    assert "| X        |         0.5000 |         0.5000 |" in text
 
 
 def test_a_figure_is_no_table(make_run, make_artefact, tmp_path):

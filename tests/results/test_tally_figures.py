@@ -7,7 +7,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.results.compare import compare, read_reference
 from fedlogit.results.figures import draw
 from fedlogit.results.figures.bandwidth_ratio import measured, ratio
-from fedlogit.results.figures.pareto import frontier
+from fedlogit.results.figures.pareto import frontier, spaced
 from fedlogit.results.runs import read_run
 
 AXES = {"dataset": "mnist", "partition": "iid"}
@@ -53,6 +53,13 @@ def test_pareto_has_the_papers_points(make_tally, make_artefact, tmp_path):
     ]
     assert (2, 0.9) in points
     assert (1, 0.5) in points  # 4 MB of 4 peers
+
+
+def test_names_are_moved_apart_by_hand():
+    # .1 .1 .5 at least .2 apart: steps .2 .4, so 0 .2 .6, around the mean .7 / 3.
+    found = spaced(np.array([0.1, 0.1, 0.5]), 0.2)
+    assert found == pytest.approx(np.array([0, 0.2, 0.6]) + (0.7 - 0.8) / 3)
+    assert len(spaced(np.array([]), 0.2)) == 0
 
 
 def test_the_ratio_is_the_ledgers():

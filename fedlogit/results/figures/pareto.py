@@ -14,17 +14,21 @@ from fedlogit.results.figures._parts import bars, kin_look, legend, title, value
 from fedlogit.results.style import GREY, INK, new_figure
 from fedlogit.results.text import metric_label, sentence
 
-__all__ = ["draw", "frontier"]
+__all__ = ["draw", "frontier", "spaced"]
 
 _BYTES = "payload_megabytes"
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a panel per dataset: a point a method, the frontier as steps, the paper's points hollow.
+    """Draw a panel per dataset: a point a method, the frontier as steps.
+
+    At scale ``paper`` the paper's points are there, too, hollow.
 
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
     at its left end, at 0. Bars are standard deviations over seeds.
     """
+    if artefact.scale != "paper":
+        reference = None  # other models and rounds send other bytes
     frame = collect(artefact, [_BYTES])
     datasets = values(frame, "dataset")
     figure, grid = new_figure(1, len(datasets), panel=(6.2, 3.8))
@@ -103,23 +107,39 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
 
 
 def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
-    """Write each method beside its point: inwards, and above the name below it."""
-    middle = float(np.sqrt(max(points["payload"].max(), 1e-9) * _least(points)))
+    """Write each method beside its point, or in a column at the right, with a line to its point.
+
+    Methods that send models differ little in bytes; there is room for their names only beyond them.
+    """
+    least, most = _least(points), float(points["payload"].max())
+    far = points["payload"] > np.sqrt(max(most, 1e-9) * least)
     line = 0.05 * float(np.diff(axes.get_ylim())[0])
-    highest = {True: -np.inf, False: -np.inf}
-    for row in points.sort_values("mean").to_dict("records"):
-        right = row["payload"] > middle
-        height = max(row["mean"], highest[right] + line)
-        highest[right] = height
-        axes.annotate(
-            artefact.label(row["method"]),
-            (row["payload"], height),
-            (-7 if right else 7, 3),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            va="bottom",
-            fontsize=8.5,
-        )
+    column = most * (most / least) ** 0.08
+    if far.any():
+        axes.set_xlim(right=most * (most / least) ** 0.42)
+    for there, aside in ((points[far], True), (points[~far], False)):
+        rows = there.sort_values("mean").to_dict("records")
+        heights = spaced(np.array([row["mean"] for row in rows]), line)
+        for row, height in zip(rows, heights, strict=True):
+            axes.annotate(
+                artefact.label(row["method"]),
+                (row["payload"], row["mean"]),
+                (column if aside else row["payload"] * 1.25 + least / 8, height),
+                ha="left",
+                va="center" if aside else "bottom",
+                fontsize=8.5,
+                arrowprops=_LINE if aside else None,
+            )
+
+
+_LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
+
+
+def spaced(heights: np.ndarray, least: float) -> np.ndarray:
+    """Return sorted heights moved apart to at least a distance, around the same mean, (n,)."""
+    steps = np.maximum(np.diff(heights), least)
+    apart = np.concatenate([np.zeros(min(1, len(heights))), np.cumsum(steps)])
+    return apart + (heights.mean() - apart.mean() if len(heights) else 0.0)
 
 
 def _least(points: pd.DataFrame) -> float:
