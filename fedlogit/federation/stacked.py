@@ -194,25 +194,28 @@ class _Stage:
         self._batches = [work.positions(data.device) for work in works]
         self._crops = [work.crops(data.device) for work in works]
         self._points = self._looked_up([work.points for work in works])
-        labels = [work.labels for work in works]
-        self._labels = self._looked_up([known for known in labels if known is not None])
+        self._labels = self._looked_up([k for work in works if (k := work.labels) is not None])
+        anchors = [a for work in works if (a := work.anchor) is not None]
+        self._anchors = torch.stack(anchors) if anchors else None
 
     def _looked_up(self, values: Sequence[torch.Tensor]) -> list[Sequence[torch.Tensor]]:
-        """Return, for each client, its values at each of its minibatches."""
-        found = zip(values, self._batches, self.works, strict=bool(values))
+        """Return, for each client, its values at each of its minibatches; [] if none has any."""
+        if not values:
+            return []
+        found = zip(values, self._batches, self.works, strict=True)
         return [own[torch.cat(list(batches))].split(work.sizes()) for own, batches, work in found]
 
     def learn(self, rows: Rows, step: int) -> None:
         """Let the clients in `rows` learn from their minibatch number `step`."""
-        works = [self.works[i] for i in rows]
+        work = self.works[rows[0]]  # all do the same, each on its own samples
         vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
         logits = self.stack.outputs(vectors, rows, self._inputs(rows, step))
-        losses = torch.vmap(works[0].loss)(logits, self._lesson(rows, step))
+        losses = torch.vmap(work.loss)(logits, self._lesson(rows, step))
         (gradients,) = torch.autograd.grad(losses.sum(), [vectors])
-        for i, work in enumerate(works):
-            if work.anchor is not None:  # the gradient of the proximal term
-                gradients[i].add_(vectors[i].detach() - work.anchor, alpha=work.pull)
-        clean(gradients, works[0].client.settings)
+        if self._anchors is not None:  # the gradient of the proximal term
+            away = vectors.detach() - self._anchors[self.stack.at(rows)]
+            gradients.add_(away, alpha=work.pull)
+        clean(gradients, work.client.settings)
         self.stack.step(rows, gradients)
         self.losses.add(losses.detach(), len(self._batches[rows[0]][step]), self.stack.at(rows))
 

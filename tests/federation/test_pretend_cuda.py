@@ -177,9 +177,10 @@ def test_a_stage_waits_as_often_however_long_it_is(federation, kernel, given):
     "stage",
     [
         lambda fed: fed.train_private(),
+        lambda fed: fed.train_private(pull=0.1),
         lambda fed: fed.distil(fed.public, torch.rand(60, 10).softmax(-1).to("cuda")),
     ],
-    ids=["private", "distillation"],
+    ids=["private", "pulled", "distillation"],
 )
 def test_a_stacked_step_launches_as_much_for_more_clients(federation, stage):
     def launches(clients: int, steps: int) -> int:
