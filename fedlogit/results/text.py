@@ -121,14 +121,24 @@ def is_share(metric: str) -> bool:
 
 
 def number(value: float, metric: str, *, percent: bool = False, decimals: int | None = None) -> str:
-    """Return a value of a metric: shares with 4 decimals (2 in per cent), bytes grouped."""
+    """Return a value of a metric: shares with 4 decimals (2 in per cent), bytes grouped.
+
+    Of a payload below the last decimal two digits are shown, not zeros.
+    """
     if math.isnan(value):
         return "–"
+    places = _decimals(value, metric, percent) if decimals is None else decimals
+    return f"{100 * value if percent and is_share(metric) else value:,.{places}f}"
+
+
+def _decimals(value: float, metric: str, percent: bool) -> int:
     if is_share(metric):
-        places = (2 if percent else 4) if decimals is None else decimals
-        return f"{100 * value if percent else value:.{places}f}"
-    places = _PLACES.get(metric.partition("@")[0], 0) if decimals is None else decimals
-    return f"{value:,.{places}f}"
+        return 2 if percent else 4
+    name = metric.partition("@")[0]
+    places = _PLACES.get(name, 0)
+    if name.startswith("payload_") and value:
+        places = max(places, 1 - math.floor(math.log10(abs(value))))
+    return places
 
 
 def spread(
@@ -138,7 +148,8 @@ def spread(
     text = number(mean, metric, percent=percent, decimals=decimals)
     if math.isnan(mean) or math.isnan(std):
         return text
-    return f"{text} ± {number(std, metric, percent=percent, decimals=decimals)}"
+    places = _decimals(mean, metric, percent) if decimals is None else decimals
+    return f"{text} ± {number(std, metric, percent=percent, decimals=places)}"
 
 
 def markdown(frame: pd.DataFrame, style: str = "pipe", right: Iterable[str] = ()) -> str:
