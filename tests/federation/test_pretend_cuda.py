@@ -9,10 +9,10 @@ import torch
 from calls import script
 from every_method import ON_TEXT, VARIANTS, changes, outcome, same
 from pretend_cuda import pretend_cuda
+from resuming import whole_and_resumed
 from small import TEXT, small_spec
 
 from fedlogit import methods, models
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.setup import divide, federate
 from fedlogit.files import read_json, write_json
@@ -122,17 +122,9 @@ def test_probes_of_another_data_set(tiles):
 def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, kernel):
     given = {"device": "cuda", "kernel": kernel, **CONVOLUTIONS}
     with pretend_cuda() as cuda:
-        whole, first, second = (federation(**given) for _ in range(3))
-        for whole.round in (1, 2):
-            whole.train_private()
-        first.round = 1
-        first.train_private()
-        save_checkpoint(tmp_path, first, [])
-        load_checkpoint(tmp_path, second)
-        second.round = 2
-        second.train_private()
-        assert all(map(cuda.has, second.vectors()))
-        assert torch.equal(whole.vectors().cpu(), second.vectors().cpu())
+        whole, resumed = whole_and_resumed(partial(federation, **given), tmp_path)
+        assert all(map(cuda.has, resumed.vectors()))
+        assert torch.equal(whole.vectors().cpu(), resumed.vectors().cpu())
 
 
 @pytest.mark.parametrize("call", EACH)

@@ -3,14 +3,15 @@
 import csv
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
+from resuming import whole_and_resumed
 from small import TEXT
 
 from fedlogit.data import Dataset
 from fedlogit.errors import Diverged
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.federation.stacked import alike
 
 UNEVEN = {"partition": "dir_client(0.5)", "public": {"size": 60}, "train_size": 300}
@@ -107,16 +108,8 @@ def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
 
 def test_a_checkpoint_in_between_changes_no_bit(federation, tmp_path):
     settings = {**UNEVEN, "kernel": "stacked"}
-    whole, first, second = (federation(**settings) for _ in range(3))
-    for whole.round in (1, 2):
-        whole.train_private()
-    first.round = 1
-    first.train_private()
-    save_checkpoint(tmp_path, first, [])
-    load_checkpoint(tmp_path, second)
-    second.round = 2
-    second.train_private()
-    assert torch.equal(whole.vectors(), second.vectors())
+    whole, resumed = whole_and_resumed(partial(federation, **settings), tmp_path)
+    assert torch.equal(whole.vectors(), resumed.vectors())
 
 
 def test_the_client_that_diverged_is_named(federation):
