@@ -1,0 +1,189 @@
+"""Runs a method of the library and its second version side by side, round by round.
+
+``ORACLE_RECORD=FILE`` appends a line of JSON for each comparison; `make oracles` turns them into
+docs/second-versions.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from oracles.world import World
+
+from fedlogit import methods
+from fedlogit.federation import Federation
+from fedlogit.federation.client import Client
+from fedlogit.federation.work import minibatches
+from fedlogit.rng import rng, torch_rng
+
+__all__ = ["Comparison", "compare", "world_of"]
+
+Rounds = Callable[..., Iterator[dict[str, object]]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A method's call, and what of its run the second version is compared with.
+
+    Attributes:
+        method: The method's name as the papers have it.
+        call: What is run, with the switches that are on: ``cffl(feedback=True)``.
+        rounds: How many rounds are compared.
+        seeds: With which seeds.
+        tolerance: Largest absolute difference; 0 for what must be the same.
+        changes: What else of the small spec differs (see tests/small.py).
+        settings: What the second version is told.
+    """
+
+    method: str
+    call: str
+    rounds: int = 3
+    seeds: Sequence[int] = (0, 1)
+    tolerance: float = 1e-5
+    changes: tuple[tuple[str, Any], ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        changed = ", ".join(f"{key}={value}" for key, value in self.changes)
+        return self.call + (f" [{changed}]" if changed else "")
+
+
+def compare(
+    case: Comparison, second: Rounds, federation: Callable[..., Federation]
+) -> dict[str, float]:
+    """Compare every round with every seed; return the largest difference of each quantity.
+
+    Args:
+        case: What to run.
+        second: The second version: yields, round by round, what is to agree. ``server``, the flat
+            weights of the server's model; ``clients``, those of each client; anything else is a
+            column of `rounds.csv`, ``contributions`` being one a client, and ``memory/<name>`` what
+            the method remembers under this name.
+        federation: From a spec's changes to a federation.
+
+    Raises:
+        AssertionError: naming the first round and quantity that differ by more than the tolerance.
+    """
+    largest: dict[str, float] = {}
+    for seed in case.seeds:
+        fed = federation(method=case.call, seed=seed, rounds=case.rounds, **dict(case.changes))
+        method = methods.get(fed.spec.method)
+        expected = second(world_of(fed), **dict(case.settings))
+        method.init(fed)
+        for r, theirs in enumerate(islice(expected, case.rounds), start=1):
+            row = play(fed, method, r)
+            for name, value in theirs.items():
+                gap = _gap(_ours(fed, row, name), value)
+                where = f"{case}, seed {seed}, round {r}: {name} differs by {gap}"
+                assert gap <= case.tolerance, where
+                largest[name] = max(largest.get(name, 0.0), gap)
+    assert largest, f"{case}: nothing was compared"
+    _record(case, largest)
+    return largest
+
+
+def play(fed: Federation, method: methods.Method, r: int) -> dict[str, float]:
+    """Do round `r` as a run does; return its row."""
+    fed.round = r
+    fed.ledger.start(r)
+    method.round(fed, r)
+    return fed.evaluate().row() | fed.take_log() | fed.ledger.of_round(r)
+
+
+def world_of(fed: Federation) -> World:
+    """Return a federation's problem, as it is before the first round."""
+    spec, data = fed.spec, fed.data
+    seed, local, server = spec.seed, spec.local, fed.server
+
+    def batches(stage: str, client: int, round_: int, n: int) -> list[torch.Tensor]:
+        source = torch_rng(seed, f"batches/{stage}", client, round_)
+        epochs = local.epochs_in(round_)
+        return minibatches(n, spec.batch, source, epochs=epochs, steps=local.steps)
+
+    def server_batches(round_: int, part: int, n: int) -> list[torch.Tensor]:
+        assert spec.server is not None
+        source = torch_rng(seed, "batches/teach", round_, part)
+        size = spec.server.batch or spec.batch
+        return minibatches(n, size, source, epochs=spec.server.epochs, steps=None)
+
+    def probes(round_: int, size: int) -> torch.Tensor:
+        chosen = rng(seed, "probes", round_).choice(len(fed.public), size, replace=False)
+        return fed.public[torch.as_tensor(chosen)]
+
+    everything = torch.arange(len(data.x))
+    return World(
+        x=data.inputs(everything).flatten(1),
+        y=data.labels.clone(),
+        x_test=data.test_inputs(slice(None)).flatten(1),
+        y_test=data.test_labels.clone(),
+        classes=fed.classes,
+        private=[client.private.clone() for client in fed.clients],
+        validation=[client.validation.clone() for client in fed.clients],
+        public=fed.public.clone(),
+        counts=np.array(fed.counts),
+        units=[_units(client) for client in fed.clients],
+        first=[client.vector.detach().clone() for client in fed.clients],
+        server_units=_units(server) if server else [],
+        first_server=server.vector.detach().clone() if server else torch.empty(0),
+        batch=spec.batch,
+        rate=spec.optimizer.lr,
+        epochs=local.epochs or 0,
+        server_epochs=spec.server.epochs if spec.server else 0,
+        batches=batches,
+        server_batches=server_batches,
+        probes=probes,
+        numbers=lambda purpose, *ids: rng(seed, purpose, *ids),
+        noise=lambda purpose, *ids: torch_rng(seed, purpose, *ids),
+    )
+
+
+def _units(client: Client) -> list[int]:
+    """Return the units of a perceptron's layers, from the shapes of its weights."""
+    shapes = [p.shape for p in client.model.parameters() if p.dim() == 2]
+    return [shapes[0][1], *(shape[0] for shape in shapes)]
+
+
+def _ours(fed: Federation, row: dict[str, float], name: str) -> object:
+    """Return what the library has under a name."""
+    if name == "server":
+        assert fed.server is not None
+        return fed.server.vector
+    if name == "clients":
+        return torch.cat([client.vector.detach() for client in fed.clients])
+    if name.startswith("memory/"):
+        return fed.memory[name.removeprefix("memory/")]
+    if name == "contributions":
+        return [row[f"contribution_{i}"] for i in range(len(fed.clients))]
+    return row[name]
+
+
+def _gap(ours: object, theirs: object) -> float:
+    """Return the largest absolute difference; NaN agrees with NaN only."""
+    a, b = (_flat(value) for value in (ours, theirs))
+    assert a.shape == b.shape, f"shapes {a.shape} and {b.shape}"
+    both = np.isnan(a) & np.isnan(b)
+    return float(np.where(both, 0.0, np.abs(a - b)).max(initial=0.0))
+
+
+def _flat(value: object) -> np.ndarray:
+    if isinstance(value, list) and value and isinstance(value[0], torch.Tensor):
+        value = torch.cat([part.detach().flatten() for part in value])
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    return np.asarray(value, dtype=np.float64).ravel()
+
+
+def _record(case: Comparison, largest: dict[str, float]) -> None:
+    path = os.environ.get("ORACLE_RECORD")
+    if path:
+        told = asdict(case) | {"text": str(case), "largest": largest}
+        with Path(path).open("a") as file:
+            file.write(json.dumps(told) + "\n")
