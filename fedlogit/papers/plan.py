@@ -277,7 +277,7 @@ def _as_json(spec: RunSpec) -> Any:
 
 
 def _write_changed(path: Path, data: Any) -> None:
-    text = json.dumps(data, indent=1, sort_keys=True) + "\n"
+    text = json.dumps(data, indent=1) + "\n"  # in the paper's order, as it is printed
     if not path.exists() or path.read_text() != text:
         with write_atomic(path) as temporary:
             temporary.write_text(text)
