@@ -60,23 +60,17 @@ def test_cgsv_clamps_reputations_by_hand(federation):
 
 
 def test_cgsv_weighs_updates_by_the_reputations_of_the_round_before(federation):
-    fed, method = family(federation, "cgsv", clients=2, partition="iid")
-    # Orthogonal updates of norms 3 and 4, scaled to Γ; their average is as near to both.
-    changes = torch.zeros(2, len(fed.server.vector))
-    changes[0, 0], changes[1, 1] = 3.0, 4.0
+    fed, method = family(federation, "cgsv", clients=3, partition="iid")
+    changes = torch.zeros(3, len(fed.server.vector))
+    changes[:, :2] = torch.tensor([[3.0, 0.0], [5.0, 0.0], [0.0, 4.0]])
     vectors_after(fed, changes)
     method.init(fed)
-    fed.memory["cgsv/weights"] = torch.tensor([0.8, 0.2]).double()
+    # Γ (2/3, 1/3) at first, with cosines 2, 2 and 1 over sqrt(5): reputations .4, .4 and .2.
+    assert one_more(fed, method) == pytest.approx([0.4, 0.4, 0.2], abs=1e-6)
     start = fed.server.vector.detach().clone()
-    first = one_more(fed, method)
-    step = fed.server.vector.detach() - start
-    assert step[:2].tolist() == pytest.approx([0.8 * 0.15, 0.2 * 0.15], abs=1e-5)
-    # Cosines with (.8, .2) are as 4 to 1, and so are the weights of round 2.
-    assert first == pytest.approx([0.8, 0.2], abs=1e-6)
     one_more(fed, method)
-    assert (fed.server.vector.detach() - start)[:2].tolist() == pytest.approx(
-        [2 * 0.8 * 0.15, 2 * 0.2 * 0.15], abs=1e-5
-    )
+    step = fed.server.vector.detach() - start
+    assert step[:2].tolist() == pytest.approx([0.8 * 0.15, 0.2 * 0.15], abs=1e-6)
 
 
 def test_cgsv_rewards_each_layer_with_its_share_of_entries(federation):
