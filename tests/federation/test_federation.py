@@ -58,6 +58,14 @@ def test_backbone_broadcast_leaves_each_head_alone(federation):
     assert mask.sum() == 16 * 10 + 10
 
 
+def test_head_rows_are_a_class_each_with_its_bias_last(federation):
+    client = federation().clients[0]
+    rows, last = client.head_rows(client.vector), client.model.fc2
+    assert rows.shape == (10, 17)
+    assert torch.equal(rows[:, :16], last.weight)
+    assert torch.equal(rows[:, 16], last.bias)
+
+
 def test_parameters_are_views_of_the_vector(federation):
     client = federation().clients[0]
     with torch.no_grad():
