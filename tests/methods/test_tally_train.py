@@ -7,8 +7,9 @@ from small import small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.votes import pack
-from fedlogit.federation import State
+from fedlogit.federation import Federation, State
 from fedlogit.federation.ledger import Ledger
+from fedlogit.files import read_json
 from fedlogit.methods.tally_train import TallyTrain
 
 TINY_GPT = 5_839_360  # and appendix I's
@@ -309,6 +310,27 @@ def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy)
     wanted = peer.vector.detach() - 0.1 * torch.cat([g.flatten() for g in gradients])
     TallyTrain(warm_up=0, emphasis=beta_dis, asymmetry=beta_asy).learn_from_probes(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "what"),
+    [
+        ("tally_train(warm_up=0)", "logits of client 1 are not finite"),
+        ("local", "cross-entropy of client 1 on the test split is nan"),
+    ],
+)
+def test_a_run_whose_votes_or_scores_are_not_numbers_has_diverged(train, monkeypatch, method, what):
+    """Weights become NaN after the last step of training, whose loss is still finite."""
+
+    def breaks(fed, **given):
+        trained(fed, **given)
+        with torch.no_grad():
+            fed.clients[1].vector.fill_(torch.nan)
+
+    trained = Federation.train_private
+    monkeypatch.setattr(Federation, "train_private", breaks)
+    result = read_json(train(method=method, partition="iid(90)") / "result.json")
+    assert (result["status"], result["message"]) == ("diverged", f"round 1: {what}")
 
 
 def test_labels_alone_are_no_consensus(federation):
