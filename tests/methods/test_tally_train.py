@@ -413,6 +413,39 @@ def test_a_round_of_feddf_by_hand(federation):
     assert len(fed.evaluate().per_client) == 1, "one model, so no spread over peers"
 
 
+def test_feddf_of_three_steps_asks_the_peers_once_and_takes_each_on_other_probes(federation):
+    """Plain SGD of softmax of the peers' mean logits, on three batches of 5 of the 15 probes."""
+    sgd = {"name": "sgd", "lr": 0.1}
+    call = "feddf_fusion(warm_up=0, probes_per_round=5, server_steps=3)"
+    fed, _ = play(federation, call, 1, optimizer=sgd)
+    twin, _ = play(federation, "feddf_fusion(warm_up=0, server_steps=0)", 1, optimizer=sgd)
+    probes, model = twin.probes(15), twin.server.model
+    targets = twin.logits(probes).mean(0).softmax(-1)
+    for batch in range(0, 15, 5):
+        points, target = probes[batch : batch + 5], targets[batch : batch + 5]
+        loss = -(target * model(twin.data.inputs(points)).log_softmax(1)).sum(1).mean()
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        with torch.no_grad():
+            twin.server.vector.sub_(torch.cat([g.flatten() for g in gradients]), alpha=0.1)
+    assert torch.allclose(fed.server.vector, twin.server.vector, atol=1e-6)
+
+
+@pytest.mark.parametrize(("server_optimizer", "steps"), [("kept", 3), ("new", 1)])
+def test_feddfs_server_keeps_its_optimizer_or_starts_anew(federation, server_optimizer, steps):
+    call = f"feddf_fusion(warm_up=0, server_optimizer='{server_optimizer}')"
+    fed, _ = play(federation, call, 3)
+    assert float(fed.server.optimizer.state[fed.server.vector]["step"]) == steps
+    without, _ = play(federation, "feddf_fusion(warm_up=0, server_steps=0)", 3)
+    assert not without.server.optimizer.state, "and without steps there is nothing to keep"
+
+
+def test_rc_fd_of_one_rank_is_tally_train_to_the_bit(federation):
+    votes, _ = play(federation, "tally_train(warm_up=0)", 3)
+    rank, _ = play(federation, "tally_train(warm_up=0, signal='top_k', k=1)", 3)
+    assert torch.equal(votes.vectors(), rank.vectors())
+    assert votes.ledger.totals() == rank.ledger.totals()
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
