@@ -49,8 +49,15 @@ def test_a_trimmed_mean_that_leaves_nobody_is_refused():
 
 @pytest.mark.parametrize(
     ("peers", "trim", "rule"),
-    [(10, 0.4, "median"), (5, 0.4, "median"), (4, 0.3, "median"), (10, 0.05, "mean")]
-    + [(10, 0.2, "trimmed_mean"), (10, 0.3, "trimmed_mean"), (5, 0.2, "trimmed_mean")],
+    [
+        (10, 0.4, "median"),
+        (5, 0.4, "median"),
+        (4, 0.3, "median"),
+        (10, 0.05, "mean"),
+        (10, 0.2, "trimmed_mean"),
+        (10, 0.3, "trimmed_mean"),
+        (5, 0.2, "trimmed_mean"),
+    ],
 )
 def test_what_a_trimmed_mean_is_with_so_many_peers(peers, trim, rule):
     claims = torch.rand(peers, 7, 4, generator=torch.Generator().manual_seed(peers)).softmax(-1)
