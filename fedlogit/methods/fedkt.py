@@ -36,6 +36,7 @@ class FedKT(Method):
     name: ClassVar[str] = "fedkt"
     needs_public: ClassVar[bool] = True
     student: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
 
     partitions: Annotated[int, Field(gt=0)] = 2
     teachers: Annotated[int, Field(gt=0)] = 5

@@ -30,6 +30,7 @@ class OneShot(Method):
     needs_public: ClassVar[bool] = True
     student: ClassVar[bool] = True
     one_shot: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
 
     def round(self, fed: Federation, r: int) -> None:
