@@ -43,8 +43,8 @@ def complete(spec: RunSpec) -> RunSpec:
         )
     if spec.ledger_only and not method.fixed_messages:
         raise FedlogitError(
-            f"ledger_only = true: what method {spec.method.name} sends may depend on what its models"
-            " learn; train it"
+            f"ledger_only = true: what method {spec.method.name} sends may depend on what its"
+            " models learn; train it"
         )
     _check_text(spec, method, is_text=card.kind == "text")
     _check_exports(spec, method)
