@@ -210,6 +210,9 @@ class RunSpec(Part):
             ``evidence`` and ``probes`` (CELM's evidence by round and final images), ``shapley``
             (Shapley values of the clients' final models), ``theory`` (columns ``theory_…`` of
             tested rounds: what TallyTrain §3.3 proves).
+        ledger_only: Make and count every message, but train no model and predict nothing: the
+            bytes are those of the whole run, and there is no accuracy (see
+            `fedlogit.federation.ledger_only`). `export` is dropped.
     """
 
     format: Literal[1] = 1
@@ -236,6 +239,7 @@ class RunSpec(Part):
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
     export: tuple[Export, ...] = ()
+    ledger_only: bool = False
 
     def canonical(self) -> str:
         """Return what is hashed: JSON with sorted keys, no spaces, and no field at its default.
@@ -267,6 +271,8 @@ class RunSpec(Part):
     def tests_in(self, round_: int) -> bool:
         """Return whether test accuracy is measured after round `round_` (from 1)."""
         when = self.evaluation
+        if self.ledger_only:
+            return False
         last = round_ == self.rounds or round_ > self.rounds - when.tail
         return round_ % when.every == 0 or round_ in when.rounds or last
 

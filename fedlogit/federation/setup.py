@@ -17,6 +17,7 @@ from fedlogit.federation.device_data import DeviceData, on_device
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.leakage import check_disjoint
+from fedlogit.federation.ledger_only import LedgerOnly
 from fedlogit.federation.native import check_native
 from fedlogit.federation.newcomers import first_weights, newcomer
 from fedlogit.models.layers import BatchStatNorm
@@ -128,7 +129,8 @@ def federate(
     server = _server(spec, method, data)
     models = [client.model for client in (clients if server is None else [*clients, server])]
     data.batch = samples_at_a_time(spec, data, models)
-    federation = Federation(spec, data, split, clients, executor, server, on_task)
+    kind = LedgerOnly if spec.ledger_only else Federation
+    federation = kind(spec, data, split, clients, executor, server, on_task)
     federation.liars = method.liars
     return federation
 

@@ -261,10 +261,12 @@ def _read_rounds(path: Path) -> pd.DataFrame:
 
 
 def _complete(run: Run) -> None:
-    """Refuse a run that says it finished but lacks rounds or its final accuracy."""
+    """Refuse a run that says it finished but lacks rounds, or, if it trained, its accuracy."""
     if len(run.rounds) != run.spec.rounds:
         path = run.folder / "rounds.csv"
         raise DataError(f"{path} is truncated: {len(run.rounds)} of {run.spec.rounds} rounds")
+    if run.spec.ledger_only:
+        return
     accuracy = run.result.final.accuracy if run.result.final else None
     if accuracy is None or not math.isfinite(accuracy):
         raise DataError(f"{run.folder / 'result.json'}: finished without a final accuracy")

@@ -50,6 +50,7 @@ _NAMES = {
     "seconds_probe": "seconds of probing in a warm-up round",
     "probe_share": "share of a warm-up round spent probing",
     "mebibytes_up": "MiB sent per client per round",
+    "mebibytes_up_f64": "MiB with numbers of 8 bytes",
     "tail_accuracy": "test accuracy, mean over the last rounds",
     "tail_perplexity": "perplexity, mean over the last rounds",
     "peak_accuracy": "largest test accuracy of any tested round",
@@ -83,6 +84,7 @@ _SHARES = {"agreement", "auroc", "cross_peer_std", "fpr", "probe_share"} | {
 }
 _PLACES = {
     "mebibytes_up": 2,
+    "mebibytes_up_f64": 2,
     "payload_megabytes": 2,
     "payload_gigabytes": 4,
     "payload_star_megabytes": 2,

@@ -107,6 +107,7 @@ def test_bytes_of_a_client(make_run):
     ref = make_run()
     run = read_run(ref.dir, ref.digest)
     assert run.value("mebibytes_up") == pytest.approx(100 / 2**20)
+    assert run.value("mebibytes_up_f64") == pytest.approx(200 / 2**20)
     assert run.value("payload_megabytes") == pytest.approx(300 / 1e6)
     assert run.value("payload_gigabytes") == pytest.approx(300 / 1e9)
 
