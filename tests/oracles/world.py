@@ -6,9 +6,10 @@ minibatches, probes and first weights. Everything else a second version does its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-__all__ = ["World", "cross_entropy", "fit", "perceptron", "vector"]
+__all__ = ["World", "accuracy", "cross_entropy", "fit", "perceptron", "vector"]
 
 Index = torch.Tensor
 
@@ -41,6 +42,8 @@ class World:
         first_server: First weights of the server's model; empty without one.
         batch: Minibatch size.
         rate: Learning rate.
+        optimizer: The other settings of the clients' optimizer, by name (``momentum``, …).
+        rounds: Rounds of the run.
         epochs: Passes over the data in each stage.
         server_epochs: Passes over the public set each time the server's model learns.
         batches: (stage, client, round, number of samples) -> positions of each minibatch.
@@ -48,6 +51,8 @@ class World:
         probes: (round, how many) -> public samples of a round.
         numbers: (purpose, *ids) -> NumPy generator, for what else is drawn.
         noise: (purpose, *ids) -> PyTorch generator, for what else is drawn.
+        seed: The run's.
+        address: (seed, purpose, *ids) -> seed, for what has a seed of its own.
     """
 
     x: torch.Tensor
@@ -65,6 +70,8 @@ class World:
     first_server: torch.Tensor
     batch: int
     rate: float
+    optimizer: Mapping[str, Any]
+    rounds: int
     epochs: int
     server_epochs: int
     batches: Callable[[str, int, int, int], list[Index]] = field(repr=False)
@@ -72,6 +79,8 @@ class World:
     probes: Callable[[int, int], Index] = field(repr=False)
     numbers: Callable[..., np.random.Generator] = field(repr=False)
     noise: Callable[..., torch.Generator] = field(repr=False)
+    seed: int
+    address: Callable[..., int] = field(repr=False)
 
     @property
     def clients(self) -> range:
@@ -100,6 +109,12 @@ def perceptron(units: Sequence[int], weights: torch.Tensor) -> nn.Sequential:
 def vector(model: nn.Module) -> torch.Tensor:
     """Return a copy of all weights, flat."""
     return parameters_to_vector(model.parameters()).detach().clone()
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
+    """Return how often the largest output is the true class."""
+    return sum(int(z.argmax() == c) for z, c in zip(model(x), y, strict=True)) / len(y)
 
 
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
