@@ -21,25 +21,14 @@ ALLOWED = {"numpy", "torch", "scipy", "sklearn", "oracles", *sys.stdlib_module_n
 METHODS = sorted(catalogue("fedlogit.methods", Method))
 # Methods whose second version is still to be written.
 MISSING = {
-    "aggregator",
-    "average",
-    "celm",
-    "cffl",
-    "cgsv",
     "feddf",
     "feddf_fusion",
     "fedet",
     "fedhkt",
     "fedkt",
     "fedol",
-    "fedprox",
-    "fully_informed",
-    "local",
-    "meta_model",
     "mine",
-    "shapfed",
     "tally_train",
-    "uwa",
 }
 
 
