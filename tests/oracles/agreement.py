@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -22,7 +23,7 @@ from fedlogit import methods
 from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
 from fedlogit.federation.work import minibatches
-from fedlogit.rng import rng, torch_rng
+from fedlogit.rng import derive, rng, torch_rng
 
 __all__ = ["Comparison", "compare", "world_of"]
 
@@ -65,14 +66,15 @@ def compare(
         case: What to run.
         second: The second version: yields, round by round, what is to agree. ``server``, the flat
             weights of the server's model; ``clients``, those of each client; anything else is a
-            column of `rounds.csv`, ``contributions`` being one a client, and ``memory/<name>`` what
-            the method remembers under this name.
+            column of `rounds.csv`, ``contributions`` being one a client, ``memory/<name>`` what the
+            method remembers under this name, and ``kept/<file>/<array>`` what it exports.
         federation: From a spec's changes to a federation.
 
     Raises:
         AssertionError: naming the first round and quantity that differ by more than the tolerance.
     """
     largest: dict[str, float] = {}
+    compared = 0
     for seed in case.seeds:
         fed = federation(method=case.call, seed=seed, rounds=case.rounds, **dict(case.changes))
         method = methods.get(fed.spec.method)
@@ -85,8 +87,10 @@ def compare(
                 where = f"{case}, seed {seed}, round {r}: {name} differs by {gap}"
                 assert gap <= case.tolerance, where
                 largest[name] = max(largest.get(name, 0.0), gap)
+            compared += 1
+    assert compared == case.rounds * len(case.seeds), f"{case}: the second version ended early"
     assert largest, f"{case}: nothing was compared"
-    _record(case, largest)
+    _record(case, second, largest)
     return largest
 
 
@@ -135,6 +139,8 @@ def world_of(fed: Federation) -> World:
         first_server=server.vector.detach().clone() if server else torch.empty(0),
         batch=spec.batch,
         rate=spec.optimizer.lr,
+        optimizer=spec.optimizer.model_dump(),
+        rounds=spec.rounds,
         epochs=local.epochs or 0,
         server_epochs=spec.server.epochs if spec.server else 0,
         batches=batches,
@@ -142,6 +148,8 @@ def world_of(fed: Federation) -> World:
         probes=probes,
         numbers=lambda purpose, *ids: rng(seed, purpose, *ids),
         noise=lambda purpose, *ids: torch_rng(seed, purpose, *ids),
+        seed=seed,
+        address=derive,
     )
 
 
@@ -160,6 +168,9 @@ def _ours(fed: Federation, row: dict[str, float], name: str) -> object:
         return torch.cat([client.vector.detach() for client in fed.clients])
     if name.startswith("memory/"):
         return fed.memory[name.removeprefix("memory/")]
+    if name.startswith("kept/"):
+        _, file, array = name.split("/")
+        return fed.kept[file][array]
     if name == "contributions":
         return [row[f"contribution_{i}"] for i in range(len(fed.clients))]
     return row[name]
@@ -181,9 +192,15 @@ def _flat(value: object) -> np.ndarray:
     return np.asarray(value, dtype=np.float64).ravel()
 
 
-def _record(case: Comparison, largest: dict[str, float]) -> None:
+def _record(case: Comparison, second: Rounds, largest: dict[str, float]) -> None:
     path = os.environ.get("ORACLE_RECORD")
     if path:
-        told = asdict(case) | {"text": str(case), "largest": largest}
+        module = sys.modules[second.__module__]
+        about = {"file": Path(str(module.__file__)).name, "source": _first_paragraph(module)}
+        told = asdict(case) | about | {"text": str(case), "largest": largest}
         with Path(path).open("a") as file:
             file.write(json.dumps(told) + "\n")
+
+
+def _first_paragraph(module: object) -> str:
+    return " ".join((module.__doc__ or "").partition("\n\n")[0].split())
