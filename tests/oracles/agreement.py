@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from oracles.world import World
+from oracles.world import MakeOptimizer, World
+from torch.nn.utils import parameters_to_vector
 
-from fedlogit import methods
+from fedlogit import methods, models
 from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
 from fedlogit.federation.work import minibatches
 from fedlogit.rng import rng, torch_rng
+from fedlogit.spec import Optimizer
 
 __all__ = ["Comparison", "compare", "world_of"]
 
@@ -66,7 +68,8 @@ def compare(
         second: The second version: yields, round by round, what is to agree. ``server``, the flat
             weights of the server's model; ``clients``, those of each client; anything else is a
             column of `rounds.csv`, ``contributions`` being one a client, and ``memory/<name>`` what
-            the method remembers under this name.
+            the method remembers under this name; ``kept/<export>/<array>``, what it exports;
+            ``test_logits``, those of all clients.
         federation: From a spec's changes to a federation.
 
     Raises:
@@ -118,6 +121,12 @@ def world_of(fed: Federation) -> World:
         chosen = rng(seed, "probes", round_).choice(len(fed.public), size, replace=False)
         return fed.public[torch.as_tensor(chosen)]
 
+    def newcomer(role: str, client: int, number: int) -> torch.Tensor:
+        call = spec.models[client % len(spec.models)]
+        source = torch_rng(seed, f"init/{role}", client, number)
+        model = models.build(call, data.shape, data.classes, source)
+        return parameters_to_vector(model.parameters()).detach()
+
     everything = torch.arange(len(data.x))
     return World(
         x=data.inputs(everything).flatten(1),
@@ -142,7 +151,22 @@ def world_of(fed: Federation) -> World:
         probes=probes,
         numbers=lambda purpose, *ids: rng(seed, purpose, *ids),
         noise=lambda purpose, *ids: torch_rng(seed, purpose, *ids),
+        optimizer=_optimizer(spec.optimizer),
+        server_optimizer=_optimizer(server.settings if server else spec.optimizer),
+        newcomer=newcomer,
+        shape=data.shape,
+        black=-data.mean[0] / data.std[0],
     )
+
+
+def _optimizer(o: Optimizer) -> MakeOptimizer:
+    """Return PyTorch's own optimizer with the settings, for any parameters."""
+    if o.name == "sgd":
+        told: dict[str, Any] = {"momentum": o.momentum}
+    else:
+        told = {"betas": (o.beta1, o.beta2), "eps": o.eps}
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o.name]
+    return lambda parameters: kind(parameters, lr=o.lr, weight_decay=o.weight_decay, **told)
 
 
 def _units(client: Client) -> list[int]:
@@ -160,6 +184,11 @@ def _ours(fed: Federation, row: dict[str, float], name: str) -> object:
         return torch.cat([client.vector.detach() for client in fed.clients])
     if name.startswith("memory/"):
         return fed.memory[name.removeprefix("memory/")]
+    if name.startswith("kept/"):
+        _, export, array = name.split("/")
+        return fed.kept[export][array]
+    if name == "test_logits":
+        return fed.test_logits()
     if name == "contributions":
         return [row[f"contribution_{i}"] for i in range(len(fed.clients))]
     return row[name]

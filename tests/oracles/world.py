@@ -6,7 +6,7 @@ minibatches, probes and first weights. Everything else a second version does its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 __all__ = ["World", "cross_entropy", "fit", "perceptron", "vector"]
 
 Index = torch.Tensor
+MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class World:
         probes: (round, how many) -> public samples of a round.
         numbers: (purpose, *ids) -> NumPy generator, for what else is drawn.
         noise: (purpose, *ids) -> PyTorch generator, for what else is drawn.
+        optimizer: Parameters -> optimizer of a client's model.
+        server_optimizer: The same of the server's model.
+        newcomer: (role, client, number) -> first weights of another model of a client's units.
+        shape: Channels, height and width of an image.
+        black: Normalised value of a black pixel.
     """
 
     x: torch.Tensor
@@ -72,6 +78,11 @@ class World:
     probes: Callable[[int, int], Index] = field(repr=False)
     numbers: Callable[..., np.random.Generator] = field(repr=False)
     noise: Callable[..., torch.Generator] = field(repr=False)
+    optimizer: MakeOptimizer = field(repr=False)
+    server_optimizer: MakeOptimizer = field(repr=False)
+    newcomer: Callable[[str, int, int], torch.Tensor] = field(repr=False)
+    shape: tuple[int, int, int]
+    black: float
 
     @property
     def clients(self) -> range:
@@ -85,6 +96,27 @@ class World:
     def server(self) -> nn.Sequential:
         """Return the server's perceptron with its first weights."""
         return perceptron(self.server_units, self.first_server)
+
+    def crops(
+        self, purpose: str, *ids: int, on: bool = True
+    ) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Return what crops minibatch after minibatch as RandomCrop(padding=4) and a flip do."""
+        if not on:
+            return lambda batch: batch
+        source = self.noise(purpose, *ids)
+        _, height, width = self.shape
+
+        def change(batch: torch.Tensor) -> torch.Tensor:
+            shifts = torch.randint(0, 9, (2, len(batch)), generator=source).tolist()
+            flips = (torch.rand(len(batch), generator=source) < 0.5).tolist()
+            images = []
+            for flat, top, left, flip in zip(batch, *shifts, flips, strict=True):
+                padded = F.pad(flat.view(self.shape), [4] * 4, value=self.black)
+                image = padded[:, top : top + height, left : left + width]
+                images.append((image.flip(2) if flip else image).flatten())
+            return torch.stack(images)
+
+        return change
 
 
 def perceptron(units: Sequence[int], weights: torch.Tensor) -> nn.Sequential:
@@ -115,9 +147,10 @@ def fit(
     x: torch.Tensor,
     targets: torch.Tensor,
     batches: Sequence[Index],
+    change: Callable[[torch.Tensor], torch.Tensor] = lambda batch: batch,
 ) -> None:
-    """Take a step of cross-entropy on each minibatch."""
+    """Take a step of cross-entropy on each minibatch, whose images `change` may augment."""
     for positions in batches:
         optimizer.zero_grad()
-        cross_entropy(model(x[positions]), targets[positions]).backward()
+        cross_entropy(model(change(x[positions])), targets[positions]).backward()
         optimizer.step()

@@ -1,0 +1,98 @@
+"""FedOL and its peers beside their second versions."""
+
+from functools import partial
+
+import pytest
+import torch
+from oracles import aggregators, feddf, fedet, fedhkt, fedkt, fedol, mine, one_shot
+from oracles.agreement import Comparison, compare
+
+from fedlogit.aggregation.targets import Targets
+
+LESSONS = {
+    "FedOL": fedol.lesson,
+    "FedDF": one_shot.distil(feddf.terms),
+    "FedHKT": one_shot.distil(fedhkt.terms),
+    "FedET": one_shot.distil(fedet.terms),
+    "MinE": one_shot.distil(mine.terms),
+    "Mean probability": one_shot.distil(aggregators.mean_probability),
+    "Median logit": one_shot.distil(aggregators.median_logit),
+    "Majority": one_shot.distil(aggregators.majority),
+}
+
+
+def majority(logits: torch.Tensor) -> Targets:
+    """An aggregator that abstains where no class has more than half of the votes."""
+    votes = torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).float().mean(0)
+    most = votes.max(1).values
+    return Targets(votes, torch.where(most > 0.5, most, 0.0))
+
+
+def case(method: str, call: str, rounds: int = 1, told: dict | None = None, **changes):
+    """Return a comparison of clients with perceptrons of two sizes."""
+    two = {"models": ["mlp(hidden=[16])", "mlp(hidden=[12, 8])"], "local": {"epochs": 6}}
+    settings = {"last": rounds} | (told or {})
+    return Comparison(
+        method,
+        call,
+        rounds,
+        changes=tuple((two | changes).items()),
+        settings=tuple(settings.items()),
+    )
+
+
+# Clients that agree on some samples, and a short training for each of FedOL's iterations. A large
+# epsilon keeps Adam from blowing up the rounding of gradients near 0.
+BROAD = {"partition": "k_classes(6, private_size=90)"}
+SMOOTH = {"name": "adam", "lr": 0.003, "eps": 1e-4}
+FEW = {"model": "mlp(hidden=[24])", "epochs": 4, "batch": 20, "optimizer": SMOOTH}
+STAGES = {"optimizer": {"name": "adam", "lr": 0.003, "lifetime": "stage"}}
+
+
+def fedol_case(rounds: int = 1, changes: dict | None = None, **switches):
+    call = ", ".join(f"{name}={value!r}" for name, value in switches.items())
+    more = BROAD | {"server": FEW} | (changes or {})
+    return case("FedOL", f"fedol({call})", rounds, switches, **more)
+
+
+CASES = [
+    fedol_case(),
+    fedol_case(iterations=4, negative=False),
+    fedol_case(iterations=4, votes="equal"),
+    fedol_case(iterations=4, votes="equal", negative=False),
+    fedol_case(iterations=4, mixture="equal"),
+    fedol_case(iterations=4, curriculum=False),
+    fedol_case(iterations=4, trade_off=0.0),
+    fedol_case(iterations=4, trade_off=2.0, first_ratio=0.3, ratio_step=0.4),
+    fedol_case(iterations=1),
+    fedol_case(2, {"clients": 1, "partition": "iid(90)"}, iterations=2),
+    case("FedDF", "feddf"),
+    case("FedDF", "feddf", 3),
+    case("FedHKT", "fedhkt"),
+    case("FedHKT", "fedhkt", 2, **BROAD),
+    case("FedET", "fedet"),
+    case("FedET", "fedet(regularisation=1.0)", 2, {"regularisation": 1.0}, **BROAD),
+    case("FedET", "fedet(regularisation=0.0)", 1, {"regularisation": 0.0}),
+    case("MinE", "mine"),
+    case("MinE", "mine", 3, {"lifetime": "stage"}, **STAGES),
+    case("Mean probability", "aggregator"),
+    case("Median logit", "aggregator('examples.median:median')"),
+    case("Majority", "aggregator('test_oracle_fedol:majority')", **BROAD),
+]
+FEDKT = [
+    case("FedKT", "fedkt"),
+    case("FedKT", "fedkt(partitions=3, teachers=2)"),
+    case("FedKT", "fedkt(consistent=False)"),
+    case("FedKT", "fedkt(partitions=1, teachers=1)"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rounds_agree(case, federation):
+    second = partial(one_shot.rounds, lesson=LESSONS[case.method])
+    print(case, {k: f"{v:.1e}" for k, v in compare(case, second, federation).items()})
+
+
+@pytest.mark.parametrize("case", FEDKT, ids=str)
+def test_fedkts_only_round_agrees(case, federation):
+    print(case, {k: f"{v:.1e}" for k, v in compare(case, fedkt.rounds, federation).items()})
