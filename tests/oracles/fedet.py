@@ -12,9 +12,7 @@ import torch
 from scipy.special import softmax
 
 
-def terms(
-    z: torch.Tensor, regularisation: float = 0.05
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def terms(z: torch.Tensor, regularisation: float = 0.05) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Return (1, label) and (λ or 0, diversity), from logits (clients, points, classes)."""
     clients, points, classes = z.shape
     label, diverse = np.zeros((points, classes)), np.zeros((points, classes))

@@ -31,7 +31,9 @@ def rounds(
     for i in world.clients:
         students = []
         for p in range(partitions):
-            mine = world.private[i][world.numbers("fedkt/cut", i, p).permutation(len(world.private[i]))]
+            mine = world.private[i][
+                world.numbers("fedkt/cut", i, p).permutation(len(world.private[i]))
+            ]
             said = [
                 trained(f"teacher/{p}", i, j, part, world.y[part])
                 for j, part in enumerate(np.array_split(mine, teachers))

@@ -55,7 +55,11 @@ def lesson(
     """Alternate T_it times between pseudo-labels and the server's training (eq. 7)."""
     x, truth, noted = world.x[world.public], world.y[world.public].numpy(), {}
     p = softmax(z.double().numpy(), axis=2)
-    lam = softmax(-entr(p).sum(2), axis=0) if mixture == "entropy" else np.full(p.shape[:2], 1 / len(p))
+    lam = (
+        softmax(-entr(p).sum(2), axis=0)
+        if mixture == "entropy"
+        else np.full(p.shape[:2], 1 / len(p))
+    )
     p_k, lam_k, sources = torch.as_tensor(p), torch.as_tensor(lam), p
     for t in range(1, iterations + 1):
         rho = min(1.0, first_ratio + ratio_step * ((t if curriculum else iterations) - 1))

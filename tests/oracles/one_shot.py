@@ -69,7 +69,10 @@ def rounds(
         if r < last:
             for i in world.clients:
                 stage("distil", i, r, world.public, server(x).detach().softmax(1))
-        said, sure = z.argmax(2), torch.stack([(-entr(p.double().softmax(1)).sum(1)).exp() for p in z])
+        said, sure = (
+            z.argmax(2),
+            torch.stack([(-entr(p.double().softmax(1)).sum(1)).exp() for p in z]),
+        )
         pairs = [(a == b).double().mean() for a, b in permutations(said, 2)] or [1.0]
         yield noted | {
             "server": vector(server),

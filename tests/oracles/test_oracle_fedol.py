@@ -1,13 +1,17 @@
 """FedOL and its peers beside their second versions."""
 
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
-from oracles import aggregators, feddf, fedet, fedhkt, fedkt, fedol, mine, one_shot
-from oracles.agreement import Comparison, compare
+from oracles import aggregators, ensembles, feddf, fedet, fedhkt, fedkt, fedol, mine, one_shot
+from oracles.agreement import Comparison, compare, world_of
 
 from fedlogit.aggregation.targets import Targets
+from fedlogit.results.derived import DERIVED
+from fedlogit.results.runs import read_run
 
 LESSONS = {
     "FedOL": fedol.lesson,
@@ -31,7 +35,7 @@ def majority(logits: torch.Tensor) -> Targets:
 def case(method: str, call: str, rounds: int = 1, told: dict | None = None, **changes):
     """Return a comparison of clients with perceptrons of two sizes."""
     two = {"models": ["mlp(hidden=[16])", "mlp(hidden=[12, 8])"], "local": {"epochs": 6}}
-    settings = {"last": rounds} | (told or {})
+    settings = ({} if method == "FedKT" else {"last": rounds}) | (told or {})
     return Comparison(
         method,
         call,
@@ -46,13 +50,16 @@ def case(method: str, call: str, rounds: int = 1, told: dict | None = None, **ch
 BROAD = {"partition": "k_classes(6, private_size=90)"}
 SMOOTH = {"name": "adam", "lr": 0.003, "eps": 1e-4}
 FEW = {"model": "mlp(hidden=[24])", "epochs": 4, "batch": 20, "optimizer": SMOOTH}
-STAGES = {"optimizer": {"name": "adam", "lr": 0.003, "lifetime": "stage"}}
+STAGES = {"optimizer": SMOOTH | {"lifetime": "stage"}}
+CROPS = {"augment": "crop_flip", "server": FEW | {"augment": "crop_flip"}}
 
 
 def fedol_case(rounds: int = 1, changes: dict | None = None, **switches):
     call = ", ".join(f"{name}={value!r}" for name, value in switches.items())
-    more = BROAD | {"server": FEW} | (changes or {})
-    return case("FedOL", f"fedol({call})", rounds, switches, **more)
+    told = switches | ({"augment": True} if changes is CROPS else {})
+    return case(
+        "FedOL", f"fedol({call})", rounds, told, **BROAD | {"server": FEW} | (changes or {})
+    )
 
 
 CASES = [
@@ -65,9 +72,12 @@ CASES = [
     fedol_case(iterations=4, trade_off=0.0),
     fedol_case(iterations=4, trade_off=2.0, first_ratio=0.3, ratio_step=0.4),
     fedol_case(iterations=1),
+    fedol_case(2, iterations=2),
     fedol_case(2, {"clients": 1, "partition": "iid(90)"}, iterations=2),
+    fedol_case(1, CROPS, iterations=3),
     case("FedDF", "feddf"),
-    case("FedDF", "feddf", 3),
+    case("FedDF", "feddf", 3, optimizer=SMOOTH),
+    case("FedDF", "feddf", 2, {"augment": True}, **CROPS),
     case("FedHKT", "fedhkt"),
     case("FedHKT", "fedhkt", 2, **BROAD),
     case("FedET", "fedet"),
@@ -79,20 +89,42 @@ CASES = [
     case("Median logit", "aggregator('examples.median:median')"),
     case("Majority", "aggregator('test_oracle_fedol:majority')", **BROAD),
 ]
+SHORT = {"local": {"epochs": 3}}
 FEDKT = [
-    case("FedKT", "fedkt"),
-    case("FedKT", "fedkt(partitions=3, teachers=2)"),
-    case("FedKT", "fedkt(consistent=False)"),
-    case("FedKT", "fedkt(partitions=1, teachers=1)"),
+    case("FedKT", "fedkt", **BROAD, **SHORT),
+    case("FedKT", "fedkt(consistent=False)", 1, {"consistent": False}, **SHORT),
+    case("FedKT", "fedkt(partitions=3, teachers=2)", 1, {"partitions": 3, "teachers": 2}, **SHORT),
+    case("FedKT", "fedkt(partitions=1, teachers=1)", 1, {"partitions": 1, "teachers": 1}, **SHORT),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rounds_agree(case, federation):
-    second = partial(one_shot.rounds, lesson=LESSONS[case.method])
-    print(case, {k: f"{v:.1e}" for k, v in compare(case, second, federation).items()})
+    compare(case, partial(one_shot.rounds, lesson=LESSONS[case.method]), federation)
 
 
 @pytest.mark.parametrize("case", FEDKT, ids=str)
 def test_fedkts_only_round_agrees(case, federation):
-    print(case, {k: f"{v:.1e}" for k, v in compare(case, fedkt.rounds, federation).items()})
+    compare(case, fedkt.rounds, federation)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ensembles_agree(seed):
+    """Small whole numbers as logits, so that many are equal."""
+    source = np.random.default_rng(seed)
+    clients, classes = int(source.integers(1, 7)), int(source.integers(2, 6))
+    logits = source.integers(-2, 3, (clients, 50, classes)).astype(np.float32)
+    labels = source.integers(classes, size=50)
+    told = SimpleNamespace(export=lambda name: {"logits": logits, "labels": labels})
+    for name, value in ensembles.accuracies(logits, labels).items():
+        assert DERIVED[name](told) == pytest.approx(value), name
+
+
+def test_the_ensemble_of_a_run_agrees(train, federation):
+    changes = {"method": "feddf", "rounds": 1, "export": ["test_logits"], **BROAD}
+    folder, fed = train(**changes), federation(**changes)
+    run = read_run(folder, fed.spec.digest())
+    last = next(one_shot.rounds(world_of(fed), LESSONS["FedDF"]))
+    logits = torch.stack(last["test_logits"]).detach().numpy()
+    for name, value in ensembles.accuracies(logits, fed.data.test_labels.numpy()).items():
+        assert DERIVED[name](run) == pytest.approx(value), name
