@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
+from oracles.one_shot import distil, play
+from oracles.world import World
 
 
 def mean_probability(z: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -26,3 +30,9 @@ def majority(z: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
             shares[x, z_k[x].argmax()] += 1 / len(z)
         weights[x] = shares[x].max() if shares[x].max() > 0.5 else 0.0
     return [(weights, shares)]
+
+
+def rounds(world: World, function: str) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round with one of the functions above."""
+    functions = {f.__name__: f for f in (mean_probability, median_logit, majority)}
+    return play(world, distil(functions[function]))

@@ -7,12 +7,16 @@ Where nobody disagrees there is none: a public port of FedET divides by zero the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
+from oracles.one_shot import distil, play
+from oracles.world import World
 from scipy.special import softmax
 
 
-def terms(z: torch.Tensor, regularisation: float = 0.05) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def terms(z: torch.Tensor, regularisation: float) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Return (1, label) and (λ or 0, diversity), from logits (clients, points, classes)."""
     clients, points, classes = z.shape
     label, diverse = np.zeros((points, classes)), np.zeros((points, classes))
@@ -29,3 +33,8 @@ def terms(z: torch.Tensor, regularisation: float = 0.05) -> list[tuple[torch.Ten
             weight[x] = regularisation
     tensors = [torch.as_tensor(a) for a in (np.ones(points), label, weight, diverse)]
     return [(tensors[0], tensors[1]), (tensors[2], tensors[3])]
+
+
+def rounds(world: World, regularisation: float = 0.05) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round."""
+    return play(world, distil(terms), regularisation=regularisation)

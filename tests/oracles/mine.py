@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
+from oracles.one_shot import distil, play
+from oracles.world import World
 from scipy.stats import entropy
 
 
@@ -14,3 +18,8 @@ def terms(z: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
         surest = min(range(len(p)), key=lambda k: entropy(p[k]))
         label[x, p[surest].argmax()] = 1
     return [(torch.ones(len(label)), label)]
+
+
+def rounds(world: World) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round."""
+    return play(world, distil(terms))

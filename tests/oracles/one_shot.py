@@ -10,8 +10,10 @@ from itertools import permutations
 from typing import Any
 
 import torch
-from oracles.world import World, fit, vector
-from scipy.special import entr
+from oracles.world import World, fit, optimizer_of, vector
+from scipy.special import softmax
+from torch import nn
+from torch.special import entr
 
 Terms = list[tuple[torch.Tensor, torch.Tensor]]
 Lesson = Callable[..., dict[str, object]]
@@ -24,55 +26,47 @@ def distil(terms: Callable[..., Terms]) -> Lesson:
     """
 
     def lesson(
-        world: World, server: Any, z: torch.Tensor, r: int, augment: bool, **options: float
+        world: World, server: nn.Module, z: torch.Tensor, r: int, **options: Any
     ) -> dict[str, object]:
         wanted = sum(w[:, None] * target for w, target in terms(z.double(), **options)).float()
         known = wanted.sum(1) > 0
-        optimizer = world.server_optimizer(server.parameters())
-        batches = world.server_batches(r, 1, int(known.sum()))
         x, y = world.x[world.public][known], world.y[world.public][known]
-        change = world.crops("augment/teach", r, 1, on=augment)
-        fit(server, optimizer, x, wanted[known], batches, change)
+        optimizer = optimizer_of(world.server_optimizer, server)
+        batches = world.server_batches(r, 1, len(x))
+        fit(server, optimizer, x, wanted[known], batches, world.crops("augment/teach", r, 1))
         return {"target_accuracy": (wanted[known].argmax(1) == y).double().mean()}
 
     return lesson
 
 
-def rounds(
-    world: World,
-    lesson: Lesson,
-    last: int = 1,
-    lifetime: str = "run",
-    augment: bool = False,
-    **options: Any,
-) -> Iterator[dict[str, object]]:
-    """Yield what is to agree after each of `last` rounds; optimizers live a ``run`` or a ``stage``.
+def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round.
 
-    `lesson` trains the server's model on the clients' logits; `options` are its method's.
+    Args:
+        world: The problem.
+        lesson: Trains the server's model on the clients' logits; returns what it logs.
+        options: Its other arguments, those of the method.
     """
     clients, server = world.models(), world.server()
-    optimizers = [world.optimizer(client.parameters()) for client in clients]
+    optimizers = [optimizer_of(world.optimizer, client) for client in clients]
 
     def stage(name: str, i: int, r: int, points: torch.Tensor, targets: torch.Tensor) -> None:
-        if lifetime == "stage":
-            optimizers[i] = world.optimizer(clients[i].parameters())
-        change = world.crops("augment", i, r, on=augment and name == "private")
+        if world.optimizer["lifetime"] == "stage":
+            optimizers[i] = optimizer_of(world.optimizer, clients[i])
+        change = world.crops("augment" if name == "private" else "none", i, r)
         batches = world.batches(name, i, r, len(points))
         fit(clients[i], optimizers[i], world.x[points], targets, batches, change)
 
     x, y = world.x[world.public], world.y[world.public]
-    for r in range(1, last + 1):
+    for r in range(1, world.rounds + 1):
         for i in world.clients:
             stage("private", i, r, world.private[i], world.y[world.private[i]])
         z = torch.stack([client(x).detach() for client in clients])
-        noted = lesson(world, server, z, r, augment, **options)
-        if r < last:
+        noted = lesson(world, server, z, r, **options)
+        if r < world.rounds:
             for i in world.clients:
                 stage("distil", i, r, world.public, server(x).detach().softmax(1))
-        said, sure = (
-            z.argmax(2),
-            torch.stack([(-entr(p.double().softmax(1)).sum(1)).exp() for p in z]),
-        )
+        said, entropy = z.argmax(2), entr(z.double().softmax(2)).sum(2)
         pairs = [(a == b).double().mean() for a, b in permutations(said, 2)] or [1.0]
         yield noted | {
             "server": vector(server),
@@ -80,9 +74,9 @@ def rounds(
             "accuracy": (server(world.x_test).argmax(1) == world.y_test).double().mean(),
             "test_logits": [client(world.x_test) for client in clients],
             "bytes_up": 4 * z.numel(),
-            "bytes_down": 4 * z.numel() if r < last else 0,
+            "bytes_down": 4 * z.numel() if r < world.rounds else 0,
             "client_public_accuracy": (said == y).double().mean(),
             "oracle_accuracy": (said == y).any(0).double().mean(),
             "agreement": sum(pairs) / len(pairs),
-            "kept/aggregation/weights": sure / sure.sum(0),
+            "kept/aggregation/weights": softmax(-entropy.numpy(), axis=0),
         }

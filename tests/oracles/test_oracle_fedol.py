@@ -1,27 +1,26 @@
 """FedOL and its peers beside their second versions."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from oracles import aggregators, ensembles, feddf, fedet, fedhkt, fedkt, fedol, mine, one_shot
+from oracles import aggregators, ensembles, feddf, fedet, fedhkt, fedkt, fedol, mine
 from oracles.agreement import Comparison, compare, world_of
 
 from fedlogit.aggregation.targets import Targets
 from fedlogit.results.derived import DERIVED
 from fedlogit.results.runs import read_run
 
-LESSONS = {
-    "FedOL": fedol.lesson,
-    "FedDF": one_shot.distil(feddf.terms),
-    "FedHKT": one_shot.distil(fedhkt.terms),
-    "FedET": one_shot.distil(fedet.terms),
-    "MinE": one_shot.distil(mine.terms),
-    "Mean probability": one_shot.distil(aggregators.mean_probability),
-    "Median logit": one_shot.distil(aggregators.median_logit),
-    "Majority": one_shot.distil(aggregators.majority),
+MAJORITY = "oracles.test_oracle_fedol:majority"
+SECOND = {
+    "FedOL": fedol.rounds,
+    "FedDF": feddf.rounds,
+    "FedHKT": fedhkt.rounds,
+    "FedET": fedet.rounds,
+    "MinE": mine.rounds,
+    "FedKT": fedkt.rounds,
+    "Aggregator": aggregators.rounds,
 }
 
 
@@ -35,18 +34,15 @@ def majority(logits: torch.Tensor) -> Targets:
 def case(method: str, call: str, rounds: int = 1, told: dict | None = None, **changes):
     """Return a comparison of clients with perceptrons of two sizes."""
     two = {"models": ["mlp(hidden=[16])", "mlp(hidden=[12, 8])"], "local": {"epochs": 6}}
-    settings = ({} if method == "FedKT" else {"last": rounds}) | (told or {})
+    told, changes = told or {}, two | changes
     return Comparison(
-        method,
-        call,
-        rounds,
-        changes=tuple((two | changes).items()),
-        settings=tuple(settings.items()),
+        method, call, rounds, changes=tuple(changes.items()), settings=tuple(told.items())
     )
 
 
 # Clients that agree on some samples, and a short training for each of FedOL's iterations. A large
 # epsilon keeps Adam from blowing up the rounding of gradients near 0.
+SHORT = {"local": {"epochs": 3}}
 BROAD = {"partition": "k_classes(6, private_size=90)"}
 SMOOTH = {"name": "adam", "lr": 0.003, "eps": 1e-4}
 FEW = {"model": "mlp(hidden=[24])", "epochs": 4, "batch": 20, "optimizer": SMOOTH}
@@ -56,10 +52,8 @@ CROPS = {"augment": "crop_flip", "server": FEW | {"augment": "crop_flip"}}
 
 def fedol_case(rounds: int = 1, changes: dict | None = None, **switches):
     call = ", ".join(f"{name}={value!r}" for name, value in switches.items())
-    told = switches | ({"augment": True} if changes is CROPS else {})
-    return case(
-        "FedOL", f"fedol({call})", rounds, told, **BROAD | {"server": FEW} | (changes or {})
-    )
+    changes = BROAD | {"server": FEW} | (changes or {})
+    return case("FedOL", f"fedol({call})" if call else "fedol", rounds, switches, **changes)
 
 
 CASES = [
@@ -77,35 +71,27 @@ CASES = [
     fedol_case(1, CROPS, iterations=3),
     case("FedDF", "feddf"),
     case("FedDF", "feddf", 3, optimizer=SMOOTH),
-    case("FedDF", "feddf", 2, {"augment": True}, **CROPS),
+    case("FedDF", "feddf", 2, **CROPS),
     case("FedHKT", "fedhkt"),
     case("FedHKT", "fedhkt", 2, **BROAD),
     case("FedET", "fedet"),
     case("FedET", "fedet(regularisation=1.0)", 2, {"regularisation": 1.0}, **BROAD),
     case("FedET", "fedet(regularisation=0.0)", 1, {"regularisation": 0.0}),
     case("MinE", "mine"),
-    case("MinE", "mine", 3, {"lifetime": "stage"}, **STAGES),
-    case("Mean probability", "aggregator"),
-    case("Median logit", "aggregator('examples.median:median')"),
-    case("Majority", "aggregator('test_oracle_fedol:majority')", **BROAD),
-]
-SHORT = {"local": {"epochs": 3}}
-FEDKT = [
+    case("MinE", "mine", 3, **STAGES),
+    case("Aggregator", "aggregator", 1, {"function": "mean_probability"}),
+    case("Aggregator", "aggregator('examples.median:median')", 1, {"function": "median_logit"}),
+    case("Aggregator", f"aggregator('{MAJORITY}')", 1, {"function": "majority"}, **BROAD),
     case("FedKT", "fedkt", **BROAD, **SHORT),
     case("FedKT", "fedkt(consistent=False)", 1, {"consistent": False}, **SHORT),
-    case("FedKT", "fedkt(partitions=3, teachers=2)", 1, {"partitions": 3, "teachers": 2}, **SHORT),
+    case("FedKT", "fedkt(partitions=3, teachers=2)", 1, {"partitions": 3, "teachers": 2}, **BROAD),
     case("FedKT", "fedkt(partitions=1, teachers=1)", 1, {"partitions": 1, "teachers": 1}, **SHORT),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rounds_agree(case, federation):
-    compare(case, partial(one_shot.rounds, lesson=LESSONS[case.method]), federation)
-
-
-@pytest.mark.parametrize("case", FEDKT, ids=str)
-def test_fedkts_only_round_agrees(case, federation):
-    compare(case, fedkt.rounds, federation)
+    compare(case, SECOND[case.method], federation)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -124,7 +110,7 @@ def test_the_ensemble_of_a_run_agrees(train, federation):
     changes = {"method": "feddf", "rounds": 1, "export": ["test_logits"], **BROAD}
     folder, fed = train(**changes), federation(**changes)
     run = read_run(folder, fed.spec.digest())
-    last = next(one_shot.rounds(world_of(fed), LESSONS["FedDF"]))
+    last = next(feddf.rounds(world_of(fed)))
     logits = torch.stack(last["test_logits"]).detach().numpy()
     for name, value in ensembles.accuracies(logits, fed.data.test_labels.numpy()).items():
         assert DERIVED[name](run) == pytest.approx(value), name

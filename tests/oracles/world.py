@@ -6,9 +6,10 @@ minibatches, probes and first weights. Everything else a second version does its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +17,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-__all__ = ["World", "cross_entropy", "fit", "perceptron", "vector"]
+__all__ = ["World", "accuracy", "cross_entropy", "fit", "optimizer_of", "perceptron", "vector"]
 
 Index = torch.Tensor
-MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class World:
     Attributes:
         x: Normalised training images, flattened, float32 (n, features).
         y: Their classes, int64 (n,).
+        shape: Channels, height and width of an image.
+        black: A black pixel, normalised.
+        augmented: Which images a run crops: ``augment``, private ones of the clients;
+            ``augment/teach``, public ones of the server.
         x_test: The same of the test split.
         y_test: The same of the test split.
         classes: Number of classes C.
@@ -38,10 +42,14 @@ class World:
         counts: Samples of each class at each client, int64 (clients, classes).
         units: Units of each client's perceptron, layer by layer.
         first: First weights of each client, a flat float32 vector a client.
+        newcomer: (role, client, number) -> first weights of another model of a client's units.
         server_units: The same of the server's model; empty without one.
         first_server: First weights of the server's model; empty without one.
         batch: Minibatch size.
         rate: Learning rate.
+        optimizer: The other settings of the clients' optimizer, by name (``momentum``, …).
+        server_optimizer: All settings of the optimizer of the server's model.
+        rounds: Rounds of the run.
         epochs: Passes over the data in each stage.
         server_epochs: Passes over the public set each time the server's model learns.
         batches: (stage, client, round, number of samples) -> positions of each minibatch.
@@ -49,15 +57,15 @@ class World:
         probes: (round, how many) -> public samples of a round.
         numbers: (purpose, *ids) -> NumPy generator, for what else is drawn.
         noise: (purpose, *ids) -> PyTorch generator, for what else is drawn.
-        optimizer: Parameters -> optimizer of a client's model.
-        server_optimizer: The same of the server's model.
-        newcomer: (role, client, number) -> first weights of another model of a client's units.
-        shape: Channels, height and width of an image.
-        black: Normalised value of a black pixel.
+        seed: The run's.
+        address: (seed, purpose, *ids) -> seed, for what has a seed of its own.
     """
 
     x: torch.Tensor
     y: torch.Tensor
+    shape: Sequence[int]
+    black: float
+    augmented: Sequence[str]
     x_test: torch.Tensor
     y_test: torch.Tensor
     classes: int
@@ -67,10 +75,14 @@ class World:
     counts: np.ndarray
     units: Sequence[Sequence[int]]
     first: Sequence[torch.Tensor]
+    newcomer: Callable[[str, int, int], torch.Tensor] = field(repr=False)
     server_units: Sequence[int]
     first_server: torch.Tensor
     batch: int
     rate: float
+    optimizer: Mapping[str, Any]
+    server_optimizer: Mapping[str, Any]
+    rounds: int
     epochs: int
     server_epochs: int
     batches: Callable[[str, int, int, int], list[Index]] = field(repr=False)
@@ -78,11 +90,8 @@ class World:
     probes: Callable[[int, int], Index] = field(repr=False)
     numbers: Callable[..., np.random.Generator] = field(repr=False)
     noise: Callable[..., torch.Generator] = field(repr=False)
-    optimizer: MakeOptimizer = field(repr=False)
-    server_optimizer: MakeOptimizer = field(repr=False)
-    newcomer: Callable[[str, int, int], torch.Tensor] = field(repr=False)
-    shape: tuple[int, int, int]
-    black: float
+    seed: int
+    address: Callable[..., int] = field(repr=False)
 
     @property
     def clients(self) -> range:
@@ -97,11 +106,9 @@ class World:
         """Return the server's perceptron with its first weights."""
         return perceptron(self.server_units, self.first_server)
 
-    def crops(
-        self, purpose: str, *ids: int, on: bool = True
-    ) -> Callable[[torch.Tensor], torch.Tensor]:
+    def crops(self, purpose: str, *ids: int) -> Callable[[torch.Tensor], torch.Tensor]:
         """Return what crops minibatch after minibatch as RandomCrop(padding=4) and a flip do."""
-        if not on:
+        if purpose not in self.augmented:
             return lambda batch: batch
         source = self.noise(purpose, *ids)
         _, height, width = self.shape
@@ -111,7 +118,7 @@ class World:
             flips = (torch.rand(len(batch), generator=source) < 0.5).tolist()
             images = []
             for flat, top, left, flip in zip(batch, *shifts, flips, strict=True):
-                padded = F.pad(flat.view(self.shape), [4] * 4, value=self.black)
+                padded = F.pad(flat.view(*self.shape), [4] * 4, value=self.black)
                 image = padded[:, top : top + height, left : left + width]
                 images.append((image.flip(2) if flip else image).flatten())
             return torch.stack(images)
@@ -134,6 +141,12 @@ def vector(model: nn.Module) -> torch.Tensor:
     return parameters_to_vector(model.parameters()).detach().clone()
 
 
+@torch.no_grad()
+def accuracy(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
+    """Return how often the largest output is the true class."""
+    return sum(int(z.argmax() == c) for z, c in zip(model(x), y, strict=True)) / len(y)
+
+
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Return the mean of -Σ_c t_c log softmax(z)_c; classes or distributions as targets."""
     if targets.dim() == 1:
@@ -154,3 +167,13 @@ def fit(
         optimizer.zero_grad()
         cross_entropy(model(change(x[positions])), targets[positions]).backward()
         optimizer.step()
+
+
+def optimizer_of(settings: Mapping[str, Any], model: nn.Module) -> torch.optim.Optimizer:
+    """Return a new optimizer of a model with the settings of a spec."""
+    name, weights = settings["name"], model.parameters()
+    same = {"lr": settings["lr"], "weight_decay": settings["weight_decay"]}
+    if name == "sgd":
+        return torch.optim.SGD(weights, momentum=settings["momentum"], **same)
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+    return kind(weights, betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"], **same)
