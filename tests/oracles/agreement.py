@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 import torch
 from oracles.world import World
+from torch.nn.utils import parameters_to_vector
 
-from fedlogit import methods
+from fedlogit import methods, models
 from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
 from fedlogit.federation.work import minibatches
 from fedlogit.rng import derive, rng, torch_rng
+from fedlogit.spec import RunSpec
 
 __all__ = ["Comparison", "compare", "world_of"]
 
@@ -67,7 +69,8 @@ def compare(
         second: The second version: yields, round by round, what is to agree. ``server``, the flat
             weights of the server's model; ``clients``, those of each client; anything else is a
             column of `rounds.csv`, ``contributions`` being one a client, ``memory/<name>`` what the
-            method remembers under this name, and ``kept/<file>/<array>`` what it exports.
+            method remembers under this name, and ``kept/<file>/<array>`` what it exports;
+            ``test_logits``, what all clients say of the test split.
         federation: From a spec's changes to a federation.
 
     Raises:
@@ -122,10 +125,19 @@ def world_of(fed: Federation) -> World:
         chosen = rng(seed, "probes", round_).choice(len(fed.public), size, replace=False)
         return fed.public[torch.as_tensor(chosen)]
 
+    def newcomer(role: str, client: int, number: int) -> torch.Tensor:
+        call = spec.models[client % len(spec.models)]
+        source = torch_rng(seed, f"init/{role}", client, number)
+        model = models.build(call, data.shape, data.classes, source)
+        return parameters_to_vector(model.parameters()).detach()
+
     everything = torch.arange(len(data.x))
     return World(
         x=data.inputs(everything).flatten(1),
         y=data.labels.clone(),
+        shape=data.shape,
+        black=-data.mean[0] / data.std[0],
+        augmented=_augmented(spec),
         x_test=data.test_inputs(slice(None)).flatten(1),
         y_test=data.test_labels.clone(),
         classes=fed.classes,
@@ -134,12 +146,14 @@ def world_of(fed: Federation) -> World:
         public=fed.public.clone(),
         counts=np.array(fed.counts),
         units=[_units(client) for client in fed.clients],
+        newcomer=newcomer,
         first=[client.vector.detach().clone() for client in fed.clients],
         server_units=_units(server) if server else [],
         first_server=server.vector.detach().clone() if server else torch.empty(0),
         batch=spec.batch,
         rate=spec.optimizer.lr,
         optimizer=spec.optimizer.model_dump(),
+        server_optimizer=(server.settings if server else spec.optimizer).model_dump(),
         rounds=spec.rounds,
         epochs=local.epochs or 0,
         server_epochs=spec.server.epochs if spec.server else 0,
@@ -151,6 +165,13 @@ def world_of(fed: Federation) -> World:
         seed=seed,
         address=derive,
     )
+
+
+def _augmented(spec: RunSpec) -> list[str]:
+    """Return the addresses of what the run crops."""
+    taught = spec.server.augment if spec.server else "none"
+    given = {"augment": spec.augment, "augment/teach": taught}
+    return [address for address, how in given.items() if how != "none"]
 
 
 def _units(client: Client) -> list[int]:
@@ -171,6 +192,8 @@ def _ours(fed: Federation, row: dict[str, float], name: str) -> object:
     if name.startswith("kept/"):
         _, file, array = name.split("/")
         return fed.kept[file][array]
+    if name == "test_logits":
+        return fed.test_logits()
     if name == "contributions":
         return [row[f"contribution_{i}"] for i in range(len(fed.clients))]
     return row[name]

@@ -17,7 +17,17 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-__all__ = ["World", "accuracy", "cross_entropy", "fit", "load", "perceptron", "tested", "vector"]
+__all__ = [
+    "World",
+    "accuracy",
+    "cross_entropy",
+    "fit",
+    "load",
+    "optimizer_of",
+    "perceptron",
+    "tested",
+    "vector",
+]
 
 Index = torch.Tensor
 
@@ -29,6 +39,10 @@ class World:
     Attributes:
         x: Normalised training images, flattened, float32 (n, features).
         y: Their classes, int64 (n,).
+        shape: Channels, height and width of an image.
+        black: A black pixel, normalised.
+        augmented: Which images a run crops: ``augment``, private ones of the clients;
+            ``augment/teach``, public ones of the server.
         x_test: The same of the test split.
         y_test: The same of the test split.
         classes: Number of classes C.
@@ -38,11 +52,13 @@ class World:
         counts: Samples of each class at each client, int64 (clients, classes).
         units: Units of each client's perceptron, layer by layer.
         first: First weights of each client, a flat float32 vector a client.
+        newcomer: (role, client, number) -> first weights of another model of a client's units.
         server_units: The same of the server's model; empty without one.
         first_server: First weights of the server's model; empty without one.
         batch: Minibatch size.
         rate: Learning rate.
         optimizer: The other settings of the clients' optimizer, by name (``momentum``, …).
+        server_optimizer: All settings of the optimizer of the server's model.
         rounds: Rounds of the run.
         epochs: Passes over the data in each stage.
         server_epochs: Passes over the public set each time the server's model learns.
@@ -57,6 +73,9 @@ class World:
 
     x: torch.Tensor
     y: torch.Tensor
+    shape: Sequence[int]
+    black: float
+    augmented: Sequence[str]
     x_test: torch.Tensor
     y_test: torch.Tensor
     classes: int
@@ -66,11 +85,13 @@ class World:
     counts: np.ndarray
     units: Sequence[Sequence[int]]
     first: Sequence[torch.Tensor]
+    newcomer: Callable[[str, int, int], torch.Tensor] = field(repr=False)
     server_units: Sequence[int]
     first_server: torch.Tensor
     batch: int
     rate: float
     optimizer: Mapping[str, Any]
+    server_optimizer: Mapping[str, Any]
     rounds: int
     epochs: int
     server_epochs: int
@@ -105,6 +126,25 @@ class World:
     def server(self) -> nn.Sequential:
         """Return the server's perceptron with its first weights."""
         return perceptron(self.server_units, self.first_server)
+
+    def crops(self, purpose: str, *ids: int) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Return what crops minibatch after minibatch as RandomCrop(padding=4) and a flip do."""
+        if purpose not in self.augmented:
+            return lambda batch: batch
+        source = self.noise(purpose, *ids)
+        _, height, width = self.shape
+
+        def change(batch: torch.Tensor) -> torch.Tensor:
+            shifts = torch.randint(0, 9, (2, len(batch)), generator=source).tolist()
+            flips = (torch.rand(len(batch), generator=source) < 0.5).tolist()
+            images = []
+            for flat, top, left, flip in zip(batch, *shifts, flips, strict=True):
+                padded = F.pad(flat.view(*self.shape), [4] * 4, value=self.black)
+                image = padded[:, top : top + height, left : left + width]
+                images.append((image.flip(2) if flip else image).flatten())
+            return torch.stack(images)
+
+        return change
 
 
 def perceptron(units: Sequence[int], weights: torch.Tensor) -> nn.Sequential:
@@ -161,13 +201,27 @@ def fit(
     x: torch.Tensor,
     targets: torch.Tensor,
     batches: Sequence[Index],
+    change: Callable[[torch.Tensor], torch.Tensor] = lambda batch: batch,
 ) -> float:
-    """Take a step of cross-entropy on each minibatch; return the mean loss over samples."""
+    """Take a step of cross-entropy on each minibatch; return the mean loss over samples.
+
+    `change` may augment the images of a minibatch.
+    """
     losses: list[float] = []
     for positions in batches:
         optimizer.zero_grad()
-        loss = cross_entropy(model(x[positions]), targets[positions])
+        loss = cross_entropy(model(change(x[positions])), targets[positions])
         loss.backward()
         optimizer.step()
         losses += [loss.item()] * len(positions)
     return sum(losses) / len(losses)
+
+
+def optimizer_of(settings: Mapping[str, Any], model: nn.Module) -> torch.optim.Optimizer:
+    """Return a new optimizer of a model with the settings of a spec."""
+    name, weights = settings["name"], model.parameters()
+    same = {"lr": settings["lr"], "weight_decay": settings["weight_decay"]}
+    if name == "sgd":
+        return torch.optim.SGD(weights, momentum=settings["momentum"], **same)
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+    return kind(weights, betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"], **same)
