@@ -21,6 +21,7 @@ from oracles.world import World
 from fedlogit import methods
 from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
+from fedlogit.federation.topology import hearing
 from fedlogit.federation.work import minibatches
 from fedlogit.rng import rng, torch_rng
 
@@ -142,6 +143,8 @@ def world_of(fed: Federation) -> World:
         probes=probes,
         numbers=lambda purpose, *ids: rng(seed, purpose, *ids),
         noise=lambda purpose, *ids: torch_rng(seed, purpose, *ids),
+        optimizer=spec.optimizer.model_dump(),
+        graph=lambda degree: hearing("regular", len(fed.clients), degree, seed),
     )
 
 

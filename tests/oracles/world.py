@@ -6,9 +6,10 @@ minibatches, probes and first weights. Everything else a second version does its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,6 +49,8 @@ class World:
         probes: (round, how many) -> public samples of a round.
         numbers: (purpose, *ids) -> NumPy generator, for what else is drawn.
         noise: (purpose, *ids) -> PyTorch generator, for what else is drawn.
+        optimizer: The clients' optimizer: name, lr, weight_decay, … as the spec has them.
+        graph: (neighbours) -> who hears whom in the run's regular graph, bool (clients, clients).
     """
 
     x: torch.Tensor
@@ -72,6 +75,8 @@ class World:
     probes: Callable[[int, int], Index] = field(repr=False)
     numbers: Callable[..., np.random.Generator] = field(repr=False)
     noise: Callable[..., torch.Generator] = field(repr=False)
+    optimizer: Mapping[str, Any] = field(repr=False)
+    graph: Callable[[int], np.ndarray] = field(repr=False)
 
     @property
     def clients(self) -> range:
