@@ -12,7 +12,13 @@ from fedlogit.errors import DataError
 from fedlogit.papers.model import Paper
 from fedlogit.results.claims import result_text
 from fedlogit.results.text import markdown
-from fedlogit.results.verdict import CLAIM_RULE, VERDICT_RULE
+from fedlogit.results.verdict import (
+    CLAIM_DETAILS,
+    CLAIM_RULE,
+    IN_FULL,
+    VERDICT_DETAILS,
+    VERDICT_RULE,
+)
 
 __all__ = ["claims_page"]
 
@@ -40,12 +46,12 @@ def claims_page(papers: Sequence[Paper], results: Path, root: str = "..") -> str
     parts = [
         _NOTE,
         "# What the papers claim",
-        "## The rules",
-        "Of numbers:",
-        VERDICT_RULE,
-        "Of statements:",
-        CLAIM_RULE,
+        "## When a number is reproduced",
+        _rule(VERDICT_RULE, VERDICT_DETAILS),
+        "## When a statement holds",
+        _rule(CLAIM_RULE, CLAIM_DETAILS),
         _TESTS,
+        "## Statements",
         "What each paper says in words follows, with the test that stands for it and its result at"
         " every scale with committed results, and how many comparisons point the claimed way."
         " A dash means that the scale does not test it. The numbers behind a result are in the"
@@ -53,6 +59,11 @@ def claims_page(papers: Sequence[Paper], results: Path, root: str = "..") -> str
         *(_section(paper, results, root) for paper in papers if paper.claims),
     ]
     return "\n\n".join(parts)
+
+
+def _rule(rule: str, details: Sequence[str]) -> str:
+    """Return a rule and, as a list, what it leaves open."""
+    return "\n".join([rule.removesuffix(IN_FULL), "", *(f"- {detail}" for detail in details)])
 
 
 def _section(paper: Paper, results: Path, root: str) -> str:
@@ -71,7 +82,7 @@ def _section(paper: Paper, results: Path, root: str) -> str:
         f"[{scale}]({root}/results/summary/{paper.paper}/{scale}/claims.md)" for scale in shown
     ]
     told = f"Evidence: {', '.join(links)}." if links else "No results are committed yet."
-    return f"## {paper.title}\n\n{markdown(pd.DataFrame(rows))}\n\n{told}"
+    return f"### {paper.title}\n\n{markdown(pd.DataFrame(rows))}\n\n{told}"
 
 
 def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:
@@ -89,4 +100,5 @@ def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:
 def _told(row: Mapping[Any, Any]) -> str:
     """Return the result, and how many comparisons are as claimed if all were run."""
     text = result_text(row)
-    return text if text != row["result"] or text == "not run" else f"{text}, {row['agree']}"
+    whole = text == row["result"] != "not run"
+    return f"{text}, {row['agree']} as claimed" if whole else text

@@ -14,11 +14,14 @@ import numpy as np
 from scipy import stats
 
 __all__ = [
+    "CLAIM_DETAILS",
     "CLAIM_RESULTS",
     "CLAIM_RULE",
+    "IN_FULL",
     "PARTLY",
     "REPRODUCED",
     "VERDICTS",
+    "VERDICT_DETAILS",
     "VERDICT_RULE",
     "Sample",
     "decide",
@@ -56,32 +59,53 @@ CLAIM_RESULTS = (
     "does not hold",
     "not run",
 )
+IN_FULL = " The rule in full is in docs/claims.md."
 VERDICT_RULE = (
     "A number is *reproduced* if the 90 % confidence interval of our mean minus the paper's lies"
-    " within ±1 point, *partly reproduced* if it lies within ±3 points, *not reproduced* if the 95"
-    " % interval lies wholly outside ±3 points, and *inconclusive* otherwise. A point is 0.01 of a"
-    " share such as accuracy; of a quantity with a unit, such as perplexity, it is 1 % of the"
-    " paper's value. The intervals are Welch's; the first is taken to be no narrower than that of"
-    " either mean alone, so that noise of ours never improves a verdict. Nor does what a paper"
-    " does not say: for *reproduced* and *partly reproduced*, a number without ± has our standard"
-    " deviation, and one without a number of runs is a single run, or two if it has a ±; for *not"
-    " reproduced*, either is exact. A single run of ours has no interval: it is *within* 3 points"
-    " or *outside*, and counts as neither reproduced nor not. Bytes that are counted, and"
-    " distances computed from a split alone, have no sampling error while all our runs agree:"
-    " their difference itself is compared with 1 and 3 points. Only runs at the scale `paper`, on"
-    " the paper's data, are judged."
+    " within ±1 point, *partly reproduced* if it lies within ±3 points, *not reproduced* if the"
+    " 95 % interval lies wholly outside ±3 points, and *inconclusive* otherwise. A single run is"
+    " *within* 3 points or *outside*, and counts as neither. Only runs at the scale `paper`, on the"
+    " paper's data, are judged." + IN_FULL
 )
 CLAIM_RULE = (
-    "A statement is about every cell that the paper's grid plans (for `best`, every cell and"
-    " rival), and each is tested over runs of the same seed by a one-sided paired t test at 5 %."
-    " It *holds* if every cell's difference is above the margin; that all must pass already guards"
-    " against chance, so nothing is corrected. It *does not hold* if some cell's difference is"
-    " below the margin after Holm's correction for the number of planned cells. Beside it stands"
-    " the pooled test, of the mean over cells for each seed (for `best`, rival by rival, with"
-    " Holm's correction): where cells alone do not decide, the statement *holds on average* or"
-    " *does not hold on average* by it. It is *undecided* otherwise: always with a single seed,"
-    " where a run diverged, and, as “k of m run”, while a planned cell or seed is missing, unless"
-    " it fails already."
+    "A statement *holds* if in every planned cell the difference between runs of the same seed is"
+    " above the margin by a one-sided paired t test at 5 %, and *does not hold* if in some cell it"
+    " is below by the same test, corrected for the number of cells after Holm. Where cells do not"
+    " decide, it holds, or does not, *on average* by the test of their mean. It is *undecided*"
+    " otherwise: always with a single seed, and, as “k of m run”, while planned runs are missing."
+    + IN_FULL
+)
+VERDICT_DETAILS = (
+    "A point is 0.01 of a share such as accuracy; of a quantity with a unit, such as perplexity, it"
+    " is 1 % of the paper's value. Limits belong to the margins.",
+    "Intervals are Welch's, with the degrees of freedom of Welch and Satterthwaite. The 90 %"
+    " interval is taken to be no narrower than that of either mean alone, as Welch's can shrink"
+    " while a spread grows: noise of ours never improves a verdict.",
+    "Nor does what a paper does not say. For *reproduced* and *partly reproduced*, a number without"
+    " ± is given our standard deviation, and one without a number of runs is taken as a single run,"
+    " or as two if it has a ±; for *not reproduced*, either is taken as exact.",
+    "A single run of ours has no interval. *Single run, within* says that it is at most 3 points"
+    " off, whatever the paper's spread.",
+    "Bytes that are counted, and distances computed from a split without training, have no sampling"
+    " error as long as all our runs agree: their difference itself is compared with 1 and 3 points,"
+    " also for a single run. Any other quantity that is the same in several runs has an interval"
+    " without width.",
+    "Runs at other scales, on stand-in data, and that diverged have no verdict.",
+)
+CLAIM_DETAILS = (
+    "A cell is one combination of the axes that the statement is about; for `best`, one combination"
+    " and rival. The paper's grid plans them, whether or not they were run.",
+    "*Holds* needs no correction for many cells: all must pass, which chance makes harder and not"
+    " easier. *Does not hold* needs only one, so p values of the opposite are corrected after Holm"
+    " for the number of planned cells.",
+    "The pooled test is of the mean over cells of the differences, seed by seed, for each rival; it"
+    " is shown beside the cells. It can tell a small difference that is everywhere, which no cell"
+    " shows by itself. *Holds on average* says that it does and that some cell is undecided; *does"
+    " not hold on average*, that the mean is below the margin (for some rival, after Holm), though"
+    " no single cell surely is.",
+    "A cell counts as run once all planned seeds are there. Without all cells nothing holds, not"
+    " even on average; a cell that fails decides at once, for what is missing cannot mend it.",
+    "A run that diverged leaves its cell, and the mean, undecided.",
 )
 
 
