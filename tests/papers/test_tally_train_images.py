@@ -47,7 +47,7 @@ def test_table_4_keeps_the_number_of_steps():
         (0.003, "cifar100", 50, 300, 128, 30),
     ]
     assert {s.local.steps * s.rounds for s in specs("table4")} == {15_000}
-    assert len(specs("table4")) == 5  # one seed
+    assert len(specs("table4")) == 15  # three seeds, so that its claim can be decided
 
 
 def test_table_5_has_one_three_and_five_ranks():
@@ -58,7 +58,7 @@ def test_table_5_has_one_three_and_five_ranks():
         ("cifar10", "top_k", 5, 16, 300),
     ]
     assert specs("table5")[0] in specs("table2"), "a run that is there already"
-    assert len(specs("table5")) == 3
+    assert len(specs("table5")) == 9  # three seeds, as Table 4
 
 
 def test_table_6_sweeps_the_probes_of_a_round():
@@ -145,7 +145,11 @@ def test_loud_liars_and_votes_that_cannot_be_loud(scale, liars, runs):
         [("votes", "mean", n, "confident", 1.0) for n in liars]
         + [("probabilities", rule, n, "confident", 100.0) for n in liars for rule in rules]
     )
-    votes = {s.digest() for s in specs("loud", scale) if s.method.params["signal"] == "votes"}
+    votes = {
+        s.digest()
+        for s in specs("loud", scale)
+        if s.method.params["signal"] == "votes" and s.seed == 0
+    }
     assert votes < {s.digest() for s in specs("liars", scale)}, "runs that are there already"
     assert len(found) == runs
 
