@@ -62,3 +62,13 @@ def test_a_prediction_does_not_depend_on_the_other_public_samples(kind):
     together = fit_and_predict(kind, known, labels, wanted, classes=3, seed=0)
     few = fit_and_predict(kind, known, labels, wanted[:, :5], classes=3, seed=0)
     assert torch.allclose(few, together[:5], atol=1e-6)
+
+
+def test_a_feature_that_is_constant_on_labelled_samples_is_not_blown_up():
+    known, labels = liar_and_truth(200, seed=0)
+    wanted, truth = liar_and_truth(50, seed=1)
+    # A third client, whose network is dead on the labelled samples and nearly so on the others.
+    known = torch.cat([known, torch.full((1, 200, 3), -7.3)])
+    wanted = torch.cat([wanted, torch.full((1, 50, 3), -7.31)])
+    p = fit_and_predict("mlp", known, labels, wanted, classes=3, seed=0)
+    assert (p.argmax(1) == truth).float().mean() > 0.9
