@@ -47,7 +47,7 @@ def test_fedet_with_dissent():
 
 
 def test_fedet_weighs_the_consensus_and_those_who_dissent():
-    # Variances over two classes are 9, 1 and 4 (half the difference, squared): α = 9/14, 1/14, 4/14.
+    # Variances over two classes are 9, 1 and 4, half the difference squared: α = 9/14, 1/14, 4/14.
     # Consensus: class 0 has 9/14 · 6, class 1 has 1/14 · 2 + 4/14 · 4, so class 0.
     logits = torch.tensor([[[6.0, 0.0]], [[0.0, 2.0]], [[0.0, 4.0]]])
     target = consensus_with_diversity(logits, 0.5)
