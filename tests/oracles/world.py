@@ -17,7 +17,17 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-__all__ = ["World", "accuracy", "cross_entropy", "fit", "load", "perceptron", "tested", "vector"]
+__all__ = [
+    "World",
+    "accuracy",
+    "cross_entropy",
+    "fit",
+    "load",
+    "perceptron",
+    "tested",
+    "trained",
+    "vector",
+]
 
 Index = torch.Tensor
 
@@ -171,3 +181,11 @@ def fit(
         optimizer.step()
         losses += [loss.item()] * len(positions)
     return sum(losses) / len(losses)
+
+
+def trained(world: World, client: int, round_: int, start: torch.Tensor) -> torch.Tensor:
+    """Return a client's weights after its private minibatches, with an optimizer that is new."""
+    model, mine = perceptron(world.units[client], start), world.private[client]
+    batches = world.batches("private", client, round_, len(mine))
+    fit(model, world.new_optimizer(model), world.x[mine], world.y[mine], batches)
+    return vector(model)
