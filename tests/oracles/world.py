@@ -26,6 +26,7 @@ __all__ = [
     "optimizer_of",
     "perceptron",
     "tested",
+    "trained",
     "vector",
 ]
 
@@ -227,3 +228,11 @@ def optimizer_of(settings: Mapping[str, Any], model: nn.Module) -> torch.optim.O
         return torch.optim.SGD(weights, momentum=settings["momentum"], **same)
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
     return kind(weights, betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"], **same)
+
+
+def trained(world: World, client: int, round_: int, start: torch.Tensor) -> torch.Tensor:
+    """Return a client's weights after its private minibatches, with an optimizer that is new."""
+    model, mine = perceptron(world.units[client], start), world.private[client]
+    batches = world.batches("private", client, round_, len(mine))
+    fit(model, world.new_optimizer(model), world.x[mine], world.y[mine], batches)
+    return vector(model)
