@@ -17,7 +17,17 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-__all__ = ["World", "accuracy", "cross_entropy", "fit", "optimizer_of", "perceptron", "vector"]
+__all__ = [
+    "World",
+    "accuracy",
+    "cross_entropy",
+    "fit",
+    "load",
+    "perceptron",
+    "tested",
+    "trained",
+    "vector",
+]
 
 Index = torch.Tensor
 
@@ -102,6 +112,17 @@ class World:
         """Return each client's perceptron with its first weights."""
         return [perceptron(u, w) for u, w in zip(self.units, self.first, strict=True)]
 
+    def new_optimizer(
+        self, model: nn.Module, settings: Mapping[str, Any] | None = None
+    ) -> torch.optim.Optimizer:
+        """Return an optimizer that remembers nothing yet, of the clients' settings or of others."""
+        o, weights = settings or self.optimizer, model.parameters()
+        if o["name"] == "sgd":
+            return torch.optim.SGD(weights, o["lr"], o["momentum"], weight_decay=o["weight_decay"])
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o["name"]]
+        betas = (o["beta1"], o["beta2"])
+        return kind(weights, o["lr"], betas, o["eps"], o["weight_decay"])
+
     def server(self) -> nn.Sequential:
         """Return the server's perceptron with its first weights."""
         return perceptron(self.server_units, self.first_server)
@@ -132,8 +153,13 @@ def perceptron(units: Sequence[int], weights: torch.Tensor) -> nn.Sequential:
     for fan_in, fan_out in pairwise(units):
         layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
-    vector_to_parameters(weights.clone(), model.parameters())
+    load(model, weights)
     return model
+
+
+def load(model: nn.Module, weights: torch.Tensor) -> None:
+    """Overwrite all weights, in place."""
+    vector_to_parameters(weights.clone(), model.parameters())
 
 
 def vector(model: nn.Module) -> torch.Tensor:
@@ -144,7 +170,22 @@ def vector(model: nn.Module) -> torch.Tensor:
 @torch.no_grad()
 def accuracy(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
     """Return how often the largest output is the true class."""
-    return sum(int(z.argmax() == c) for z, c in zip(model(x), y, strict=True)) / len(y)
+    return float((model(x).argmax(1) == y).double().mean())
+
+
+@torch.no_grad()
+def tested(world: World, *models: nn.Module) -> dict[str, object]:
+    """Return test scores, means over models."""
+    x, y = world.x_test, world.y_test
+    each = [accuracy(model, x, y) for model in models]
+    recalls = [[accuracy(m, x[y == c], y[y == c]) for c in y.unique()] for m in models]
+    return {
+        "accuracy": np.mean(each),
+        "accuracy_min": min(each),
+        "accuracy_max": max(each),
+        "balanced_accuracy": np.mean([np.mean(recall) for recall in recalls]),
+        "loss_test": np.mean([cross_entropy(m(x), y).item() for m in models]),
+    }
 
 
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -161,19 +202,24 @@ def fit(
     targets: torch.Tensor,
     batches: Sequence[Index],
     change: Callable[[torch.Tensor], torch.Tensor] = lambda batch: batch,
-) -> None:
-    """Take a step of cross-entropy on each minibatch, whose images `change` may augment."""
+) -> float:
+    """Take a step of cross-entropy on each minibatch; return the mean loss over samples.
+
+    `change` may augment a minibatch's images.
+    """
+    losses: list[float] = []
     for positions in batches:
         optimizer.zero_grad()
-        cross_entropy(model(change(x[positions])), targets[positions]).backward()
+        loss = cross_entropy(model(change(x[positions])), targets[positions])
+        loss.backward()
         optimizer.step()
+        losses += [loss.item()] * len(positions)
+    return sum(losses) / len(losses)
 
 
-def optimizer_of(settings: Mapping[str, Any], model: nn.Module) -> torch.optim.Optimizer:
-    """Return a new optimizer of a model with the settings of a spec."""
-    name, weights = settings["name"], model.parameters()
-    same = {"lr": settings["lr"], "weight_decay": settings["weight_decay"]}
-    if name == "sgd":
-        return torch.optim.SGD(weights, momentum=settings["momentum"], **same)
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
-    return kind(weights, betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"], **same)
+def trained(world: World, client: int, round_: int, start: torch.Tensor) -> torch.Tensor:
+    """Return a client's weights after its private minibatches, with an optimizer that is new."""
+    model, mine = perceptron(world.units[client], start), world.private[client]
+    batches = world.batches("private", client, round_, len(mine))
+    fit(model, world.new_optimizer(model), world.x[mine], world.y[mine], batches)
+    return vector(model)
