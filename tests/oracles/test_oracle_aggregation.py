@@ -206,21 +206,24 @@ def test_largest_entries(tied):
         assert same(found, plain.largest(values.tolist(), count))
 
 
-@pytest.mark.parametrize("bad", [None, math.nan, math.inf, -0.5, 2.0])
-def test_only_distributions_pass_as_targets(bad):
+@pytest.mark.parametrize("part", ["distributions", "weights"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -0.5])
+def test_what_is_no_distribution_or_weight_is_refused(part, bad):
     for source in sources(20):
-        rows = torch.tensor(source.dirichlet(np.ones(4), 9), dtype=torch.float32)
-        weights = torch.tensor(source.choice([0.0, 0.5, 2.0], 9), dtype=torch.float32)
-        if bad is not None:
-            at = int(source.integers(9))
-            spoilt = [
-                (rows.index_put((torch.tensor(at), torch.tensor(1)), torch.tensor(bad)), weights)
-            ]
-            if bad != 2.0:  # which a weight may be
-                spoilt.append((rows, weights.index_fill(0, torch.tensor(at), bad)))
-            for r, w in spoilt:
-                with pytest.raises(FedlogitError, match=f"no distribution for public sample {at}"):
-                    checked(Targets(r, w), torch.zeros(3, 9, 4), "some")
-        else:
-            found = checked(Targets(rows, weights), torch.zeros(3, 9, 4), "some")
-            assert same(found.weighted(), rows * weights[:, None])
+        given = random_targets(source)
+        at = int(source.integers(9))
+        getattr(given, part)[at, ...] = bad
+        with pytest.raises(FedlogitError, match=f"no distribution for public sample {at}:"):
+            checked(given, torch.zeros(3, 9, 4), "some")
+
+
+def test_distributions_with_weights_pass_unchanged():
+    for source in sources(20):
+        given = random_targets(source)
+        found = checked(given, torch.zeros(3, 9, 4), "some")
+        assert same(found.weighted(), given.distributions * given.weights[:, None])
+
+
+def random_targets(source: np.random.Generator) -> Targets:
+    rows = torch.tensor(source.dirichlet(np.ones(4), 9), dtype=torch.float32)
+    return Targets(rows, torch.tensor(source.choice([0.0, 0.5, 2.0], 9), dtype=torch.float32))
