@@ -21,13 +21,7 @@ ALLOWED = {"numpy", "torch", "scipy", "sklearn", "oracles", *sys.stdlib_module_n
 METHODS = sorted(catalogue("fedlogit.methods", Method))
 # Methods whose second version is still to be written.
 MISSING = {
-    "feddf",
     "feddf_fusion",
-    "fedet",
-    "fedhkt",
-    "fedkt",
-    "fedol",
-    "mine",
     "tally_train",
 }
 
