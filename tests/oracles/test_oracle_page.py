@@ -22,13 +22,11 @@ METHODS = sorted(catalogue("fedlogit.methods", Method))
 # Methods whose second version is still to be written.
 MISSING = {
     "feddf",
-    "feddf_fusion",
     "fedet",
     "fedhkt",
     "fedkt",
     "fedol",
     "mine",
-    "tally_train",
 }
 
 
