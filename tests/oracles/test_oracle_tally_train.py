@@ -77,6 +77,13 @@ TOKENS = {
     "told": {"network": "tiny_gpt"},
 }
 THEORY = {"told": {"theory": True}, "rounds": 3}
+# Of 512 probes that are measured, 12 are normalised among themselves.
+WIDE = {"export": ("theory",), "public": {"size": 520}}
+BATCHES_MEASURED = BATCHES | {
+    "rounds": 2,
+    "changes": BATCHES["changes"] | WIDE,
+    "told": BATCHES["told"] | {"theory": True},
+}
 MEASURED = {"export": ("theory",)}
 ELSEWHERE = {"size": 60, "stratified": False, "dataset": "photos8"}
 FOREIGN = {"public": ELSEWHERE, "partition": "iid(90)"}
@@ -114,6 +121,7 @@ CASES = [
         **THEORY,
     ),
     votes(merge_every=2, changes=MEASURED, **THEORY),  # before the merge
+    votes(**BATCHES_MEASURED),
     votes(adversaries=2, attack="random", changes=clients(6)),
     votes(adversaries=1, attack="colluding"),
     votes(adversaries=2, topology="ring", changes=clients(6)),
