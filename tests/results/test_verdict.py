@@ -168,6 +168,11 @@ def test_margins_of_quantities_with_a_unit_are_relative(difference, expected):
         assert verdict(exact, Sample(200.0), unit=200, exact=True) == expected
 
 
+def test_an_exact_quantity_needs_no_spread_of_the_papers():
+    assert verdict(Sample(200.0, 0.0, 3), Sample(200.0, 50.0, 3), 200, exact=True) == "reproduced"
+    assert verdict(Sample(200.0, 0.0, 3), Sample(200.0, 50.0, 3), 200) == "inconclusive"
+
+
 def test_a_quantity_whose_runs_differ_is_not_exact():
     ours, theirs = Sample(0.5, 0.5, 3), Sample(0.5)
     assert verdict(ours, theirs, exact=True) == "inconclusive"
