@@ -15,6 +15,7 @@ def test_z_scores_use_the_population_s_spread():
 def test_a_spread_of_rounding_is_none():
     # -d and d have a population std of d.
     assert z_scores(np.array([[-1.02e-9, 1.02e-9]]))[0] == pytest.approx([-1, 1])
+    assert z_scores(np.array([[-1e-9, 1e-9]])).tolist() == [[0, 0]]
     assert z_scores(np.array([[-0.98e-9, 0.98e-9]])).tolist() == [[0, 0]]
 
 
