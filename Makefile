@@ -73,6 +73,12 @@ publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
 test: $(STAMP) ## Run the test suite
 	@python -m pytest -rs -n 2 --dist loadfile $(TESTS)
 
+.PHONY: oracles
+oracles: $(STAMP) ## Compare every method with its second version and write docs/second-versions.md
+	@record=$$(mktemp) && trap 'rm -f "$$record"' EXIT \
+		&& ORACLE_RECORD=$$record python -m pytest --ignore=tests/oracles/test_oracle_page.py tests/oracles \
+		&& PYTHONPATH=tests python -m oracles.page "$$record" docs/second-versions.md
+
 .PHONY: slurm-test
 slurm-test: $(STAMP) ## Start a Slurm of one node with pretend GPUs; run papers and interrupt jobs on it
 	@python -m pytest -m slurm -rs tests/slurm

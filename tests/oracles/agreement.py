@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -17,12 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 from oracles.world import World
+from torch.nn.utils import parameters_to_vector
 
-from fedlogit import methods
+from fedlogit import methods, models
 from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
+from fedlogit.federation.topology import hearing
 from fedlogit.federation.work import minibatches
-from fedlogit.rng import rng, torch_rng
+from fedlogit.rng import derive, rng, torch_rng
+from fedlogit.spec import RunSpec
 
 __all__ = ["Comparison", "compare", "world_of"]
 
@@ -65,14 +69,16 @@ def compare(
         case: What to run.
         second: The second version: yields, round by round, what is to agree. ``server``, the flat
             weights of the server's model; ``clients``, those of each client; anything else is a
-            column of `rounds.csv`, ``contributions`` being one a client, and ``memory/<name>`` what
-            the method remembers under this name.
+            column of `rounds.csv`, ``contributions`` being one a client, ``memory/<name>`` what the
+            method remembers under this name, and ``kept/<file>/<array>`` what it exports;
+            ``test_logits``, what all clients say of the test split.
         federation: From a spec's changes to a federation.
 
     Raises:
         AssertionError: naming the first round and quantity that differ by more than the tolerance.
     """
     largest: dict[str, float] = {}
+    compared = 0
     for seed in case.seeds:
         fed = federation(method=case.call, seed=seed, rounds=case.rounds, **dict(case.changes))
         method = methods.get(fed.spec.method)
@@ -85,8 +91,10 @@ def compare(
                 where = f"{case}, seed {seed}, round {r}: {name} differs by {gap}"
                 assert gap <= case.tolerance, where
                 largest[name] = max(largest.get(name, 0.0), gap)
+            compared += 1
+    assert compared == case.rounds * len(case.seeds), f"{case}: the second version ended early"
     assert largest, f"{case}: nothing was compared"
-    _record(case, largest)
+    _record(case, second, largest)
     return largest
 
 
@@ -118,10 +126,19 @@ def world_of(fed: Federation) -> World:
         chosen = rng(seed, "probes", round_).choice(len(fed.public), size, replace=False)
         return fed.public[torch.as_tensor(chosen)]
 
+    def newcomer(role: str, client: int, number: int) -> torch.Tensor:
+        call = spec.models[client % len(spec.models)]
+        source = torch_rng(seed, f"init/{role}", client, number)
+        model = models.build(call, data.shape, data.classes, source)
+        return parameters_to_vector(model.parameters()).detach()
+
     everything = torch.arange(len(data.x))
     return World(
         x=data.inputs(everything).flatten(1),
         y=data.labels.clone(),
+        shape=data.shape,
+        black=-data.mean[0] / data.std[0],
+        augmented=_augmented(spec),
         x_test=data.test_inputs(slice(None)).flatten(1),
         y_test=data.test_labels.clone(),
         classes=fed.classes,
@@ -130,11 +147,15 @@ def world_of(fed: Federation) -> World:
         public=fed.public.clone(),
         counts=np.array(fed.counts),
         units=[_units(client) for client in fed.clients],
+        newcomer=newcomer,
         first=[client.vector.detach().clone() for client in fed.clients],
         server_units=_units(server) if server else [],
         first_server=server.vector.detach().clone() if server else torch.empty(0),
         batch=spec.batch,
         rate=spec.optimizer.lr,
+        optimizer=spec.optimizer.model_dump(),
+        server_optimizer=(server.settings if server else spec.optimizer).model_dump(),
+        rounds=spec.rounds,
         epochs=local.epochs or 0,
         server_epochs=spec.server.epochs if spec.server else 0,
         batches=batches,
@@ -142,7 +163,17 @@ def world_of(fed: Federation) -> World:
         probes=probes,
         numbers=lambda purpose, *ids: rng(seed, purpose, *ids),
         noise=lambda purpose, *ids: torch_rng(seed, purpose, *ids),
+        seed=seed,
+        address=derive,
+        graph=lambda degree: hearing("regular", len(fed.clients), degree, seed),
     )
+
+
+def _augmented(spec: RunSpec) -> list[str]:
+    """Return the addresses of what the run crops."""
+    taught = spec.server.augment if spec.server else "none"
+    given = {"augment": spec.augment, "augment/teach": taught}
+    return [address for address, how in given.items() if how != "none"]
 
 
 def _units(client: Client) -> list[int]:
@@ -160,6 +191,11 @@ def _ours(fed: Federation, row: dict[str, float], name: str) -> object:
         return torch.cat([client.vector.detach() for client in fed.clients])
     if name.startswith("memory/"):
         return fed.memory[name.removeprefix("memory/")]
+    if name.startswith("kept/"):
+        _, file, array = name.split("/")
+        return fed.kept[file][array]
+    if name == "test_logits":
+        return fed.test_logits()
     if name == "contributions":
         return [row[f"contribution_{i}"] for i in range(len(fed.clients))]
     return row[name]
@@ -181,9 +217,15 @@ def _flat(value: object) -> np.ndarray:
     return np.asarray(value, dtype=np.float64).ravel()
 
 
-def _record(case: Comparison, largest: dict[str, float]) -> None:
+def _record(case: Comparison, second: Rounds, largest: dict[str, float]) -> None:
     path = os.environ.get("ORACLE_RECORD")
     if path:
-        told = asdict(case) | {"text": str(case), "largest": largest}
+        module = sys.modules[second.__module__]
+        about = {"file": Path(str(module.__file__)).name, "source": _first_paragraph(module)}
+        told = asdict(case) | about | {"text": str(case), "largest": largest}
         with Path(path).open("a") as file:
             file.write(json.dumps(told) + "\n")
+
+
+def _first_paragraph(module: object) -> str:
+    return " ".join((module.__doc__ or "").partition("\n\n")[0].split())

@@ -1,0 +1,61 @@
+"""Average, a second time (Who to Trust §3.1.1, eq. 1-2, in the loop of Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from oracles.world import World, fit, tested, vector
+
+Aggregate = Callable[..., tuple[torch.Tensor, dict[str, Any]]]
+
+
+def mean(world: World, r: int, models: list, logits: torch.Tensor) -> tuple[torch.Tensor, dict]:
+    """Return softmax of the mean of logits (clients, points, classes), and nothing to add."""
+    return (sum(logits) / len(logits)).softmax(1), {}
+
+
+def rounds(
+    world: World, lifetime: str = "run", aggregate: Aggregate = mean
+) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round.
+
+    Args:
+        world: The problem.
+        lifetime: When the clients' optimizers are new: never after the ``run`` began, in every
+            ``round``, or in every ``stage``.
+        aggregate: From round, models and public logits to targets and what else is to agree.
+    """
+    models = world.models()
+    optimizers = [world.new_optimizer(model) for model in models]
+    n, public = len(models), world.public
+    r = 0
+    while True:
+        r += 1
+        if lifetime != "run":
+            optimizers = [world.new_optimizer(model) for model in models]
+        for i, model in enumerate(models):
+            mine = world.private[i]
+            batches = world.batches("private", i, r, len(mine))
+            fit(model, optimizers[i], world.x[mine], world.y[mine], batches)
+        with torch.no_grad():
+            logits = torch.stack([model(world.x[public]) for model in models])
+        targets, more = aggregate(world, r, models, logits)
+        if lifetime == "stage":
+            optimizers = [world.new_optimizer(model) for model in models]
+        losses = []
+        for i, model in enumerate(models):
+            batches = world.batches("distil", i, r, len(public))
+            losses.append(fit(model, optimizers[i], world.x[public], targets.float(), batches))
+        each = 4 * len(public) * world.classes * n  # float32, both ways
+        yield {
+            "clients": torch.cat([vector(model) for model in models]),
+            "ensemble_accuracy": (targets.argmax(1) == world.y[public]).double().mean(),
+            "loss_distil": sum(losses) / n,
+            "bytes_up.logits": each,
+            "bytes_up": each + sum(v for k, v in more.items() if k.startswith("bytes_up.")),
+            "bytes_down": each,
+            **tested(world, *models),
+            **more,
+        }

@@ -1,0 +1,82 @@
+"""The round of FedOL and its peers, a second time: clients answer, the server learns (FedOL §II).
+
+In several rounds, all but the last end with clients distilling the server's predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from typing import Any
+
+import torch
+from oracles.world import World, fit, optimizer_of, vector
+from scipy.special import softmax
+from torch import nn
+from torch.special import entr
+
+Terms = list[tuple[torch.Tensor, torch.Tensor]]
+Lesson = Callable[..., dict[str, object]]
+
+
+def distil(terms: Callable[..., Terms]) -> Lesson:
+    """Return the lesson whose loss is the mean over x of Σ_terms weight(x) CE(target(x), σ(w_s)).
+
+    Its gradient is that of Σ weight KL(target ‖ σ(w_s)). A sample that weighs 0 is left out.
+    """
+
+    def lesson(
+        world: World, server: nn.Module, z: torch.Tensor, r: int, **options: Any
+    ) -> dict[str, object]:
+        wanted = sum(w[:, None] * target for w, target in terms(z.double(), **options)).float()
+        known = wanted.sum(1) > 0
+        x, y = world.x[world.public][known], world.y[world.public][known]
+        optimizer = optimizer_of(world.server_optimizer, server)
+        batches = world.server_batches(r, 1, len(x))
+        fit(server, optimizer, x, wanted[known], batches, world.crops("augment/teach", r, 1))
+        return {"target_accuracy": (wanted[known].argmax(1) == y).double().mean()}
+
+    return lesson
+
+
+def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round.
+
+    Args:
+        world: The problem.
+        lesson: Trains the server's model on the clients' logits; returns what it logs.
+        options: Its other arguments, those of the method.
+    """
+    clients, server = world.models(), world.server()
+    optimizers = [optimizer_of(world.optimizer, client) for client in clients]
+
+    def stage(name: str, i: int, r: int, points: torch.Tensor, targets: torch.Tensor) -> None:
+        if world.optimizer["lifetime"] == "stage":
+            optimizers[i] = optimizer_of(world.optimizer, clients[i])
+        change = world.crops("augment" if name == "private" else "none", i, r)
+        batches = world.batches(name, i, r, len(points))
+        fit(clients[i], optimizers[i], world.x[points], targets, batches, change)
+
+    x, y = world.x[world.public], world.y[world.public]
+    for r in range(1, world.rounds + 1):
+        for i in world.clients:
+            stage("private", i, r, world.private[i], world.y[world.private[i]])
+        z = torch.stack([client(x).detach() for client in clients])
+        noted = lesson(world, server, z, r, **options)
+        if r < world.rounds:
+            for i in world.clients:
+                stage("distil", i, r, world.public, server(x).detach().softmax(1))
+        said, entropy = z.argmax(2), entr(z.double().softmax(2)).sum(2)
+        pairs = [(a == b).double().mean() for a, b in permutations(said, 2)] or [1.0]
+        yield noted | {
+            "server": vector(server),
+            "clients": [vector(client) for client in clients],
+            "accuracy": (server(world.x_test).argmax(1) == world.y_test).double().mean(),
+            "test_logits": [client(world.x_test) for client in clients],
+            "bytes_up": 4 * z.numel(),
+            "bytes_down": 4 * z.numel() if r < world.rounds else 0,
+            "client_public_accuracy": (said == y).double().mean(),
+            "oracle_accuracy": (said == y).any(0).double().mean(),
+            "agreement": sum(pairs) / len(pairs),
+            "kept/aggregation/weights": softmax(-entropy.numpy(), axis=0),
+        }

@@ -1,0 +1,79 @@
+"""Methods that federate logits beside their second versions: Average, UWA, MM and references."""
+
+import pytest
+from oracles import aggregator, average, fully_informed, local, meta_model, uwa
+from oracles.agreement import Comparison, compare
+
+SKEWED = ("partition", "dir_client(0.5)")
+LIFETIMES = [
+    Comparison(
+        "Average",
+        "average",
+        tolerance=1e-4,
+        changes=(("optimizer", {"name": "adam", "lr": 0.003, "lifetime": lifetime}),),
+        settings=(("lifetime", lifetime),),
+    )
+    for lifetime in ("run", "round", "stage")
+]
+WITH_DECAY = {"name": "adamw", "lr": 0.003, "weight_decay": 0.1, "beta1": 0.8, "beta2": 0.99}
+REFERENCES = [
+    Comparison("Local", "local"),
+    Comparison("Local", "local", changes=(("optimizer", WITH_DECAY), SKEWED)),
+    Comparison(
+        "Fully Informed",
+        "fully_informed",
+        changes=(("clients", 1), ("partition", "iid(90)")),
+    ),
+]
+
+
+def uwa_case(call, *changes, **told):
+    return Comparison("UWA", call, tolerance=1e-4, changes=changes, settings=tuple(told.items()))
+
+
+UWA = [
+    uwa_case("uwa(0.2)"),
+    uwa_case("uwa(0.3, variance_floor=1.0)", SKEWED, variance_floor=1.0),
+    uwa_case("uwa(0.2, fit='em')", fit="em"),
+    uwa_case("uwa(0.3, 0.1, 'em')", SKEWED, variance_floor=0.1, fit="em"),
+    uwa_case("uwa(0.01)"),  # a sample a client: nobody has a density
+]
+META_MODEL = [
+    Comparison(
+        "Meta-Model",
+        "meta_model(per_class=25)",
+        tolerance=1e-4,
+        settings=(("per_class", 25),),
+    ),
+    *(
+        Comparison(
+            "Meta-Model",
+            f"meta_model('{trees}', 9)",
+            rounds=2,
+            seeds=(0,),
+            tolerance=1e-4,
+            settings=(("aggregator", trees), ("per_class", 9)),
+        )
+        for trees in ("forest", "boosting")
+    ),
+]
+AGGREGATOR = [
+    Comparison("Aggregator from outside", "aggregator", rounds=2, tolerance=1e-4),
+    Comparison(
+        "Aggregator from outside",
+        "aggregator('oracles.aggregator:product')",
+        rounds=1,
+        tolerance=1e-4,
+        settings=(("aggregate", "product"),),
+    ),
+]
+VERSIONS = {
+    "average": average, "local": local, "fully_informed": fully_informed, "uwa": uwa,
+    "meta_model": meta_model, "aggregator": aggregator,
+}  # fmt: skip
+CASES = [*LIFETIMES, *REFERENCES, *UWA, *META_MODEL, *AGGREGATOR]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rounds_agree(case, federation):
+    compare(case, VERSIONS[case.call.partition("(")[0]].rounds, federation)
