@@ -110,7 +110,7 @@ def limits(
             outcome = wait(run)
             if outcome.status != "survived":
                 raise RuntimeError(
-                    f"tests of {name} fail without a mutation ({outcome.status} {outcome.by});"
+                    f"tests of {name} fail without a mutation: {outcome.by or outcome.status};"
                     f" see {work / 'as_it_is'}"
                 )
             record.add(f"as it is: {name}", outcome)

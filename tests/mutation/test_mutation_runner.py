@@ -116,7 +116,7 @@ def test_tests_must_pass_without_a_mutation(project):
     write_sample(project, DIES)
     (project / "tests/sums/test_sums.py").write_text(TEST.replace("== 4", "== 5"))
     result = mutation_test(project)
-    assert "tests of sums fail without a mutation (killed tests/sums/test_sums.py" in result.stderr
+    assert "tests of sums fail without a mutation: tests/sums/test_sums.py" in result.stderr
 
 
 def test_a_named_mutant_must_replace_something(project):
