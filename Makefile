@@ -106,16 +106,16 @@ remotes-test: $(STAMP) ## Test remotes of DVC over ssh and S3 on loopback (needs
 
 # Mutants are made in an environment of their own and tested in the project's.
 MUTATION := .mutation
-MUTATE := $(VENV)/mutation-3.8.1
-MUTMUT = $(wildcard $(abspath $(MUTATE))/lib/python*/site-packages)
+MUTMUT := $(VENV)/mutmut
 
 .PHONY: mutation-test
 mutation-test: $(STAMP) ## Change algorithms at random, see tests fail, write docs/mutation.md (an hour)
-	@[ -e $(MUTATE)/.installed ] || { python -m venv --without-pip $(MUTATE) \
-		&& $(OUTSIDE) $(PYTHON) -m pip --python $(MUTATE)/bin/python install --quiet --no-deps \
-			--disable-pip-version-check mutmut==3.8.1 libcst==1.9.0 PyYAML==6.0.3 && touch $(MUTATE)/.installed; }
-	@MUTMUT=$(MUTMUT) python -m pytest tests/mutation
-	@$(MUTATE)/bin/python tests/mutation/generate.py --seed $(or $(SEED),0) --sample $(or $(SAMPLE),400) \
+	@[ -e $(MUTMUT)/.installed ] || { python -m venv --without-pip $(MUTMUT) \
+		&& $(OUTSIDE) $(PYTHON) -m pip --python $(MUTMUT)/bin/python install --quiet --no-deps \
+			--disable-pip-version-check mutmut==3.8.1 libcst==1.9.0 PyYAML==6.0.3 \
+		&& touch $(MUTMUT)/.installed; }
+	@MUTMUT=$$(echo $(abspath $(MUTMUT))/lib/python*/site-packages) python -m pytest tests/mutation
+	@$(MUTMUT)/bin/python tests/mutation/generate.py --seed $(or $(SEED),0) --sample $(or $(SAMPLE),400) \
 		--out $(MUTATION)/sample.jsonl
 	@PYTHONPATH=$(CURDIR):$(CURDIR)/tests python tests/mutation/run.py --sample $(MUTATION)/sample.jsonl \
 		--work $(MUTATION) --page docs/mutation.md

@@ -120,7 +120,7 @@ def limits(
     }
 
 
-def test_all(
+def try_all(
     jobs: Sequence[tuple[dict, list[str], float]], trees: Sequence[Tree], work: Path, record: Record
 ) -> None:
     """Test mutants, as many at a time as there are trees."""
@@ -191,7 +191,7 @@ def main(argv: Sequence[str]) -> int:
         for mutant in mutants
         if mutant["key"] not in record.outcomes
     ]
-    test_all(jobs, trees, work, record)
+    try_all(jobs, trees, work, record)
 
     results = [(mutant, record.outcomes[mutant["key"]]) for mutant in mutants]
     if args.page:
