@@ -3,13 +3,20 @@
 import pytest
 import torch
 
-from fedlogit.aggregation.average import average_logits
+from fedlogit.aggregation.average import average_logits, average_probabilities
 from fedlogit.aggregation.meta_model import features, fit_and_predict
 
 
 def test_average_by_hand():
     logits = torch.tensor([[[1.0, 3.0]], [[5.0, -1.0]]])
     assert average_logits(logits).tolist() == [[3.0, 1.0]]
+
+
+def test_average_of_probabilities_by_hand():
+    # Point 0: softmax (log 3, 0) = (3/4, 1/4) and (0, 0) = (1/2, 1/2); point 1: (1/2, 1/2) twice.
+    logits = torch.tensor([[[3.0, 1.0], [2.0, 2.0]], [[1.0, 1.0], [5.0, 5.0]]]).log()
+    found = average_probabilities(logits)
+    assert found.tolist() == [pytest.approx([0.625, 0.375]), pytest.approx([0.5, 0.5])]
 
 
 def test_features_put_clients_side_by_side():
