@@ -43,20 +43,14 @@ def test_cgsv_clamps_reputations_by_hand(federation):
     vectors_after(fed, torch.stack([direction, direction, -direction]))
     start = fed.server.vector.detach().clone()
     # u = (1 + 1 - 1) / 3 Γ, cosines 1, 1, -1; r = 0.05 of them, at least 0.001: of .101 in all.
-    play(fed, method)
+    method.init(fed)
     first = [0.05 / 0.101, 0.05 / 0.101, 0.001 / 0.101]
-    log = fed.take_log()
-    assert [log[f"contribution_{i}"] for i in range(3)] == pytest.approx(first, abs=1e-6)
+    assert one_more(fed, method) == pytest.approx(first, abs=1e-6)
     moved = fed.server.vector.detach() - start
     assert float(moved.norm()) == pytest.approx(0.05, abs=1e-5)
     # Then r = .95 r + .05, and .95 * .0099 - .05 < 0 for the third.
-    fed.round = 2
-    fed.ledger.start(2)
-    method.round(fed, 2)
     raw = [0.95 * first[0] + 0.05, 0.95 * first[1] + 0.05, 0.001]
-    log = fed.take_log()
-    second = [log[f"contribution_{i}"] for i in range(3)]
-    assert second == pytest.approx([r / sum(raw) for r in raw], abs=1e-6)
+    assert one_more(fed, method) == pytest.approx([r / sum(raw) for r in raw], abs=1e-6)
 
 
 def test_cgsv_weighs_updates_by_the_reputations_of_the_round_before(federation):
@@ -87,3 +81,10 @@ def test_cgsv_rewards_each_layer_with_its_share_of_entries(federation):
         assert row[: size - kept].tolist() == [0] * (size - kept)
         assert torch.equal(row[size - kept :], average[start + size - kept : start + size])
         start += size
+
+
+def test_cgsv_pays_equally_large_entries_together_and_counts_them(federation):
+    fed, method = family(federation, "cgsv", clients=2, partition="iid")
+    paid = method._rewards(fed, torch.ones(1210), torch.tensor([0.9, 0.1]).double())
+    assert (paid == 1).all()
+    assert fed.ledger.totals()["down"]["reward"] == 2 * 8 * 1210

@@ -5,6 +5,19 @@ import torch
 from celm_family import family, one_more, play
 
 
+def cosines_are(monkeypatch, *rounds: list[list[float]]) -> list[list[float]]:
+    """Let cosines (clients, classes) be these, round by round; return the weights in use there."""
+    used = []
+    found = iter(rounds)
+
+    def class_similarity(heads, weights):
+        used.append(weights.tolist())
+        return torch.tensor(next(found), dtype=torch.float64)
+
+    monkeypatch.setattr("fedlogit.methods.shapfed.class_similarity", class_similarity)
+    return used
+
+
 @pytest.mark.parametrize(
     ("call", "first", "second"),
     [
@@ -18,19 +31,9 @@ from celm_family import family, one_more, play
 def test_shapfed_weights_by_hand(federation, monkeypatch, call, first, second):
     fed, method = family(federation, call, clients=2, partition="iid")
     method.init(fed)
-    for r, cosines, expected in (
-        (1, [[1.0, 0.5], [0.5, 0.0]], first),
-        (2, [[0.0, 0.0], [0.0, 0.0]], second),
-    ):
-        similar = torch.tensor(cosines, dtype=torch.float64)
-        monkeypatch.setattr(
-            "fedlogit.methods.shapfed.class_similarity", lambda heads, weights, found=similar: found
-        )
-        fed.round = r
-        fed.ledger.start(r)
-        method.round(fed, r)
-        log = fed.take_log()
-        assert [log["contribution_0"], log["contribution_1"]] == pytest.approx(expected)
+    cosines_are(monkeypatch, [[1.0, 0.5], [0.5, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+    assert one_more(fed, method) == pytest.approx(first)
+    assert one_more(fed, method) == pytest.approx(second)
 
 
 def test_shapfed_gives_a_maverick_less_than_its_share_and_with_raw_cosines_next_to_nothing(
@@ -45,13 +48,7 @@ def test_shapfed_gives_a_maverick_less_than_its_share_and_with_raw_cosines_next_
 
 
 def test_shapfed_compares_with_the_average_by_the_last_rounds_weights(federation, monkeypatch):
-    used = []
-
-    def class_similarity(heads, weights):
-        used.append(weights.tolist())
-        return torch.tensor([[1.0], [0.0]]).double()
-
-    monkeypatch.setattr("fedlogit.methods.shapfed.class_similarity", class_similarity)
+    used = cosines_are(monkeypatch, [[1.0], [0.0]], [[1.0], [0.0]])
     fed, method = family(federation, "shapfed", clients=2, partition="iid")
     play(fed, method, 2)
     # (1 + cos) / 2 are 1 and .5.
@@ -59,11 +56,7 @@ def test_shapfed_compares_with_the_average_by_the_last_rounds_weights(federation
 
 
 def test_shapfed_counts_all_alike_where_nobody_has_a_positive_share(federation, monkeypatch):
-    similar = iter([[[0.5], [0.1]], [[-0.2], [-0.4]]])
-    monkeypatch.setattr(
-        "fedlogit.methods.shapfed.class_similarity",
-        lambda heads, weights: torch.tensor(next(similar)).double(),
-    )
+    cosines_are(monkeypatch, [[0.5], [0.1]], [[-0.2], [-0.4]])
     call = "shapfed(cosine='raw', smoothing=0)"
     fed, method = family(federation, call, clients=2, partition="iid")
     method.init(fed)
