@@ -237,11 +237,11 @@ def test_fedkts_teachers_share_out_a_partys_samples_and_students_learn_their_maj
 
 @pytest.mark.parametrize(
     ("call", "wanted"),
-    # Students of parties 0 to 3 say (1, 1), (2, 5), (2, 6), (2, 8): party 0 alone is consistent.
-    [("fedkt(teachers=1)", 1), ("fedkt(teachers=1, consistent=False)", 2)],
+    # Students of parties 0 to 3 say (0, 0), (2, 5), (2, 6), (2, 8): party 0 alone is consistent.
+    [("fedkt(teachers=1)", 0), ("fedkt(teachers=1, consistent=False)", 2)],
 )
 def test_fedkts_server_learns_what_consistent_parties_say(call, wanted, ballots):
-    says = ((1, 1), (2, 5), (2, 6), (2, 8))
+    says = ((0, 0), (2, 5), (2, 6), (2, 8))
     fed, _, target = ballots(call, lambda m: says[m.index][int(m.role.split("/")[1])])
     assert target.distributions.argmax(1).tolist() == [wanted] * 60
     assert target.weights.tolist() == [1.0] * 60
