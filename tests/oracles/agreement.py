@@ -57,8 +57,16 @@ class Comparison:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
-        changed = ", ".join(f"{key}={value}" for key, value in self.changes)
+        changed = ", ".join(f"{key}={_plain(value)}" for key, value in self.changes)
         return self.call + (f" [{changed}]" if changed else "")
+
+
+def _plain(value: Any) -> str:
+    """Return a setting as one would write it: ``sgd(lr=0.1)`` for a dict with a name."""
+    if not isinstance(value, dict):
+        return str(value)
+    inside = ", ".join(f"{key}={_plain(v)}" for key, v in value.items() if key != "name")
+    return f"{value.get('name', '')}({inside})"
 
 
 def compare(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import torch
-from oracles.world import World, fit, perceptron, tested, vector
+from oracles.world import World, perceptron, tested, trained
 
 
 def rounds(
@@ -25,26 +26,18 @@ def rounds(
     w_g, c = world.first_server, torch.full((n,), 1 / n, dtype=torch.float64)
     own = [w_g for _ in world.clients]
     head = (units[-2] + 1) * classes  # entries of the last layer
-    until = max(1, round(warm_up * world.rounds))
-    images = _noise(world, 0)
-    r = 0
-    while True:
-        r += 1
-        warm = r <= until
+    images, seen = _noise(world, 0), []
+    for r in count(1):
+        warm = r <= max(1, round(warm_up * world.rounds))
         for i in world.clients:
             kept = warm and local_heads
             start = torch.cat([w_g[:-head], own[i][-head:]]) if kept else w_g
-            model = perceptron(units, start)
-            mine = world.private[i]
-            batches = world.batches("private", i, r, len(mine))
-            fit(model, world.new_optimizer(model), world.x[mine], world.y[mine], batches)
-            own[i] = vector(model)
+            own[i] = trained(world, i, r, start)
         told: dict[str, object] = {}
         if warm:
-            if not warm_start:
-                images = _noise(world, r)
+            images = images if warm_start else _noise(world, r)
             probed = list(range(classes))
-            if classes_per_round is not None:
+            if classes_per_round:
                 probed = world.numbers("probe classes", r).permutation(classes)[:classes_per_round]
             u = torch.full((n + 1, classes), torch.nan, dtype=torch.float64)
             for m, weights in enumerate([w_g, *own]):
@@ -59,10 +52,11 @@ def rounds(
                 share += q[:, k] / (q[:, k].sum() + 1e-12) / len(probed)
             if share.sum() > 0:
                 c = smoothing * c + (1 - smoothing) * share / share.sum()
-            told = {"evidence": q.nansum(), "memory/celm/images": torch.stack(images).flatten(2)}
+            seen.append(q)
+            told = {"memory/celm/images": images, "memory/celm/evidence": torch.stack(seen)}
         w_g = sum(c_i * w_i for c_i, w_i in zip(c.tolist(), own, strict=True))
         told |= {"server": w_g, "contributions": c, "bytes_up": 4 * len(w_g) * n}
-        sent = len(w_g) - head if warm and local_heads else len(w_g)
+        sent = len(w_g) - head * (warm and local_heads)
         yield told | {"bytes_down": 4 * sent * n} | tested(world, perceptron(units, w_g))
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import ceil, tanh
 
 import torch
-from oracles.world import World, fit, perceptron, tested, vector
+from oracles.world import World, perceptron, tested, trained
 
 
 def rounds(
@@ -29,11 +29,7 @@ def rounds(
         r += 1
         gradients = []
         for i in world.clients:
-            model = perceptron(world.units[i], own[i])
-            mine = world.private[i]
-            batches = world.batches("private", i, r, len(mine))
-            fit(model, world.new_optimizer(model), world.x[mine], world.y[mine], batches)
-            gradient = vector(model) - own[i]
+            gradient = trained(world, i, r, own[i]) - own[i]
             length = float(gradient.norm())
             if normalise == "always" or length > norm:
                 gradient = gradient * norm / (length + 1e-7)

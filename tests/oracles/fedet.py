@@ -2,7 +2,8 @@
 
 α_k(x) is the variance of a client's logits as a share of all clients'. The label is the class of
 Σ α_k z_k; those who disagree form a second, soft target of weight λ, with their α made to sum to 1.
-Where nobody disagrees there is none: a public port of FedET divides by zero there.
+Where nobody disagrees who has a weight there is none: a public port of FedET divides by zero there.
+Logits that are all equal have no variance; α is uniform where those of no client differ.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ def terms(z: torch.Tensor, regularisation: float) -> list[tuple[torch.Tensor, to
     weight = np.zeros(points)
     for x in range(points):
         logits = z[:, x].numpy()
-        alpha = [np.mean((row - row.mean()) ** 2) for row in logits]
-        y = np.argmax(sum(a * row for a, row in zip(alpha, logits, strict=True)) / sum(alpha))
+        spread = [np.mean((row - row.mean()) ** 2) for row in logits]
+        alpha = [a / sum(spread) if sum(spread) else 1 / clients for a in spread]
+        y = np.argmax(sum(a * row for a, row in zip(alpha, logits, strict=True)))
         label[x, y] = 1
-        others = [k for k in range(clients) if np.argmax(logits[k]) != y]
+        others = [k for k in range(clients) if alpha[k] > 0 and np.argmax(logits[k]) != y]
         if others:
             total = sum(alpha[k] for k in others)
             diverse[x] = softmax(sum(alpha[k] / total * logits[k] for k in others))

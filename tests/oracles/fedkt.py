@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from oracles.world import World, fit, optimizer_of, perceptron, vector
+from oracles.world import World, fit, perceptron, vector
 
 
 def rounds(
@@ -24,7 +24,7 @@ def rounds(
         """Return what the j-th model of a role, trained by party i, says of the public samples."""
         model = perceptron(world.units[i], world.newcomer(role, i, j))
         batches = world.batches(f"{role}/{j}", i, 1, len(points))
-        fit(model, optimizer_of(world.optimizer, model), world.x[points], labels, batches)
+        fit(model, world.new_optimizer(model), world.x[points], labels, batches)
         return model(x).argmax(1).tolist()
 
     sent, ballots = 0, []
@@ -48,7 +48,7 @@ def rounds(
         labels.append(plurality([c for party in votes for c in party]))
     known = [n for n, label in enumerate(labels) if label is not None]
     server, wanted = world.server(), torch.tensor([labels[n] for n in known])
-    optimizer = optimizer_of(world.server_optimizer, server)
+    optimizer = world.new_optimizer(server, world.server_optimizer)
     fit(server, optimizer, x[known], wanted, world.server_batches(1, 1, len(known)))
     yield {
         "server": vector(server),

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from oracles.one_shot import play
 from oracles.pseudo_labels import pseudo_labels
-from oracles.world import World, optimizer_of
+from oracles.world import World
 from scipy.special import entr, softmax
 from torch import nn
 
@@ -44,7 +44,7 @@ def lesson(
         for n, label in enumerate(labels):
             if label is not None:
                 hot[n, label] = 1
-        optimizer = optimizer_of(world.server_optimizer, server)
+        optimizer = world.new_optimizer(server, world.server_optimizer)
         change = world.crops("augment/teach", r, t)
         for b in world.server_batches(r, t, len(x)):
             log_q = server(change(x[b])).log_softmax(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -31,10 +32,8 @@ def _learnt(world, r, models, logits, kind, per_class):
     with torch.no_grad():
         h = torch.cat([model(world.x[known]) for model in models], 1)
     wanted = torch.cat(list(logits), 1)
-    for f in range(h.shape[1]):  # each feature with mean 0 and deviation 1 on the known samples
-        mean, deviation = h[:, f].mean().clone(), h[:, f].std().clone()
-        scale = deviation if deviation > 1e-6 else 1.0
-        h[:, f], wanted[:, f] = (h[:, f] - mean) / scale, (wanted[:, f] - mean) / scale
+    mean, scale = h.mean(0), torch.tensor([s if s > 1e-6 else 1.0 for s in h.std(0)])
+    h, wanted = (h - mean) / scale, (wanted - mean) / scale  # of the known samples
     seed = world.address(world.seed, "meta_model", r)
     if kind == "mlp":
         targets = _network(world, h, y, wanted, seed)
@@ -54,21 +53,19 @@ def _network(world, h, y, wanted, seed):
         return torch.Generator().manual_seed(world.address(seed, purpose))
 
     init, shuffle, dropout = source("init"), source("batches"), source("dropout")
-    first = []
-    for fan_in, fan_out in ((h.shape[1], 128), (128, world.classes)):
+    first, units = [], (h.shape[1], 128, world.classes)
+    for fan_in, fan_out in pairwise(units):
         for shape in ((fan_out, fan_in), (fan_out,)):
             first.append(((2 * torch.rand(shape, generator=init) - 1) / fan_in**0.5).flatten())
-    net = perceptron((h.shape[1], 128, world.classes), torch.cat(first))
+    net = perceptron(units, torch.cat(first))
     adam = torch.optim.Adam(net.parameters(), 1e-3)
     order = torch.randperm(len(h), generator=source("holdout"))
     held, rest = order[: len(h) // 10], order[len(h) // 10 :]
     best, chosen, waited = float("inf"), vector(net), 0
     for _ in range(50):
-        batches = torch.randperm(len(rest), generator=shuffle).split(128)
-        for keep_of, batch in [
-            (torch.rand(len(b), 128, generator=dropout) >= 0.2, b) for b in batches
-        ]:
-            hidden = F.relu(net[0](h[rest[batch]])) * keep_of / 0.8
+        for batch in torch.randperm(len(rest), generator=shuffle).split(128):
+            kept = torch.rand(len(batch), 128, generator=dropout) >= 0.2
+            hidden = F.relu(net[0](h[rest[batch]])) * kept / 0.8
             adam.zero_grad()
             cross_entropy(net[2](hidden), y[rest[batch]]).backward()
             adam.step()
@@ -78,4 +75,4 @@ def _network(world, h, y, wanted, seed):
         if waited == 5:
             break
     with torch.no_grad():
-        return perceptron((h.shape[1], 128, world.classes), chosen)(wanted).softmax(1)
+        return perceptron(units, chosen)(wanted).softmax(1)

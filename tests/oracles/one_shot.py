@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import Any
 
+import numpy as np
 import torch
-from oracles.world import World, fit, optimizer_of, vector
+from oracles.world import World, fit, vector
 from scipy.special import softmax
 from torch import nn
 from torch.special import entr
@@ -31,10 +32,12 @@ def distil(terms: Callable[..., Terms]) -> Lesson:
         wanted = sum(w[:, None] * target for w, target in terms(z.double(), **options)).float()
         known = wanted.sum(1) > 0
         x, y = world.x[world.public][known], world.y[world.public][known]
-        optimizer = optimizer_of(world.server_optimizer, server)
+        optimizer = world.new_optimizer(server, world.server_optimizer)
         batches = world.server_batches(r, 1, len(x))
-        fit(server, optimizer, x, wanted[known], batches, world.crops("augment/teach", r, 1))
-        return {"target_accuracy": (wanted[known].argmax(1) == y).double().mean()}
+        change = world.crops("augment/teach", r, 1)
+        loss = fit(server, optimizer, x, wanted[known], batches, change)
+        right = wanted[known].argmax(1) == y
+        return {"loss_server": loss, "target_accuracy": right.double().mean()}
 
     return lesson
 
@@ -48,35 +51,39 @@ def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, obj
         options: Its other arguments, those of the method.
     """
     clients, server = world.models(), world.server()
-    optimizers = [optimizer_of(world.optimizer, client) for client in clients]
+    optimizers = [world.new_optimizer(client) for client in clients]
 
-    def stage(name: str, i: int, r: int, points: torch.Tensor, targets: torch.Tensor) -> None:
+    def stage(name: str, i: int, r: int, points: torch.Tensor, targets: torch.Tensor) -> float:
         if world.optimizer["lifetime"] == "stage":
-            optimizers[i] = optimizer_of(world.optimizer, clients[i])
+            optimizers[i] = world.new_optimizer(clients[i])
         change = world.crops("augment" if name == "private" else "none", i, r)
         batches = world.batches(name, i, r, len(points))
-        fit(clients[i], optimizers[i], world.x[points], targets, batches, change)
+        return fit(clients[i], optimizers[i], world.x[points], targets, batches, change)
 
     x, y = world.x[world.public], world.y[world.public]
     for r in range(1, world.rounds + 1):
-        for i in world.clients:
-            stage("private", i, r, world.private[i], world.y[world.private[i]])
+        own = [(i, r, points, world.y[points]) for i, points in enumerate(world.private)]
+        losses = {"loss_private": np.mean([stage("private", *what) for what in own])}
         z = torch.stack([client(x).detach() for client in clients])
         noted = lesson(world, server, z, r, **options)
         if r < world.rounds:
-            for i in world.clients:
-                stage("distil", i, r, world.public, server(x).detach().softmax(1))
+            answer = (r, world.public, server(x).detach().softmax(1))
+            losses["loss_distil"] = np.mean([stage("distil", i, *answer) for i in world.clients])
         said, entropy = z.argmax(2), entr(z.double().softmax(2)).sum(2)
         pairs = [(a == b).double().mean() for a, b in permutations(said, 2)] or [1.0]
-        yield noted | {
-            "server": vector(server),
-            "clients": [vector(client) for client in clients],
-            "accuracy": (server(world.x_test).argmax(1) == world.y_test).double().mean(),
-            "test_logits": [client(world.x_test) for client in clients],
-            "bytes_up": 4 * z.numel(),
-            "bytes_down": 4 * z.numel() if r < world.rounds else 0,
-            "client_public_accuracy": (said == y).double().mean(),
-            "oracle_accuracy": (said == y).any(0).double().mean(),
-            "agreement": sum(pairs) / len(pairs),
-            "kept/aggregation/weights": softmax(-entropy.numpy(), axis=0),
-        }
+        yield (
+            losses
+            | noted
+            | {
+                "server": vector(server),
+                "clients": [vector(client) for client in clients],
+                "accuracy": (server(world.x_test).argmax(1) == world.y_test).double().mean(),
+                "test_logits": [client(world.x_test) for client in clients],
+                "bytes_up": 4 * z.numel(),
+                "bytes_down": 4 * z.numel() if r < world.rounds else 0,
+                "client_public_accuracy": (said == y).double().mean(),
+                "oracle_accuracy": (said == y).any(0).double().mean(),
+                "agreement": sum(pairs) / len(pairs),
+                "kept/aggregation/weights": softmax(-entropy.numpy(), axis=0),
+            }
+        )

@@ -59,11 +59,21 @@ def _section(method: str, file: str, records: list[dict[str, Any]]) -> str:
 
 
 def _row(record: dict[str, Any]) -> str:
-    compared = ", ".join(sorted(record["largest"]))
+    compared = ", ".join(sorted({_quantity(name) for name in record["largest"]}))
     cases = f"{record['rounds']} x {len(record['seeds'])}"
     largest = max(record["largest"].values())
     cells = [compared, cases, f"{record['tolerance']:g}", f"{largest:.0e}" if largest else "0"]
     return f"{row_of(record['text'])} {' | '.join(cells)} |"
+
+
+def _quantity(name: str) -> str:
+    """Return what a compared quantity is, all of a kind under one word."""
+    if name.startswith("bytes_"):
+        return "bytes"
+    if name.startswith(("accuracy", "balanced_accuracy", "loss_test")):
+        return "test scores"
+    plain = {"server": "server's weights", "clients": "clients' weights"}
+    return plain.get(name, name.rpartition("/")[2].replace("_", " "))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from oracles.world import World, fit, perceptron, tested, vector
+from oracles.world import World, perceptron, tested, trained
 
 
 def rounds(
@@ -21,15 +21,11 @@ def rounds(
     r = 0
     while True:
         r += 1
-        trained, heads = [], []
+        sent, heads = [], []
         for i in world.clients:
             start = (1 - weights[i]) * own[i] + weights[i] * w_g if rewards else w_g
-            model = perceptron(world.units[i], start)
-            mine = world.private[i]
-            batches = world.batches("private", i, r, len(mine))
-            fit(model, world.new_optimizer(model), world.x[mine], world.y[mine], batches)
-            trained.append(vector(model))
-            heads.append(_head(world, (start - trained[i]) / world.rate))
+            sent.append(trained(world, i, r, start))
+            heads.append(_head(world, (start - sent[i]) / world.rate))
         new = []
         for i in world.clients:
             cosines = []
@@ -44,12 +40,12 @@ def rounds(
         ]
         positive = [max(0.0, x) for x in gamma]
         weights = [x / sum(positive) for x in positive]
-        w_g = sum(w * trained_i for w, trained_i in zip(weights, trained, strict=True))
-        own = trained
+        w_g = sum(w * w_i for w, w_i in zip(weights, sent, strict=True))
+        own = sent
         each = 4 * len(w_g) * n
         yield {
             "server": w_g,
-            "clients": torch.cat(trained),
+            "clients": torch.cat(sent),
             "contributions": weights,
             "memory/shapfed/gamma": gamma,
             "bytes_up": each,

@@ -65,6 +65,7 @@ CASES = [
     fedol_case(iterations=4, curriculum=False),
     fedol_case(iterations=4, trade_off=0.0),
     fedol_case(iterations=4, trade_off=2.0, first_ratio=0.3, ratio_step=0.4),
+    fedol_case(1, {"public": {"size": 57}}, iterations=2),
     fedol_case(iterations=1),
     fedol_case(2, iterations=2),
     fedol_case(2, {"clients": 1, "partition": "iid(90)"}, iterations=2),

@@ -23,9 +23,9 @@ __all__ = [
     "cross_entropy",
     "fit",
     "load",
-    "optimizer_of",
     "perceptron",
     "tested",
+    "trained",
     "vector",
 ]
 
@@ -114,16 +114,16 @@ class World:
         """Return each client's perceptron with its first weights."""
         return [perceptron(u, w) for u, w in zip(self.units, self.first, strict=True)]
 
-    def new_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return an optimizer of the clients' settings that remembers nothing yet."""
-        o, weights = self.optimizer, model.parameters()
+    def new_optimizer(
+        self, model: nn.Module, settings: Mapping[str, Any] | None = None
+    ) -> torch.optim.Optimizer:
+        """Return an optimizer that remembers nothing yet, of the clients' settings or of others."""
+        o, weights = settings or self.optimizer, model.parameters()
         if o["name"] == "sgd":
-            return torch.optim.SGD(
-                weights, self.rate, o["momentum"], weight_decay=o["weight_decay"]
-            )
+            return torch.optim.SGD(weights, o["lr"], o["momentum"], weight_decay=o["weight_decay"])
         kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[o["name"]]
         betas = (o["beta1"], o["beta2"])
-        return kind(weights, self.rate, betas, o["eps"], o["weight_decay"])
+        return kind(weights, o["lr"], betas, o["eps"], o["weight_decay"])
 
     def server(self) -> nn.Sequential:
         """Return the server's perceptron with its first weights."""
@@ -219,11 +219,9 @@ def fit(
     return sum(losses) / len(losses)
 
 
-def optimizer_of(settings: Mapping[str, Any], model: nn.Module) -> torch.optim.Optimizer:
-    """Return a new optimizer of a model with the settings of a spec."""
-    name, weights = settings["name"], model.parameters()
-    same = {"lr": settings["lr"], "weight_decay": settings["weight_decay"]}
-    if name == "sgd":
-        return torch.optim.SGD(weights, momentum=settings["momentum"], **same)
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
-    return kind(weights, betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"], **same)
+def trained(world: World, client: int, round_: int, start: torch.Tensor) -> torch.Tensor:
+    """Return a client's weights after its private minibatches, with an optimizer that is new."""
+    model, mine = perceptron(world.units[client], start), world.private[client]
+    batches = world.batches("private", client, round_, len(mine))
+    fit(model, world.new_optimizer(model), world.x[mine], world.y[mine], batches)
+    return vector(model)
