@@ -72,10 +72,11 @@ TOKENS = {
         "local": {"steps": 3},
         "public": {"size": 16, "last": True},
         "clients": 3,
-        "optimizer": SGD | {"clip": 0.5, "scrub": True},
+        "optimizer": SGD | {"clip": 0.2, "scrub": True},
     },
     "told": {"network": "tiny_gpt"},
 }
+STACKED = TOKENS | {"changes": TOKENS["changes"] | {"kernel": "stacked"}}
 THEORY = {"told": {"theory": True}, "rounds": 3}
 # Of 512 probes that are measured, 12 are normalised among themselves.
 WIDE = {"export": ("theory",), "public": {"size": 520}}
@@ -146,7 +147,7 @@ CASES = [
     ranked(k=3, packed=True, merge_every=3),
     ranked(k=3, rule="median", adversaries=1, magnitude=5.0, changes=clients(5)),
     ranked(adversaries=1, magnitude=5.0),
-    ranked(k=3, packed=True, **TOKENS),
+    ranked(k=3, packed=True, **STACKED),
     averaged("FedAvg-faM"),
     averaged("FedAvg-faM", merge_every=1, merge_cost="mesh"),
     averaged("FedProx-faM", proximal=0.1),
