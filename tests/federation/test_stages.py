@@ -13,6 +13,7 @@ from small import small_spec
 from fedlogit import methods
 from fedlogit.aggregation.targets import checked
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.federation.arithmetic import f32_products
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import divide, federate
@@ -34,6 +35,7 @@ METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "
 
 
 def build(digits, spec, workers=1):
+    f32_products(torch.device("cpu"))  # as every job does first: products may take another route
     method, split = methods.get(spec.method), divide(spec, digits)
     return federate(spec, method, digits, split, torch.device("cpu"), Executor(workers))
 

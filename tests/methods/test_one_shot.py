@@ -277,6 +277,18 @@ def test_bad_input_is_one_clear_line(changes, said, federation):
         federation(**changes)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fedkt(partitions=1, teachers=1)",
+        "fedol(iterations=1, trade_off=0.0, first_ratio=1.0, ratio_step=0.0)",
+        "fedet(regularisation=0.0)",
+    ],
+)
+def test_the_least_settings_are_taken(call):
+    assert small_spec(method=call, **ONCE).method.params
+
+
 def test_different_clients_learn_together(train):
     two = ["mlp(hidden=[16])", "mlp(hidden=[8, 8])"]
     folder = train(method="fedol(iterations=2)", models=two, **ONCE)
