@@ -52,6 +52,10 @@ figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every s
 	@$(SNAKEMAKE) --quiet rules host reason --config frozen=true partial=true scale=paper $(CONFIG) \
 		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
 
+.PHONY: redraw
+redraw: $(STAMP) ## Draw again what finished runs cover, in one process (CHECK=1: compare with what is there)
+	@python scripts/redraw.py $(if $(CHECK),--check)
+
 .PHONY: report
 report: $(STAMP) ## Put every paper's tables and figures, as they are, into results/report.html
 	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html

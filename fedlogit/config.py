@@ -14,7 +14,8 @@ from fedlogit.reading import read_part
 __all__ = ["Settings"]
 
 
-Names = Annotated[tuple[str, ...], Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
+Names = Annotated[tuple[Name, ...], Field(min_length=1)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
 
 
@@ -70,7 +71,7 @@ class Settings(Part):
     """
 
     papers: Names = ("who_to_trust", "celm", "fedol")
-    scale: str = "quick"
+    scale: Name = "quick"
     seeds: Seeds | None = None
     datasets: Names | None = None
     precision: Literal["f32", "bf16"] | None = None
@@ -82,8 +83,21 @@ class Settings(Part):
     mirror: str | None = None
     frozen: bool = False
     partial: bool = False
-    publish: tuple[str, ...] = ()
+    publish: tuple[Name, ...] = ()
     data: str = "data"
+
+    @field_validator("data")
+    @classmethod
+    def _is_folder(cls, value: str) -> str:
+        # What a shell, a glob or Snakemake's {wildcards} would read as something else.
+        found = re.search(r"^-|[~$*?{}()\[\]<>|&;`'\"\\\n]", value)
+        if found or not value:
+            raise ValueError(
+                f"should be a folder's path without {found[0]!r}; write out ~ and variables"
+                if found
+                else "should be a folder's path"
+            )
+        return value
 
     @field_validator("device")
     @classmethod

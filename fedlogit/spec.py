@@ -166,10 +166,18 @@ class Server(Part):
 
 
 class Evaluation(Part):
-    """When test accuracy is measured: every `every` rounds, in `rounds`, and in the last one."""
+    """When test accuracy is measured: every `every` rounds, in `rounds`, and in the last one.
+
+    Attributes:
+        every: Rounds from one test to the next.
+        rounds: Further rounds with a test.
+        tail: How many of the last rounds are all tested; metrics of the tail are means over them
+            (TallyTrain §4: 100). All rounds, if there are fewer.
+    """
 
     every: Count = 1
     rounds: tuple[int, ...] = ()
+    tail: Annotated[int, Field(ge=0)] = 0
 
 
 class RunSpec(Part):
@@ -202,6 +210,9 @@ class RunSpec(Part):
             ``evidence`` and ``probes`` (CELM's evidence by round and final images), ``shapley``
             (Shapley values of the clients' final models), ``theory`` (columns ``theory_…`` of
             tested rounds: what TallyTrain §3.3 proves).
+        ledger_only: Make and count every message, but train no model and predict nothing: the
+            bytes are those of the whole run, and there is no accuracy (see
+            `fedlogit.federation.ledger_only`). `export` is dropped.
     """
 
     format: Literal[1] = 1
@@ -228,6 +239,7 @@ class RunSpec(Part):
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
     export: tuple[Export, ...] = ()
+    ledger_only: bool = False
 
     def canonical(self) -> str:
         """Return what is hashed: JSON with sorted keys, no spaces, and no field at its default.
@@ -259,7 +271,10 @@ class RunSpec(Part):
     def tests_in(self, round_: int) -> bool:
         """Return whether test accuracy is measured after round `round_` (from 1)."""
         when = self.evaluation
-        return round_ % when.every == 0 or round_ in when.rounds or round_ == self.rounds
+        if self.ledger_only:
+            return False
+        last = round_ == self.rounds or round_ > self.rounds - when.tail
+        return round_ % when.every == 0 or round_ in when.rounds or last
 
     def split_key(self) -> dict[str, Any]:
         """Return what the division of the data depends on, as plain data (see `fedlogit.data`)."""

@@ -11,7 +11,6 @@ from fedlogit.aggregation.confidence import entropies
 __all__ = ["PSEUDO_NONE", "entropy_baselines", "pseudo_labels", "votes"]
 
 PSEUDO_NONE = -1
-_EPSILON = 1e-12
 
 
 def entropy_baselines(uncertainty: torch.Tensor, ratio: float) -> torch.Tensor:
@@ -47,7 +46,8 @@ def votes(
             dividing by Σ_m C²_mc is how rejections count, so without them there is no division.
 
     Returns:
-        (points, classes), float64; in [-1, 1] with `negative`. Meaningless where nobody votes.
+        (points, classes), float64; in [-1, 1] with `negative`, where it is -1 for a class that
+        nobody votes for, also if Σ_m C²_mc is 0. Meaningless where nobody votes at all.
     """
     models, classes = confidence.shape
     weight = confidence.double()
@@ -60,7 +60,7 @@ def votes(
         in_all += allowed[:, None] * weight[m]
     if not negative:
         return for_it
-    return (2 * for_it - in_all) / (in_all + _EPSILON)
+    return torch.where(in_all > 0, (2 * for_it - in_all) / in_all, -1.0)
 
 
 def pseudo_labels(
@@ -79,11 +79,19 @@ def pseudo_labels(
         negative: See `votes`.
 
     Returns:
-        int64 (points,): the class with the largest G, the lowest one of a tie, and `PSEUDO_NONE`
-        where no model is confident enough to vote.
+        int64 (points,): of the classes that some model votes for, the one with the largest G, the
+        lowest of a tie; `PSEUDO_NONE` where no model is confident enough to vote.
     """
     uncertainty = entropies(logits)
     voters = uncertainty <= entropy_baselines(uncertainty, ratio)[:, None]
-    score = votes(logits.argmax(-1), voters, confidence, negative=negative)
-    chosen = score.argmax(1)
+    predicted = logits.argmax(-1)
+    score = votes(predicted, voters, confidence, negative=negative)
+    # G of a class with next to no weight is -1 to the last bit, as that of one without a vote.
+    chosen = score.masked_fill(~_voted(predicted, voters, score.shape[1]), -math.inf).argmax(1)
     return torch.where(voters.any(0), chosen, torch.full_like(chosen, PSEUDO_NONE))
+
+
+def _voted(predicted: torch.Tensor, voters: torch.Tensor, classes: int) -> torch.Tensor:
+    """Return the classes that some voter predicts, bool (points, classes)."""
+    counts = torch.zeros(predicted.shape[1], classes, dtype=torch.int64, device=predicted.device)
+    return counts.scatter_add_(1, predicted.T, voters.T.to(counts.dtype)) > 0

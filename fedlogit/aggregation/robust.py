@@ -6,13 +6,14 @@ neither a largest size nor a check, so that one liar can move their mean anywher
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Rule", "combine", "normalised", "trimmed"]
+__all__ = ["Rule", "combine", "normalised", "trimmed", "trims_to"]
 
 Rule = Literal["mean", "trimmed_mean", "median"]
 
@@ -24,7 +25,8 @@ def combine(claims: torch.Tensor, rule: Rule, trim: float = 0.0) -> torch.Tensor
         claims: What peers say, (peers, probes, classes); probes may have several axes.
         rule: ``mean``; ``trimmed_mean``, without the largest and the smallest share `trim` of the
             peers in each coordinate; ``median``, of an even number the mean of the middle two.
-        trim: From 0 to less than a half; what is left out at each end is rounded down.
+        trim: From 0 to less than a half; what is left out at each end is rounded down. Where that
+            leaves one or two of the peers, it is their median.
 
     Returns:
         (probes, classes), each row summing to 1, or to 0 where the peers leave nothing.
@@ -47,13 +49,26 @@ def trimmed(peers: int, trim: float) -> int:
     Raises:
         FedlogitError: if nobody would be left.
     """
-    out = int(trim * peers)
+    out = math.floor(trim * peers + 1e-9)  # 0.29 * 100 is 28.999999999999996
     if 2 * out >= peers:
         raise FedlogitError(f"trim = {trim}: leaves none of {peers} peers; give less than 0.5")
     return out
 
 
+def trims_to(peers: int, trim: float) -> Rule:
+    """Return the rule that a trimmed mean of so many peers is.
+
+    Without anybody left out it is the mean; where one or two are left, the median.
+    """
+    out = trimmed(peers, trim)
+    return "mean" if not out else "median" if peers - 2 * out <= 2 else "trimmed_mean"
+
+
 def normalised(rows: torch.Tensor) -> torch.Tensor:
-    """Return rows that sum to 1; a row of zeros stays."""
-    total = rows.sum(-1, keepdim=True)
-    return torch.where(total > 0, rows / total.clamp_min(1e-30), rows)
+    """Return rows that sum to 1, however small their entries are; a row of zeros stays.
+
+    Who learns from a row of zeros learns nothing from it: it weighs nothing in a cross-entropy.
+    """
+    exact = rows.double()  # the smallest float32 have no precision, and no reciprocal
+    total = exact.sum(-1, keepdim=True)
+    return torch.where(total > 0, exact / total, exact).to(rows.dtype)

@@ -20,7 +20,7 @@ from fedlogit.aggregation.logit_maximisation import (
     models_at_once,
 )
 from fedlogit.data import UNKNOWN
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.client import Client, State
 from fedlogit.federation.evaluation import Marks, Scores, mark, score
 from fedlogit.federation.gradient_noise import gradient_variance
@@ -44,12 +44,17 @@ class Federation(Training):
         Returns:
             float32 (clients, n, classes), or (clients, n, T, classes) where each position has one;
             the same holds below.
+
+        Raises:
+            Diverged: here and below, naming a model with a logit that is not finite: its argmax
+                would be a class all the same.
         """
         if self.given and self.given.answers and models is None and points is self.public:
             return self.given.answers.public.to(self.data.device)
         asked = self.clients if models is None else models
         if self.spec.kernel == "stacked" and len({c.architecture for c in asked}) == 1:
-            return stacked_logits(asked, self.data, points, self.spec.precision)
+            found = stacked_logits(asked, self.data, points, self.spec.precision)
+            return torch.stack([_finite(*pair) for pair in zip(asked, found, strict=True)])
         return torch.stack(self._map(lambda model: self._forward(model, points), asked))
 
     def server_logits(self, points: torch.Tensor) -> torch.Tensor:
@@ -74,7 +79,7 @@ class Federation(Training):
         outputs = list(self._outputs(client, batches))
         if not outputs:
             return torch.empty(0, self.classes, device=self.data.device)
-        return torch.cat(outputs)
+        return _finite(client, torch.cat(outputs))
 
     def _outputs(self, client: Client, batches: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
         """Yield the logits of one batch after another."""
@@ -138,9 +143,18 @@ class Federation(Training):
         return torch.stack(logits), torch.stack(final)
 
     def evaluate(self) -> Scores:
-        """Return the test scores of the global model, or of every honest client without one."""
+        """Return the test scores of the global model, or of every honest client without one.
+
+        Raises:
+            Diverged: naming the first model whose cross-entropy is not finite.
+        """
         honest = self.clients[: len(self.clients) - self.liars]
-        return score(self.marks([self.server] if self.server else honest))
+        tested = [self.server] if self.server else honest
+        scores = score(self.marks(tested))
+        for model, loss in zip(tested, scores.loss, strict=True):
+            if not np.isfinite(loss):
+                raise Diverged(f"cross-entropy of {model.label} on the test split is {loss}")
+        return scores
 
     def marks(self, models: Sequence[Client]) -> list[Marks]:
         """Return what each model gets right on the test split."""
@@ -327,6 +341,17 @@ class Federation(Training):
 def _stacked_pays(device: torch.device, architectures: Sequence[str]) -> bool:
     """Return whether models are probed together: on a GPU, if they are of one architecture."""
     return device.type == "cuda" and len(set(architectures)) == 1
+
+
+def _finite(model: Client, logits: torch.Tensor) -> torch.Tensor:
+    """Return a model's logits as they are.
+
+    Raises:
+        Diverged: if one is not finite.
+    """
+    if not logits.isfinite().all():
+        raise Diverged(f"logits of {model.label} are not finite")
+    return logits
 
 
 def _average(tensors: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Tensor:

@@ -35,7 +35,7 @@ def write_outputs(
     """
     _write_rows(folder / "rounds.csv", rows)
     final: dict[str, Any] = {}
-    if not diverged:
+    if not diverged and not fed.spec.ledger_only:
         scores = fed.evaluate()
         final = scores.row() | {
             "per_class": [None if math.isnan(v) else v for v in scores.per_class.tolist()],

@@ -11,12 +11,13 @@ import torch
 from torch import nn
 
 from fedlogit.data import UNKNOWN, Dataset, card, load, with_probes
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.device_data import DeviceData, on_device
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.leakage import check_disjoint
+from fedlogit.federation.ledger_only import LedgerOnly
 from fedlogit.federation.native import check_native
 from fedlogit.federation.newcomers import first_weights, newcomer
 from fedlogit.models.layers import BatchStatNorm
@@ -73,15 +74,24 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
     Args:
         spec: A resolved spec.
         folder: Where prepared data sets are.
-        split: ``indices.npz``; None divides anew, which gives the same.
+        split: ``indices.npz``, which must be what the spec implies; None only divides anew.
 
     Returns:
         The data set, with that of the public set joined on if it is another one, and its division.
+
+    Raises:
+        DataError: if the file is damaged, or another division than the spec's.
     """
     dataset = load(spec.dataset, folder, spec.text)
     if spec.public and spec.public.dataset:
         dataset = with_probes(dataset, spec.public.dataset, folder)
-    return dataset, Split.load(split) if split else divide(spec, dataset)
+    implied = divide(spec, dataset)
+    if split is not None and (differs := Split.load(split).difference(implied)):
+        raise DataError(
+            f"{split} is not the division that the spec implies: {differs}; delete it, so that it"
+            " is made again"
+        )
+    return dataset, implied
 
 
 def federate(
@@ -119,7 +129,8 @@ def federate(
     server = _server(spec, method, data)
     models = [client.model for client in (clients if server is None else [*clients, server])]
     data.batch = samples_at_a_time(spec, data, models)
-    federation = Federation(spec, data, split, clients, executor, server, on_task)
+    kind = LedgerOnly if spec.ledger_only else Federation
+    federation = kind(spec, data, split, clients, executor, server, on_task)
     federation.liars = method.liars
     return federation
 

@@ -56,9 +56,10 @@ _OF_CLIENTS = ("code_version", "device", "wall_seconds", "started")
 def in_stages(spec: RunSpec, method: Method) -> bool:
     """Return whether a run can be made in stages: its clients train once and then only answer.
 
-    Answers in files are a row a sample, so a text's run is made in one piece.
+    Answers in files are a row a sample, so a text's run is made in one piece; where nobody trains,
+    there is nothing to share.
     """
-    return method.one_shot and spec.rounds == 1 and spec.text is None
+    return method.one_shot and spec.rounds == 1 and spec.text is None and not spec.ledger_only
 
 
 def clients_spec(spec: RunSpec) -> RunSpec:

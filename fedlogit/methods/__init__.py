@@ -41,6 +41,11 @@ def complete(spec: RunSpec) -> RunSpec:
             f"method {spec.method.name} teaches a model of the server; give"
             " server: {model: …, epochs: n}"
         )
+    if spec.ledger_only and not method.fixed_messages:
+        raise FedlogitError(
+            f"ledger_only = true: what method {spec.method.name} sends may depend on what its"
+            " models learn; train it"
+        )
     _check_text(spec, method, is_text=card.kind == "text")
     _check_exports(spec, method)
     if spec.clients < method.min_clients:
@@ -66,6 +71,7 @@ def complete(spec: RunSpec) -> RunSpec:
             "models": tuple(models.complete(call) for call in spec.models),
             "server": _server(spec) if method.student else None,
             "method": Call(name=spec.method.name, params=method.params()),
+            "export": () if spec.ledger_only else spec.export,
         }
     )
 

@@ -30,6 +30,8 @@ class Method(Component, ABC):
             methods do, so that these stages can be shared (see `fedlogit.federation.stages`).
         sequences: It also works where a sample has a class at each of its positions, as a text's
             tokens have, and logits are (clients, n, T, classes).
+        fixed_messages: The size of its messages does not depend on what models learn, so that a run
+            with `spec.ledger_only` can count them.
         min_clients: The least number of clients it makes sense with.
     """
 
@@ -40,6 +42,7 @@ class Method(Component, ABC):
     student: ClassVar[bool] = False
     one_shot: ClassVar[bool] = False
     sequences: ClassVar[bool] = False
+    fixed_messages: ClassVar[bool] = False
     min_clients: ClassVar[int] = 1
 
     @property

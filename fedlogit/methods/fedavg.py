@@ -20,6 +20,7 @@ class FedAvg(ModelFederation):
 
     name: ClassVar[str] = "fedavg"
     sequences: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
 
     weighting: Literal["uniform", "samples"] = "uniform"
 

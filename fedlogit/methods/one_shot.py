@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -13,7 +14,7 @@ from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
-__all__ = ["OneShot", "finite"]
+__all__ = ["OneShot", "finite", "server_answer"]
 
 
 class OneShot(Method):
@@ -29,17 +30,18 @@ class OneShot(Method):
     needs_public: ClassVar[bool] = True
     student: ClassVar[bool] = True
     one_shot: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
 
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
         fed.train_private()
-        logits = finite(fed.logits(fed.public))
+        logits = finite(fed.logits(fed.public), [client.label for client in fed.clients])
         fed.ledger.up("logits", logits)
         _note(fed, logits)
         self.teach(fed, logits)
         if r < fed.spec.rounds:
-            answer = fed.server_logits(fed.public)
+            answer = server_answer(fed)
             fed.ledger.down("logits", answer, clients=len(fed.clients))
             fed.distil(fed.public, answer.softmax(1))
 
@@ -62,16 +64,30 @@ class OneShot(Method):
         """
 
 
-def finite(logits: torch.Tensor) -> torch.Tensor:
-    """Return logits (clients, points, classes) as they are.
+def finite(logits: torch.Tensor, names: Sequence[str]) -> torch.Tensor:
+    """Return logits (models, points, classes) as they are; NaN would pass for a vote for class 0.
+
+    Args:
+        logits: Of some models on the public set.
+        names: What messages call each model.
 
     Raises:
-        Diverged: naming the first client with a value that is not finite.
+        Diverged: naming the first model with a value that is not finite.
     """
     bad = ~torch.isfinite(logits).flatten(1).all(1)
     if bad.any():
-        raise Diverged(f"logits of client {int(bad.nonzero()[0])} on the public set are not finite")
+        name = names[int(bad.nonzero()[0])]
+        raise Diverged(f"logits of {name} on the public set are not finite")
     return logits
+
+
+def server_answer(fed: Federation) -> torch.Tensor:
+    """Return the logits of the server's model on the public set, (points, classes).
+
+    Raises:
+        Diverged: if one is not finite.
+    """
+    return finite(fed.server_logits(fed.public)[None], ["the server"])[0]
 
 
 def _note(fed: Federation, logits: torch.Tensor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedlogit import data
+from fedlogit.aggregation.robust import trims_to
 from fedlogit.aggregation.votes import bits_per_vote
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.topology import check_degree
@@ -26,6 +27,7 @@ def check_settings(method: TallyTrain, spec: RunSpec) -> None:
         *_of_the_channel(method, spec),
         *_of_probes(method, spec),
         *_of_adversaries(method, spec),
+        *_of_the_rule(method, spec),
         *_without_effect(method, spec),
     ):
         if not fits:
@@ -112,6 +114,24 @@ def _of_adversaries(method: TallyTrain, spec: RunSpec) -> Rules:
             not lying or method.merge_every is None,
             "they lie about probes only; give no merge_every",
         ),
+    ]
+
+
+def _of_the_rule(method: TallyTrain, spec: RunSpec) -> Rules:
+    """A trimmed mean that is another rule: two rows of a table would be one."""
+    if method.rule != "trimmed_mean":
+        return []
+    hearers = {"mesh": spec.clients, "ring": 3, "regular": method.degree + 1}
+    heard = min(spec.clients, hearers[method.topology])
+    rule = trims_to(heard, method.trim)
+    others = f", or trim from {1 / heard:.3g} to less than {(heard - 1) // 2 / heard:.3g}"
+    return [
+        (
+            "trim",
+            rule == "trimmed_mean",
+            f"of the {heard} peers that one hears it is the {rule}; give rule = {rule!r}"
+            + (others if heard > 4 else ""),  # of four at most two are left
+        )
     ]
 
 

@@ -123,13 +123,12 @@ class TallyTrain(Method):
     def round(self, fed: Federation, r: int) -> None:
         """Do round r of Algorithm 1."""
         fed.train_private(pull=self.proximal, anchors=fed.memory.get("tally/anchor"))
-        if r > self.warm_up:
-            if self.signal != "none" or self.label_weight:
-                self.learn_from_probes(fed, r)
-            if self.merge_every and r % self.merge_every == 0:
-                self.merge(fed)
+        if r > self.warm_up and (self.signal != "none" or self.label_weight):
+            self.learn_from_probes(fed, r)
         if "theory" in fed.spec.export and fed.spec.tests_in(r):
-            fed.log(**measure(fed, self.probes_per_round))
+            fed.log(**measure(fed, self.probes_per_round))  # before a merge makes all peers equal
+        if r > self.warm_up and self.merge_every and r % self.merge_every == 0:
+            self.merge(fed)
 
     def consensus_weight(self, r: int) -> float:
         """Return λ_r."""

@@ -84,8 +84,13 @@ class MaxPool2x2(nn.Module):
 class BatchStatNorm(nn.BatchNorm2d):
     """Batch norm that uses the batch's own statistics at training and at test time.
 
-    TallyTrain's appendix A replaces batch norm by a form without running statistics.
+    TallyTrain's appendix A replaces batch norm by a form without running statistics. It takes
+    images, (n, features, height, width), and features without positions, (n, features).
     """
 
     def __init__(self, features: int) -> None:
         super().__init__(features, track_running_stats=False)
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        if input.dim() != 2:
+            super()._check_input_dim(input)

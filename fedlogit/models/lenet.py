@@ -1,4 +1,4 @@
-"""LeNet-5, the clients of *Who to Trust?* on MNIST (§4.2)."""
+"""LeNet-5, the clients of *Who to Trust?* on MNIST (§4.2), and one with batch norm."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from fedlogit.models.base import ImageShape, ModelConfig
-from fedlogit.models.layers import MaxPool2x2
+from fedlogit.models.layers import BatchStatNorm, MaxPool2x2
 
-__all__ = ["Lenet"]
+__all__ = ["Lenet", "LenetBn"]
 
 
 class Lenet(ModelConfig):
@@ -25,17 +25,33 @@ class Lenet(ModelConfig):
         return _LeNet(shape, classes)
 
 
+class LenetBn(ModelConfig):
+    """LeNet-5 whose hidden layers are normalised by the batch, as all of a ResNet's are.
+
+    Not in a paper: the small model for methods that average models which start apart (TallyTrain's
+    peers do, appendix A). An average of N first weights is √N times smaller in each layer. Where
+    every layer but the last is normalised, as in that paper's ResNet-18, only the last layer's √N
+    is left of it; LeNet's five layers multiply theirs.
+
+    Statistics are the batch's own at training and at test time, as in the paper.
+    """
+
+    smallest = 12
+
+    def network(self, shape: ImageShape, classes: int) -> nn.Module:
+        """Return the network."""
+        return _NormalisedLeNet(shape, classes)
+
+
 class _LeNet(nn.Module):
     head = "fc3"
 
     def __init__(self, shape: ImageShape, classes: int) -> None:
         super().__init__()
-        channels, *sides = shape
-        height, width = ((side // 2 - 4) // 2 for side in sides)
-        self.conv1 = nn.Conv2d(channels, 6, 5, padding=2)
+        self.conv1 = nn.Conv2d(shape[0], 6, 5, padding=2)
         self.conv2 = nn.Conv2d(6, 16, 5)
         self.pool = MaxPool2x2()
-        self.fc1 = nn.Linear(16 * height * width, 120)
+        self.fc1 = nn.Linear(_positions(shape), 120)
         self.fc2 = nn.Linear(120, 84)
         self.fc3 = nn.Linear(84, classes)
 
@@ -46,3 +62,33 @@ class _LeNet(nn.Module):
         x = self.pool(self.conv2(x)).relu()
         x = self.fc1(x.flatten(1)).relu()
         return self.fc3(self.fc2(x).relu())
+
+
+class _NormalisedLeNet(nn.Module):
+    """The same layers; those before a norm have no bias, which the norm would undo."""
+
+    head = "fc3"
+
+    def __init__(self, shape: ImageShape, classes: int) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(
+            nn.Conv2d(shape[0], 6, 5, padding=2, bias=False),
+            *(BatchStatNorm(6), MaxPool2x2(), nn.ReLU()),
+            nn.Conv2d(6, 16, 5, bias=False),
+            *(BatchStatNorm(16), MaxPool2x2(), nn.ReLU()),
+            nn.Flatten(),
+            nn.Linear(_positions(shape), 120, bias=False),
+            *(BatchStatNorm(120), nn.ReLU()),
+            nn.Linear(120, 84, bias=False),
+            *(BatchStatNorm(84), nn.ReLU()),
+        )
+        self.fc3 = nn.Linear(84, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc3(self.hidden(x))
+
+
+def _positions(shape: ImageShape) -> int:
+    """Return the features that the convolutions leave."""
+    height, width = ((side // 2 - 4) // 2 for side in shape[1:])
+    return 16 * height * width

@@ -34,7 +34,7 @@ from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
-__all__ = ["Artefact", "Cell", "artefact_json", "expand", "run_dir", "split_dir"]
+__all__ = ["Artefact", "Cell", "artefact_json", "claims_of", "expand", "run_dir", "split_dir"]
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,23 @@ class Artefact:
         id: Its name within the paper.
         scale: The scale.
         cells: A run and its place on the axes, each.
-        left_out: Cells whose runs do not exist, where it is drawn without them.
+        left_out: Cells of the grid that it is drawn without, because their data set was not asked
+            for or their runs do not exist; each with the number of `cells` that come before it.
     """
 
     paper: Paper
     id: str
     scale: str
     cells: tuple[Cell, ...]
-    left_out: tuple[Cell, ...] = ()
+    left_out: tuple[tuple[int, Cell], ...] = ()
+
+    def planned(self) -> Iterator[tuple[Cell, bool]]:
+        """Yield every cell of the grid, in its order, and whether it is one of `cells`."""
+        left_out = list(self.left_out)
+        for place in range(len(self.cells) + 1):
+            while left_out and left_out[0][0] == place:
+                yield left_out.pop(0)[1], False
+            yield from ((cell, True) for cell in self.cells[place : place + 1])
 
     @property
     def entry(self) -> Table | Figure:
@@ -124,16 +133,20 @@ def _artefact(
     parameters = [name for name in printed if name.startswith("method.")]
     last = {**(own.set if own else {}), **overrides}
     cells: dict[tuple[str, str], Cell] = {}
+    left_out: dict[tuple[str, str], tuple[int, Cell]] = {}
     for cell in (cell for grid in grids for cell in _cells(grid)):
-        if datasets and cell.get("dataset") not in datasets:
-            continue
+        unwanted = datasets and cell.get("dataset") not in datasets
         where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
         for seed in chosen:
             spec, data = _resolve(paper, scale, cell, last, seed, where)
             axes = {name: cell[name] if name in cell else _get(data, name) for name in names}
             axes |= {name: spec.setting(name) for name in parameters}
-            cells[spec.digest(), _describe(axes)] = Cell(spec, axes)
-    return Artefact(paper, id_, scale, tuple(cells.values()))
+            key = spec.digest(), _describe(axes)
+            if unwanted:
+                left_out.setdefault(key, (len(cells), Cell(spec, axes)))
+            else:
+                cells[key] = Cell(spec, axes)
+    return Artefact(paper, id_, scale, tuple(cells.values()), tuple(left_out.values()))
 
 
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
@@ -307,21 +320,23 @@ def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, A
                 "options",
             )
         },
-        "claims": {
-            key: claim
-            for key, claim in _claims(paper, artefact.scale)
-            if claim["from"] == artefact.id
-        },
+        "claims": claims_of(artefact),
         "runs": [
             {
                 "dir": f"{runs}/{run_dir(cell.spec)}",
                 "digest": cell.spec.digest(),
-                "axes": {k: _shown(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed},
+                "axes": _shown_axes(cell),
             }
             for cell in artefact.cells
         ],
-        **({"left_out": _left_out(artefact)} if artefact.left_out else {}),
+        **(_missing(artefact) if artefact.left_out else {}),
     }
+
+
+def claims_of(artefact: Artefact) -> dict[str, dict[str, Any]]:
+    """Return the claims that its runs decide, as plain data."""
+    stated = _claims(artefact.paper, artefact.scale)
+    return {key: claim for key, claim in stated if claim["from"] == artefact.id}
 
 
 def _claims(paper: Paper, scale: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -333,12 +348,21 @@ def _claims(paper: Paper, scale: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield key, _merge(claim.model_dump(mode="json", by_alias=True), given)
 
 
-def _left_out(artefact: Artefact) -> dict[str, tuple[int, int]]:
-    """Return how many runs are left out, and of how many, for each data set that lacks some."""
-    missing = {run_dir(cell.spec): cell.spec.dataset for cell in artefact.left_out}
+def _missing(artefact: Artefact) -> dict[str, Any]:
+    """Return what it is drawn without: how many runs of each data set, and where each belongs."""
+    missing = {run_dir(cell.spec): cell.spec.dataset for _, cell in artefact.left_out}
     there = {run_dir(cell.spec): cell.spec.dataset for cell in artefact.cells}
     lacking, all_ = Counter(missing.values()), Counter((there | missing).values())
-    return {dataset: (n, all_[dataset]) for dataset, n in lacking.items()}
+    places = [
+        {"before": before, "axes": {"partition": cell.spec.partition.name, **_shown_axes(cell)}}
+        for before, cell in artefact.left_out
+    ]
+    return {"left_out": {k: (n, all_[k]) for k, n in lacking.items()}, "missing": places}
+
+
+def _shown_axes(cell: Cell) -> dict[str, Any]:
+    """Return a run's place on the axes and its seed, as a table is sorted and labelled by."""
+    return {k: _shown(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed}
 
 
 def _shown(value: Any) -> Any:

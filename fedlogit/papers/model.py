@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -25,6 +26,7 @@ __all__ = [
     "load_paper",
 ]
 
+_NAME = r"\w[\w-]*"
 Seeds = tuple[Annotated[int, Field(ge=0)], ...]
 Overrides = dict[str, Any]
 Grid = dict[str, list[Any]]
@@ -222,6 +224,12 @@ def load_paper(name: str, folder: Path) -> Paper:
 
 def _check_names(paper: Paper) -> None:
     """Check every reference from one section of the file to another."""
+    for key in (paper.paper, *paper.artefacts, *paper.scales):
+        if not re.fullmatch(_NAME, key):
+            raise FedlogitError(
+                f"name = {key!r}: should be letters, digits, '_' and '-' alone, as files are"
+                " called by it"
+            )
     shared = sorted(set(paper.tables) & set(paper.figures))
     if shared:
         raise FedlogitError(f"{shared[0]!r} is both a table and a figure")

@@ -17,7 +17,15 @@ from typing import Any, TypeVar
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
-from fedlogit.papers.expansion import Artefact, Cell, artefact_json, expand, run_dir, split_dir
+from fedlogit.papers.expansion import (
+    Artefact,
+    Cell,
+    artefact_json,
+    claims_of,
+    expand,
+    run_dir,
+    split_dir,
+)
 from fedlogit.papers.model import Paper, load_paper
 from fedlogit.spec import RunSpec
 
@@ -69,8 +77,17 @@ class Plan:
                     self._splits.setdefault(str(split_dir(cell.spec)), cell.spec)
                     self._note_stages(cell.spec)
             self._whole[paper, scale] = {artefact.id: artefact for artefact in whole}
-            self._made[paper, scale] = [kept for a in whole if (kept := self._kept(a)).cells]
-        return self._made[paper, scale]
+            self._made[paper, scale] = [self._kept(artefact) for artefact in whole]
+        return [artefact for artefact in self._made[paper, scale] if artefact.cells]
+
+    def judged(self, paper: str, scale: str) -> list[Artefact]:
+        """Return what a paper's summary rests on: its tables, and figures that claims name.
+
+        Also those without any run: what they claim is not run.
+        """
+        self.of(paper, scale)
+        found = self._made[paper, scale]
+        return [a for a in found if a.kind == "table" or claims_of(a)]
 
     def artefact(self, paper: str, scale: str, id_: str) -> Artefact:
         """Return one table or figure.
@@ -126,7 +143,9 @@ class Plan:
     def artefact_file(self, artefact: Artefact) -> str:
         """Write what drawing an artefact needs, unless the file has it; return its path."""
         folder, runs = f"{artefact.paper.paper}/{artefact.scale}", str(self.results / "runs")
-        known = {f"{folder}/{a.id}": a for a in self.of(artefact.paper.paper, artefact.scale)}
+        self.of(artefact.paper.paper, artefact.scale)
+        made = self._made[artefact.paper.paper, artefact.scale]
+        known = {f"{folder}/{a.id}": a for a in made}
         path = f"{folder}/{artefact.id}"
         return self._file(".", path, known, lambda artefact: artefact_json(artefact, runs))
 
@@ -266,10 +285,14 @@ class Plan:
     def _kept(self, artefact: Artefact) -> Artefact:
         if not self.settings.partial:
             return artefact
-        cells: dict[bool, list[Cell]] = {True: [], False: []}
-        for cell in artefact.cells:
-            cells[self.finished(str(run_dir(cell.spec)))].append(cell)
-        return replace(artefact, cells=tuple(cells[True]), left_out=tuple(cells[False]))
+        cells: list[Cell] = []
+        left_out: list[tuple[int, Cell]] = []
+        for cell, wanted in artefact.planned():
+            if wanted and self.finished(str(run_dir(cell.spec))):
+                cells.append(cell)
+            else:
+                left_out.append((len(cells), cell))
+        return replace(artefact, cells=tuple(cells), left_out=tuple(left_out))
 
 
 def _as_json(spec: RunSpec) -> Any:
@@ -277,7 +300,7 @@ def _as_json(spec: RunSpec) -> Any:
 
 
 def _write_changed(path: Path, data: Any) -> None:
-    text = json.dumps(data, indent=1, sort_keys=True) + "\n"
+    text = json.dumps(data, indent=1) + "\n"  # in the paper's order, as it is printed
     if not path.exists() or path.read_text() != text:
         with write_atomic(path) as temporary:
             temporary.write_text(text)

@@ -61,7 +61,10 @@ def _shares(clients: int, classes: int, alpha: float, rng: np.random.RandomState
     """Return the share of each class that each client gets, (N, K) with columns summing to 1."""
     for _ in range(_ATTEMPTS):
         drawn = rng.dirichlet(np.full(classes, alpha), size=clients)
-        totals = drawn.sum(axis=0)
+        # Class by class, as the author's code adds. From eight clients on NumPy sums one column in
+        # another order than all of them at once, and the last bit decides on which side of a cut
+        # a sample falls.
+        totals = np.array([column.sum() for column in drawn.T])
         # A tiny alpha underflows to 0/0; NaN is not > 0 either.
         if np.all(totals > 0):
             return drawn / totals

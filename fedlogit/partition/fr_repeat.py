@@ -19,8 +19,9 @@ class FrRepeat(Partition):
     """`dir_client` for everybody; then the last client keeps few samples, many times over.
 
     It draws `keep` of its samples with replacement and repeats them, in order, up to the mean size
-    of the other clients, so its size does not give it away. This is the free rider of the CELM
-    author's public code (asimukaye/spectralfuse); CELM §6.1 describes one by its labels, see `fr`.
+    of the other clients, rounded down, so its size does not give it away. This is the free rider of
+    the CELM author's public code (asimukaye/spectralfuse); CELM §6.1 describes one by its labels,
+    see `fr`.
 
     Attributes:
         alpha: Concentration of the Dirichlet division.
@@ -43,7 +44,7 @@ class FrRepeat(Partition):
         if len(own) == 0:
             return [*others, own]
         few = rng.choice(own, self.keep, replace=True)
-        return [*others, np.resize(few, round(np.mean([len(part) for part in others])))]
+        return [*others, np.resize(few, int(np.mean([len(part) for part in others])))]
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add who the free rider is and how little it holds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
@@ -58,29 +59,26 @@ class Split:
     def save(self, path: Path) -> None:
         """Write the split to an ``.npz`` with arrays ``client_000``, …, ``public``, ``counts``."""
         arrays = {f"client_{i:03d}": part for i, part in enumerate(self.clients)}
-        save_npz(
-            path,
-            arrays
-            | {
-                "public": self.public,
-                "counts": self.counts,
-                "digest": np.array(self.digest),
-                "notes": np.array(self.notes, dtype=np.str_),
-                "rare_classes": np.array(self.roles.rare_classes, dtype=np.int64),
-                "free_riders": np.array(self.roles.free_riders, dtype=np.int64),
-            },
-        )
+        arrays |= {
+            "public": self.public,
+            "counts": self.counts,
+            "digest": np.array(self.digest),
+            "notes": np.array(self.notes, dtype=np.str_),
+            "rare_classes": np.array(self.roles.rare_classes, dtype=np.int64),
+            "free_riders": np.array(self.roles.free_riders, dtype=np.int64),
+        }
+        save_npz(path, arrays | {"checksum": np.array(_checksum(arrays))})
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote.
 
         Raises:
-            DataError: if the file is not a split, or its indices do not match its digest.
+            DataError: if the file is not a split, or what it holds does not match its digests.
         """
         arrays = load_npz(path)
         keys = sorted((key for key in arrays if key.startswith("client_")), key=_number)
-        needed = {"public", "counts", "digest", "notes", "rare_classes", "free_riders"}
+        needed = {"public", "counts", "digest", "notes", "rare_classes", "free_riders", "checksum"}
         missing = needed - arrays.keys()
         if missing or not keys:
             raise DataError(
@@ -88,13 +86,27 @@ class Split:
             )
         clients = tuple(arrays[key] for key in keys)
         digest = array_digest(*clients, arrays["public"])
-        if digest != str(arrays["digest"]):
-            raise DataError(
-                f"{path} is damaged: its indices do not match its digest; make it again"
-            )
+        checksum = str(arrays.pop("checksum"))
+        if digest != str(arrays["digest"]) or checksum != _checksum(arrays):
+            raise DataError(f"{path} is damaged: it does not match its digest; make it again")
         notes = tuple(str(note) for note in arrays["notes"])
         roles = Roles(*(tuple(arrays[key].tolist()) for key in ("rare_classes", "free_riders")))
         return cls(clients, arrays["public"], arrays["counts"], digest, notes, roles)
+
+    def difference(self, other: Split) -> str:
+        """Return the first thing in which another split differs, in words, or "" if in none."""
+        if len(self.clients) != len(other.clients):
+            return f"{len(self.clients)} clients instead of {len(other.clients)}"
+        for i, (mine, theirs) in enumerate(zip(self.clients, other.clients, strict=True)):
+            if not np.array_equal(mine, theirs):
+                return f"other samples at client {i} ({len(mine)} instead of {len(theirs)})"
+        if not np.array_equal(self.public, other.public):
+            return f"another public set ({len(self.public)} instead of {len(other.public)})"
+        if not np.array_equal(self.counts, other.counts):
+            return "other counts of classes"
+        if self.roles != other.roles:
+            return f"other roles ({self.roles} instead of {other.roles})"
+        return "" if self.notes == other.notes else "other notes"
 
 
 def make_split(
@@ -158,6 +170,12 @@ def make_split(
         notes=rule.notes(rest, parts),
         roles=rule.roles(rest, parts),
     )
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the SHA-256 over all arrays, with their names."""
+    names = sorted(arrays)
+    return array_digest(np.array(names), *(arrays[name] for name in names))
 
 
 def _number(key: str) -> tuple[int, str]:

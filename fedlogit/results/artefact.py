@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedlogit.component import explain
 from fedlogit.files import read_json
 
-__all__ = ["REFERENCE", "Artefact", "Claim", "RunRef", "read_artefact"]
+__all__ = ["REFERENCE", "Artefact", "Claim", "Missing", "RunRef", "read_artefact"]
 
 REFERENCE = "fully_informed"
 """The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""
@@ -23,6 +23,20 @@ class RunRef(BaseModel):
 
     dir: Path
     digest: str
+    axes: dict[str, Any]
+
+
+class Missing(BaseModel):
+    """A run that an artefact plans and is drawn without.
+
+    Attributes:
+        before: How many of its `runs` come before it in the grid.
+        axes: Its place on the axes, and its seed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    before: int
     axes: dict[str, Any]
 
 
@@ -63,8 +77,10 @@ class Artefact(BaseModel):
         options: What a table (``percent``, ``decimals``) or a plot lets one choose.
         labels: How values on the axes, and axes themselves, are printed.
         claims: Statements of the paper that these runs decide.
-        runs: The runs, in the order in which rows and columns shall appear.
+        runs: The runs, in the order in which rows and columns shall appear; none, if all are
+            `missing`.
         left_out: For each data set that lacks runs, how many do not exist, and of how many.
+        missing: Those runs. They make a statement undecided, so it must know of them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -84,8 +100,15 @@ class Artefact(BaseModel):
     options: dict[str, Any] = {}
     labels: dict[str, str] = {}
     claims: dict[str, Claim] = {}
-    runs: tuple[RunRef, ...] = Field(min_length=1)
+    runs: tuple[RunRef, ...]
     left_out: dict[str, tuple[int, int]] = {}
+    missing: tuple[Missing, ...] = ()
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.runs and not self.missing:
+            raise ValueError("give at least one run")
+        return self
 
     @property
     def name(self) -> str:

@@ -1,15 +1,18 @@
 """How a claim is tested: what is compared with what, seed by seed.
 
 ``greater``: left is above right by more than a margin (which may be negative: "not more than 0.01
-below"). ``best``: left is above each of its rivals. ``shrinking``: the gap between left and right
-(or left itself, without a right) is smaller at the last value along an axis than at the first.
+below"). ``best``: left is above each of its rivals. ``shrinking``: the gap left - right (or left
+itself, without a right) is smaller at the last value along an axis than at the first. Gaps have
+signs, so that a loss is less than any gain; ``size: true`` compares |left - right|.
+
+Runs come as a frame with a row for every planned run; those that do not exist are `missing`.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +23,9 @@ from fedlogit.component import Part
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.text import number
-from fedlogit.results.verdict import decide
+from fedlogit.results.verdict import p_above
 
-__all__ = ["TESTS", "Comparison", "Evidence", "cells"]
+__all__ = ["TESTS", "Comparison", "Evidence", "cells", "pooled"]
 
 ANY = "*"
 
@@ -37,8 +40,10 @@ class Comparison(Part):
         right: The same for the right side. For ``best``, one axis lists the rivals; without it
             they are all other methods except the reference.
         over: The claim must hold for each combination of these axes' values: those `where` lists,
-            or those that were run.
+            or those that are planned.
         along: For ``shrinking``, the axis along which the gap should shrink.
+        size: For ``shrinking``, whether the gap is |left - right|, for claims about how far apart
+            two things are.
         margin: What the difference should exceed.
     """
 
@@ -48,6 +53,7 @@ class Comparison(Part):
     right: dict[str, Any] | None = None
     over: tuple[str, ...] = ()
     along: str | None = None
+    size: bool = False
     margin: float = 0.0
 
     def metrics(self) -> set[str]:
@@ -57,26 +63,70 @@ class Comparison(Part):
 
 
 @dataclass(frozen=True)
+class _Side:
+    """A quantity by seed: what was run, and the seeds at which it is planned."""
+
+    values: pd.Series
+    planned: frozenset[int]
+
+    def __sub__(self, other: _Side) -> _Side:
+        """Return the difference at the seeds that both have."""
+        common = sorted(set(self.values.index) & set(other.values.index))
+        difference = self.values.loc[common] - other.values.loc[common]
+        return _Side(difference, self.planned & other.planned)
+
+
+@dataclass(frozen=True)
 class Evidence:
-    """One comparison: what was compared, in numbers, and the difference that should be positive."""
+    """One comparison: what was compared, in numbers, and the difference that should be positive.
+
+    Attributes:
+        text: For people.
+        differences: By seed; NaN where a run diverged.
+        margin: What they should exceed.
+        planned: At how many seeds it is planned.
+        rival: For ``best``, which; comparisons with one rival are pooled.
+    """
 
     text: str
-    differences: np.ndarray
+    differences: pd.Series
     margin: float
+    planned: int
+    rival: str = ""
 
     @property
-    def result(self) -> str:
-        """Return the outcome of the test."""
-        return decide(self.differences, self.margin)
+    def test(self) -> tuple[np.ndarray, float]:
+        """Return what `fedlogit.results.verdict.decide` needs."""
+        return self.differences.to_numpy(dtype=float), self.margin
+
+    @property
+    def whole(self) -> bool:
+        """Return whether it was run at every planned seed."""
+        return 0 < self.planned == len(self.differences)
 
     @property
     def agrees(self) -> bool:
         """Return whether the mean points the claimed way, however noisy."""
-        return len(self.differences) > 0 and float(self.differences.mean()) > self.margin
+        return len(self.differences) > 0 and float(self.differences.mean(skipna=False)) > (
+            self.margin
+        )
+
+
+def pooled(found: Sequence[Evidence]) -> list[tuple[np.ndarray, float]]:
+    """Return, for each rival, the mean over its cells of the differences, seed by seed.
+
+    Only seeds that every cell has count, so that each mean is over the same cells.
+    """
+    tests = []
+    for rival in dict.fromkeys(evidence.rival for evidence in found):
+        of_rival = [evidence for evidence in found if evidence.rival == rival]
+        table = pd.concat([e.differences for e in of_rival], axis=1, join="inner").astype(float)
+        tests.append((table.mean(axis=1, skipna=False).to_numpy(), of_rival[0].margin))
+    return tests
 
 
 def _axis_values(axis: str, options: Comparison, frame: pd.DataFrame) -> list[Any]:
-    """Return an axis's values: those that `where` lists, or those that were run on the left."""
+    """Return an axis's values: those that `where` lists, or those planned for the left side."""
     listed = options.where.get(axis)
     if isinstance(listed, list):
         return listed
@@ -87,16 +137,16 @@ def _axis_values(axis: str, options: Comparison, frame: pd.DataFrame) -> list[An
 def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield each combination of the axes in `over`.
 
-    Values that `where` lists are combined with whatever was run; of other axes only combinations
-    that were run count, since a dataset may have partitions of its own.
+    Values that `where` lists are combined with whatever is planned; of other axes only combinations
+    that are planned count, since a dataset may have partitions of its own.
     """
     values = [_axis_values(axis, options, frame) for axis in options.over]
     free = [axis for axis in options.over if not isinstance(options.where.get(axis), list)]
     left = _select(frame, {**options.where, **options.left})
-    run = set(left[free].itertuples(index=False, name=None))
+    planned = set(left[free].itertuples(index=False, name=None))
     for combination in itertools.product(*values):
         cell = dict(zip(options.over, combination, strict=True))
-        if not free or tuple(cell[axis] for axis in free) in run:
+        if not free or tuple(cell[axis] for axis in free) in planned:
             yield cell
 
 
@@ -108,7 +158,7 @@ def _axis(axis: str, frame: pd.DataFrame) -> str:
 
 
 def _select(frame: pd.DataFrame, conditions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the runs that satisfy all conditions."""
+    """Return the planned runs that satisfy all conditions."""
     for axis, value in conditions.items():
         if axis == "metric" or value == ANY:
             continue
@@ -117,9 +167,9 @@ def _select(frame: pd.DataFrame, conditions: Mapping[str, Any]) -> pd.DataFrame:
     return frame
 
 
-def _series(
+def _side(
     options: Comparison, cell: Mapping[str, Any], side: Mapping[str, Any], frame: pd.DataFrame
-) -> pd.Series:
+) -> _Side:
     """Return one side's metric by seed; runs too short to have it are as if not run.
 
     Raises:
@@ -131,8 +181,9 @@ def _series(
         raise FedlogitError(
             f"several runs of one seed match {conditions}; narrow it or name an axis in 'over'"
         )
-    metric = side.get("metric", options.metric)
-    return runs.loc[runs[metric].notna() | runs["diverged"], metric]
+    values = runs[side.get("metric", options.metric)]
+    run = ~runs["missing"] & (values.notna() | runs["diverged"])
+    return _Side(values[run], frozenset(runs.index))
 
 
 def _named(values: Mapping[str, Any]) -> str:
@@ -143,22 +194,25 @@ def _against(
     options: Comparison, cell: Mapping[str, Any], right: Mapping[str, Any], frame: pd.DataFrame
 ) -> Evidence:
     """Compare the left side with one right side, seed by seed."""
-    ours = _series(options, cell, options.left, frame)
-    theirs = _series(options, cell, right, frame)
-    ours, theirs = _paired(ours, theirs)
     where = f"{_named(cell)}: " if cell else ""
-    names = f"{where}{_named(options.left)} vs {_named(right)}"
-    differences = (ours - theirs).to_numpy()
-    if not len(differences):
-        return Evidence(f"{names} not run", differences, options.margin)
-    means = f"{number(ours.mean(), options.metric)} vs {number(theirs.mean(), options.metric)}"
-    return Evidence(f"{names} {means} (n={len(differences)})", differences, options.margin)
+    names = f"{where}{_named(options.left)} vs {_named(right)} "
+    ours, theirs = (_side(options, cell, side, frame) for side in (options.left, right))
+    return _evidence(names, " vs ", ours, theirs, options)
 
 
-def _paired(*sides: pd.Series) -> list[pd.Series]:
-    """Return the sides at the seeds that all of them have."""
-    common = sorted(set.intersection(*(set(side.index) for side in sides)))
-    return [side.loc[common] for side in sides]
+def _evidence(
+    text: str, between: str, first: _Side, second: _Side, options: Comparison
+) -> Evidence:
+    """Return first - second with both means in words."""
+    difference = first - second
+    seeds, planned = difference.values.index, len(difference.planned)
+    if seeds.empty:
+        return Evidence(f"{text}not run", difference.values, options.margin, planned)
+    means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
+    n = f"{len(seeds)}" + (f" of {planned}" if len(seeds) < planned else "")
+    found = Evidence("", difference.values, options.margin, planned)
+    p = f", p={p_above(*found.test):.2g}" if len(seeds) > 1 else ""
+    return replace(found, text=f"{text}{between.join(means)} (n={n}{p})")
 
 
 def _greater(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
@@ -168,7 +222,10 @@ def _greater(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> 
 
 
 def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
-    """Compare with each rival; all must be beaten, so no correction for their number is due."""
+    """Compare with each rival; all must be beaten, so no correction for their number is due.
+
+    Rivals are those that are planned, whether or not they were run.
+    """
     rest = dict(options.right or {})
     lists = [axis for axis, value in rest.items() if isinstance(value, list)]
     if options.right is not None and len(lists) != 1:
@@ -176,7 +233,10 @@ def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> lis
     axis = lists[0] if lists else "method"
     others = frame[_axis(axis, frame)].drop_duplicates()
     rivals = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
-    return [_against(options, cell, {**rest, axis: rival}, frame) for rival in rivals]
+    return [
+        replace(_against(options, cell, {**rest, axis: rival}, frame), rival=str(rival))
+        for rival in rivals
+    ]
 
 
 def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
@@ -184,27 +244,23 @@ def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -
         raise FedlogitError("test 'shrinking' needs 'along'")
     values = _axis_values(options.along, options, frame)
     if len(values) < 2:
-        return [Evidence(f"fewer than two values of {options.along} not run", np.array([]), 0.0)]
-    ends = [
+        text = f"fewer than two values of {options.along} not run"
+        return [Evidence(text, pd.Series(dtype=float), options.margin, planned=0)]
+    first, last = (
         _gap(options, {**cell, options.along: value}, frame) for value in (values[0], values[-1])
-    ]
-    first, last = _paired(*ends)
+    )
     where = f"{_named(cell)}: " if cell else ""
-    text = f"{where}from {values[0]} to {values[-1]}"
-    if not len(first):
-        return [Evidence(f"{text} not run", np.array([]), options.margin)]
-    means = f"{number(first.mean(), options.metric)} → {number(last.mean(), options.metric)}"
-    differences = (first - last).to_numpy()
-    return [Evidence(f"{text}: {means} (n={len(first)})", differences, options.margin)]
+    text = f"{where}from {values[0]} to {values[-1]}: "
+    return [_evidence(text, " → ", first, last, options)]
 
 
-def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> pd.Series:
-    """Return |left - right| by seed, or left alone."""
-    left = _series(options, cell, options.left, frame)
+def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _Side:
+    """Return left - right by seed, or its size, or left alone."""
+    left = _side(options, cell, options.left, frame)
     if options.right is None:
         return left
-    left, right = _paired(left, _series(options, cell, options.right, frame))
-    return (left - right).abs()
+    gap = left - _side(options, cell, options.right, frame)
+    return _Side(gap.values.abs(), gap.planned) if options.size else gap
 
 
 TESTS: dict[str, Callable[[Comparison, dict[str, Any], pd.DataFrame], list[Evidence]]] = {

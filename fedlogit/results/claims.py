@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact, Claim
-from fedlogit.results.claim_tests import TESTS, Comparison, Evidence, cells
+from fedlogit.results.claim_tests import TESTS, Comparison, cells, pooled
 from fedlogit.results.collect import collect, describe
 from fedlogit.results.text import markdown, sentence
-from fedlogit.results.verdict import CLAIM_RULE
+from fedlogit.results.verdict import CLAIM_RULE, decide, together
 
-__all__ = ["claims_markdown", "evidence_markdown", "judge_claims"]
+__all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"]
 
-_COLUMNS = ["id", "section", "text", "result", "agree", "evidence", "scale"]
+_COLUMNS = ["id", "section", "text", "result", "cells", "pooled", "run", "agree", "evidence"]
 
 
 def judge_claims(artefact: Artefact) -> pd.DataFrame:
-    """Return a row per claim: id, section, text, result, agree, evidence, scale.
+    """Return a row per claim: its id, section, text and scale, and what came out.
 
-    `agree` counts the cells whose mean points the claimed way, however noisy; `evidence` has the
-    numbers of each cell.
+    `result` is the final word, from the tests of the `cells` and of their mean, `pooled`. `run`
+    counts the comparisons that were run at every planned seed, `agree` those whose mean points the
+    claimed way, however noisy; both of all that are planned. `evidence` has the numbers of each.
 
     Raises:
         DataError: if a run is missing or damaged.
         FedlogitError: if a claim names an unknown test, key, axis or metric, or is too wide.
     """
     if not artefact.claims:
-        return pd.DataFrame(columns=_COLUMNS)
+        return pd.DataFrame(columns=[*_COLUMNS, "scale"])
     options = {
         key: Comparison.read(claim.options, f"claim {key}")
         for key, claim in artefact.claims.items()
     }
-    frame = collect(artefact, sorted({metric for o in options.values() for metric in o.metrics()}))
+    frame = _planned(artefact, sorted({m for o in options.values() for m in o.metrics()}))
     rows = [_judge(key, claim, options[key], frame) for key, claim in artefact.claims.items()]
-    return pd.DataFrame(rows).assign(scale=artefact.scale)[_COLUMNS]
+    return pd.DataFrame(rows, columns=_COLUMNS).assign(scale=artefact.scale)
+
+
+def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
+    """Return a row per planned run, in the grid's order; metrics of those `missing` are NaN."""
+    run = collect(artefact, metrics).assign(missing=False)
+    lost = pd.DataFrame([missing.axes for missing in artefact.missing])
+    lost.index = pd.Index([missing.before - 0.5 for missing in artefact.missing], dtype=float)
+    lost = lost.assign(missing=True, diverged=False, **dict.fromkeys(metrics, math.nan))
+    return pd.concat([run, lost]).sort_index(kind="stable") if len(lost) else run
 
 
 def _judge(key: str, claim: Claim, options: Comparison, frame: pd.DataFrame) -> dict[str, str]:
@@ -49,27 +61,38 @@ def _judge(key: str, claim: Claim, options: Comparison, frame: pd.DataFrame) -> 
     except FedlogitError as error:
         raise FedlogitError(f"claim {key}: {error}") from None
     row = {"id": key, "section": claim.section, "text": claim.text}
-    run = [evidence for evidence in found if evidence.result != "not run"]
-    row |= {"result": _together(found), "agree": f"{sum(e.agrees for e in run)} of {len(run)}"}
+    by_cell, by_mean = decide([e.test for e in found]), decide(pooled(found))
+    run = sum(e.whole for e in found)
+    row |= {"cells": by_cell, "pooled": by_mean, "run": f"{run} of {len(found)}"}
+    row["result"] = together(by_cell, by_mean, whole=run == len(found))
+    if not any(len(e.differences) for e in found):
+        row |= dict.fromkeys(("result", "cells", "pooled"), "not run")
+    row["agree"] = f"{sum(e.agrees for e in found)} of {len(found)}"
     return row | {"evidence": "; ".join(evidence.text for evidence in found)}
 
 
-def _together(found: list[Evidence]) -> str:
-    """Combine cells: one that fails decides; only all that hold make the claim hold."""
-    results = {evidence.result for evidence in found}
-    if "does not hold" in results:
-        return "does not hold"
-    return results.pop() if len(results) == 1 else "undecided" if results else "not run"
+def result_text(row: Mapping[Any, Any]) -> str:
+    """Return a claim's result in words: ``undecided, 1 of 2 run`` while something is missing."""
+    run, _, planned = str(row["run"]).partition(" of ")
+    if row["result"] == "not run" or run == planned:
+        return str(row["result"])
+    return f"{row['result']}, {row['run']} run"
 
 
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return judged claims as a section of Markdown, with the rule and where the runs come from."""
     told = rows["text"] + rows["section"].map(lambda section: f" ({section})" if section else "")
     table = pd.DataFrame(
-        {"Claim": told, "Result": rows["result"], "Cells as claimed": rows["agree"]}
+        {
+            "Claim": told,
+            "Result": [result_text(row) for row in rows.to_dict("records")],
+            "Cell by cell": rows["cells"],
+            "Pooled": rows["pooled"],
+            "As claimed": rows["agree"],
+        }
     )
-    runs = [collect(artefact) for artefact in artefacts if artefact.claims]
-    source = sentence(describe(pd.concat(runs)))
+    runs = [collect(artefact) for artefact in artefacts if artefact.claims and artefact.runs]
+    source = sentence(describe(pd.concat(runs)) if runs else "nothing was run")
     return f"### Claims\n\n{markdown(table)}\n\n{source}.\n\n{CLAIM_RULE}"
 
 
@@ -78,5 +101,5 @@ def evidence_markdown(rows: pd.DataFrame) -> str:
     parts = ["### Evidence"]
     for row in rows[rows["evidence"] != ""].to_dict("records"):
         cells = "\n".join(f"- {cell}" for cell in row["evidence"].split("; "))
-        parts.append(f"{row['text']}: {row['result']}.\n\n{cells}")
+        parts.append(f"{row['text']}: {result_text(row)}.\n\n{cells}")
     return "\n\n".join(parts)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.model import Paper
+from fedlogit.results.claims import result_text
 from fedlogit.results.text import markdown
-from fedlogit.results.verdict import CLAIM_RULE
+from fedlogit.results.verdict import (
+    CLAIM_DETAILS,
+    CLAIM_RULE,
+    IN_FULL,
+    VERDICT_DETAILS,
+    VERDICT_RULE,
+)
 
 __all__ = ["claims_page"]
 
@@ -20,7 +28,7 @@ _NOTE = (
 _TESTS = (
     "Tests: `greater`, one side is above the other by more than a margin, which may be negative;"
     " `best`, one is above each of its rivals; `shrinking`, a gap, or a value, is smaller at the"
-    " end of an axis than at its start."
+    " end of an axis than at its start; a gap has a sign unless the claim is about its `size`."
 )
 
 
@@ -38,15 +46,24 @@ def claims_page(papers: Sequence[Paper], results: Path, root: str = "..") -> str
     parts = [
         _NOTE,
         "# What the papers claim",
-        "What each paper says in words, the test that stands for it, and its result at every scale"
-        " with committed results, with the number of cells that point the claimed way. A dash means"
-        " that the scale does not test it. The numbers behind a result are in the linked files;"
-        " what exactly is compared is said under `claims` in each paper's file.",
+        "## When a number is reproduced",
+        _rule(VERDICT_RULE, VERDICT_DETAILS),
+        "## When a statement holds",
+        _rule(CLAIM_RULE, CLAIM_DETAILS),
         _TESTS,
-        CLAIM_RULE,
+        "## Statements",
+        "What each paper says in words follows, with the test that stands for it and its result at"
+        " every scale with committed results, and how many comparisons point the claimed way."
+        " A dash means that the scale does not test it. The numbers behind a result are in the"
+        " linked files; what exactly is compared is said under `claims` in each paper's file.",
         *(_section(paper, results, root) for paper in papers if paper.claims),
     ]
     return "\n\n".join(parts)
+
+
+def _rule(rule: str, details: Sequence[str]) -> str:
+    """Return a rule and, as a list, what it leaves open."""
+    return "\n".join([rule.removesuffix(IN_FULL), "", *(f"- {detail}" for detail in details)])
 
 
 def _section(paper: Paper, results: Path, root: str) -> str:
@@ -65,7 +82,7 @@ def _section(paper: Paper, results: Path, root: str) -> str:
         f"[{scale}]({root}/results/summary/{paper.paper}/{scale}/claims.md)" for scale in shown
     ]
     told = f"Evidence: {', '.join(links)}." if links else "No results are committed yet."
-    return f"## {paper.title}\n\n{markdown(pd.DataFrame(rows))}\n\n{told}"
+    return f"### {paper.title}\n\n{markdown(pd.DataFrame(rows))}\n\n{told}"
 
 
 def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:
@@ -75,9 +92,13 @@ def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:
         return {}
     try:
         rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-        return {
-            row["id"]: row["result"] + ("" if row["result"] == "not run" else f", {row['agree']}")
-            for row in rows.to_dict("records")
-        }
+        return {row["id"]: _told(row) for row in rows.to_dict("records")}
     except (KeyError, ValueError) as error:
         raise DataError(f"{path}: not a table of claims ({error})") from None
+
+
+def _told(row: Mapping[Any, Any]) -> str:
+    """Return the result, and how many comparisons are as claimed if all were run."""
+    text = result_text(row)
+    whole = text == row["result"] != "not run"
+    return f"{text}, {row['agree']} as claimed" if whole else text

@@ -13,9 +13,10 @@ from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.text import is_share, markdown, number, spread
-from fedlogit.results.verdict import VERDICT_RULE, standard_error, verdict
+from fedlogit.results.verdict import VERDICT_RULE, Sample, interval, is_exact, verdict
 
 __all__ = [
+    "RIGHT",
     "compare",
     "comparison_markdown",
     "comparison_table",
@@ -25,6 +26,8 @@ __all__ = [
 ]
 
 _KEYS = ["dataset", "partition", "method"]
+RIGHT = ("Paper", "Ours", "n", "Difference", "90 % interval")
+"""Columns of a comparison that hold numbers."""
 _COLUMNS = ["table", *_KEYS, "metric", "mean", "std"]
 
 
@@ -79,7 +82,9 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
     rows: list[dict[str, Any]] = []
     for table, published in reference.groupby("table", sort=False):
         artefact = next((a for a in artefacts if a.id == table), None)
-        frame = collect(artefact, published["metric"].unique()) if artefact else None
+        frame = (
+            collect(artefact, published["metric"].unique()) if artefact and artefact.runs else None
+        )
         rows += [_row(paper, frame) for paper in published.to_dict("records")]
     frame = pd.DataFrame(rows)
     return frame if frame["where"].any() else frame.drop(columns="where")
@@ -91,16 +96,17 @@ def _row(paper: Mapping[Any, Any], frame: pd.DataFrame | None) -> dict[str, Any]
     row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
     runs = None if frame is None else matching(frame, paper)
     if frame is None or runs is None or runs.empty:
-        empty = dict.fromkeys(("ours", "std", "difference"), math.nan)
+        empty = dict.fromkeys(("ours", "std", "difference", "low", "high"), math.nan)
         return (
             row | empty | {"n": 0, "diverged": 0, "verdict": "not run", "scale": "", "device": ""}
         )
     cell = summarise(runs, ["dataset", "method"], paper["metric"]).iloc[0]
     row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
     row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
-    verdict_ = _judge(row, runs)
+    unjudged = _unjudged(row, runs)
+    row |= {"low": math.nan, "high": math.nan} if unjudged else _interval(row)
     where = {key: "; ".join(sorted(set(runs[key]))) for key in ("scale", "device")}
-    return row | {"verdict": verdict_} | where
+    return row | {"verdict": unjudged or _judge(row)} | where
 
 
 def matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:
@@ -121,19 +127,32 @@ def matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:
     return frame
 
 
-def _judge(row: Mapping[str, Any], runs: pd.DataFrame) -> str:
-    """Return the verdict, or why there can be none."""
+def _unjudged(row: Mapping[str, Any], runs: pd.DataFrame) -> str:
+    """Return why there can be no verdict, or ""."""
     if set(runs["scale"]) != {"paper"}:
         return "reduced scale"
     if (runs["dataset_note"] != "").any():
         return "stand-in data"
     if row["diverged"]:
         return "diverged"
-    if not row["n"]:
-        return "not run"
-    theirs = standard_error(row["paper_std"], 1 if math.isnan(row["paper_n"]) else row["paper_n"])
-    error = math.hypot(standard_error(row["std"], row["n"]), theirs)
-    return verdict(row["difference"], error, 1 if is_share(row["metric"]) else abs(row["paper"]))
+    return "" if row["n"] else "not run"
+
+
+def _samples(row: Mapping[str, Any]) -> tuple[Sample, Sample]:
+    """Return ours and the paper's."""
+    theirs = Sample(row["paper"], row["paper_std"], row["paper_n"])
+    return Sample(row["ours"], row["std"], row["n"]), theirs
+
+
+def _interval(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the interval that the verdict rests on; NaN for what has none."""
+    found = interval(*_samples(row), exact=is_exact(row["metric"]))
+    return dict(zip(("low", "high"), found, strict=True))
+
+
+def _judge(row: Mapping[str, Any]) -> str:
+    unit = 1.0 if is_share(row["metric"]) else abs(row["paper"])
+    return verdict(*_samples(row), unit, exact=is_exact(row["metric"]))
 
 
 def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
@@ -154,8 +173,10 @@ def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFr
     table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]
     table["n"] = rows["n"].astype(str)
     table["Difference"] = [_signed(r["difference"], r["metric"]) for r in records]
-    table["Verdict"] = [_verdict_text(r) for r in records]
-    return table
+    table["90 % interval"] = [_interval_text(r) for r in records]
+    if (table["90 % interval"] == "–").all():
+        table = table.drop(columns="90 % interval")
+    return table.assign(Verdict=rows["verdict"])
 
 
 def not_run(rows: pd.DataFrame) -> str:
@@ -174,16 +195,18 @@ def _signed(value: float, metric: str) -> str:
     return sign + number(value, metric)
 
 
-def _verdict_text(row: Mapping[Any, Any]) -> str:
-    judged = "reproduced" in row["verdict"]
-    return f"{row['verdict']} (n=1)" if judged and row["n"] == 1 else str(row["verdict"])
+def _interval_text(row: Mapping[Any, Any]) -> str:
+    if math.isnan(row["low"]):
+        return "–"
+    low, high = (_signed(row[key], row["metric"]) for key in ("low", "high"))
+    return f"{low} to {high}"
 
 
 def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return a comparison as a section of Markdown, with its rule and where the runs come from."""
     table = comparison_table(rows, artefacts[0].labels)
-    text = markdown(table, right=("Paper", "Ours", "n", "Difference"))
-    used = [a for a in artefacts if a.id in set(rows["table"])]
+    text = markdown(table, right=RIGHT)
+    used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]
     source = describe(pd.concat([collect(a) for a in used])) if used else "nothing was run"
     parts = ["### Paper beside ours", text, not_run(rows), f"Ours: {source}.", VERDICT_RULE]
     return "\n\n".join(part for part in parts if part)

@@ -16,7 +16,7 @@ from fedlogit.results.detection import auroc, false_positive_rate
 if TYPE_CHECKING:
     from fedlogit.results.runs import Run
 
-__all__ = ["DERIVED", "DERIVED_BY_ROUND", "final_evidence"]
+__all__ = ["DERIVED", "DERIVED_BY_ROUND", "final_evidence", "over_rounds"]
 
 
 def _rare_accuracy(run: Run) -> float:
@@ -128,6 +128,11 @@ def _mebibytes_up(run: Run) -> float:
     return run.value("bytes_up") / 2**20
 
 
+def _mebibytes_up_f64(run: Run) -> float:
+    """The same if its numbers, which are of 4 bytes, had 8: what Table II prints for logits."""
+    return 2 * _mebibytes_up(run)
+
+
 def _ensemble(decide: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[Run], float]:
     """Accuracy of the final models together, from their logits on the test split."""
 
@@ -157,39 +162,38 @@ def _lost_classes(run: Run) -> float:
     return float((run.counts().sum(0) == 0).sum())
 
 
-def _last(run: Run, column: str, window: int) -> float:
-    """Mean over the last rounds of those that measured a column.
+def _tail(column: str) -> Callable[[Run], float]:
+    """Mean over the rounds of the tail: 100 of 3,000, of a text 600 (TallyTrain §4, Table 3).
 
-    TallyTrain's windows are for runs of 3,000 rounds; in one of less than 1,000 they are as long a
-    share of it as they would be of 1,000, so that a tail of 100 is at most a tenth of the run.
+    Rounds weigh alike, whether they were tested or not: one that was not has the value of the next
+    test. All of the tail are tested where the runs are the paper's own.
     """
-    last = run.rounds.tail(min(window, max(1, len(run.rounds) * window // 1000)))
-    return float(last[column].dropna().mean())
-
-
-def _tail(window: int) -> Callable[[Run], float]:
-    """Mean over the last rounds of the mean accuracy of all peers (TallyTrain §4)."""
-    return lambda run: _last(run, "accuracy", window)
-
-
-def _last_fifth(column: str) -> Callable[[Run], float]:
-    """Mean over the last fifth of the logged rounds: 600 of 3,000 (TallyTrain Table 3)."""
 
     def mean(run: Run) -> float:
-        logged = run.rounds[column].dropna()
-        return float(logged.tail(math.ceil(len(logged) / 5)).mean())
+        window = run.spec.evaluation.tail
+        if not window:
+            raise DataError(
+                f"{run.folder}: {column} has no tail, as evaluation.tail = 0; give how many of the"
+                " last rounds are one"
+            )
+        return over_rounds(run.rounds[column], window)
 
     return mean
 
 
+def over_rounds(values: pd.Series, window: int) -> float:
+    """Return the mean over the last rounds, a test standing for the rounds since the one before.
+
+    Args:
+        values: One for each round; NaN in rounds without a test.
+        window: How many of the last rounds; all, if there are fewer.
+    """
+    return float(values.bfill().tail(window).mean())
+
+
 def _peak(run: Run) -> float:
-    """Largest mean accuracy of all peers in any round (TallyTrain §4)."""
+    """Largest mean accuracy of all peers in any round with a test (TallyTrain §4)."""
     return float(run.rounds["accuracy"].max())
-
-
-def _cross_peer_std(run: Run) -> float:
-    """Mean over the last 100 rounds of the spread over peers (TallyTrain Table 2)."""
-    return _last(run, "accuracy_std", 100)
 
 
 def _payload(run: Run) -> float:
@@ -259,15 +263,15 @@ DERIVED: dict[str, Callable[[Run], float]] = {
     "seconds_probe": _seconds_probe,
     "probe_share": _probe_share,
     "mebibytes_up": _mebibytes_up,
+    "mebibytes_up_f64": _mebibytes_up_f64,
     "lost_classes": _lost_classes,
     "mean_logits_accuracy": _ensemble(_mean_is_right),
     "vote_accuracy": _ensemble(_votes_are_right),
     "oracle_test_accuracy": _ensemble(_somebody_is_right),
-    "tail_accuracy": _tail(100),
-    "tail_fifth_accuracy": _last_fifth("accuracy"),
-    "tail_fifth_perplexity": _last_fifth("perplexity"),
+    "tail_accuracy": _tail("accuracy"),
+    "tail_perplexity": _tail("perplexity"),
     "peak_accuracy": _peak,
-    "cross_peer_std": _cross_peer_std,
+    "cross_peer_std": _tail("accuracy_std"),
     "payload_megabytes": _payload,
     "payload_gigabytes": lambda run: _payload(run) / 1e3,
     "payload_star_megabytes": _star,

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.provenance import provenance
+from fedlogit.results.verdict import CLAIM_RESULTS, VERDICTS
 
 __all__ = ["metrics"]
 
@@ -19,26 +20,33 @@ def metrics(
 ) -> dict[str, Any]:
     """Return ours for each published number, how many got which verdict, and what it took.
 
+    What counts as reproduced is several runs; single runs are counted by themselves.
+
     Args:
         rows: A comparison, as from `fedlogit.results.compare.compare`.
         claims: Judged claims, as from `fedlogit.results.claims.judge_claims`.
         artefacts: The tables that they rest on.
     """
-    runs = pd.concat([provenance(artefact) for artefact in artefacts]).drop_duplicates("digest")
+    runs = pd.concat(
+        [provenance(artefact) for artefact in artefacts if artefact.runs]
+    ).drop_duplicates("digest")
     return {
         "training": {
             "runs": len(runs),
             "hours": round(float(runs["wall_seconds"].sum()) / 3600, 2),
             "devices": ", ".join(sorted(set(runs["device"]))),
         },
-        "verdicts": _counts(rows["verdict"]),
-        "claims": _counts(claims["result"]),
+        "verdicts": _counts(rows["verdict"], [*VERDICTS, "reduced scale", "not run"]),
+        "claims": _counts(claims["result"], CLAIM_RESULTS),
         "ours": _nested(rows),
     }
 
 
-def _counts(values: pd.Series) -> dict[str, int]:
-    return {str(value): int(count) for value, count in sorted(values.value_counts().items())}
+def _counts(values: pd.Series, always: Sequence[str]) -> dict[str, int]:
+    """Return how often each value occurs: those in `always` also if never, then any others."""
+    counts = values.value_counts()
+    names = dict.fromkeys([*always, *sorted(counts.index)])
+    return {str(name): int(counts.get(name, 0)) for name in names}
 
 
 def _nested(rows: pd.DataFrame) -> dict[str, Any]:

@@ -198,6 +198,12 @@ def read_run(folder: Path, digest: str) -> Run:
     _same(folder / "result.json", digest, result.provenance.spec_digest)
     rounds = _read_rounds(folder / "rounds.csv")
     run = Run(folder, spec, result, rounds)
+    divided = len(result.split.counts)
+    if divided != spec.clients:
+        raise DataError(
+            f"{folder / 'result.json'}: its data were divided among {divided} clients, the spec has"
+            f" {spec.clients}; run it again"
+        )
     if not run.diverged:
         _complete(run)
     return run
@@ -226,11 +232,11 @@ def _read_result(path: Path) -> Result:
 
 def _sound(path: Path, data: Any) -> None:
     """Refuse a result, and rounds beside it, that are not as they were written."""
-    if not isinstance(data, dict) or "digest" not in data:
-        return  # what it is, is refused below; the earliest runs have no digests
+    if not isinstance(data, dict):
+        raise DataError(f"{path} is not a result: it holds a {type(data).__name__}")
     rounds = path.with_name("rounds.csv")
     rest = {key: value for key, value in data.items() if key != "digest"}
-    if json_digest(rest) != data["digest"]:
+    if json_digest(rest) != data.get("digest"):
         raise DataError(f"{path} is damaged: its digest does not match; run it again")
     if rounds.exists() and file_digest(rounds) != data.get("rounds_digest"):
         raise DataError(f"{rounds} is damaged or truncated: {path.name} has another digest of it")
@@ -255,10 +261,12 @@ def _read_rounds(path: Path) -> pd.DataFrame:
 
 
 def _complete(run: Run) -> None:
-    """Refuse a run that says it finished but lacks rounds or its final accuracy."""
+    """Refuse a run that says it finished but lacks rounds, or, if it trained, its accuracy."""
     if len(run.rounds) != run.spec.rounds:
         path = run.folder / "rounds.csv"
         raise DataError(f"{path} is truncated: {len(run.rounds)} of {run.spec.rounds} rounds")
+    if run.spec.ledger_only:
+        return
     accuracy = run.result.final.accuracy if run.result.final else None
     if accuracy is None or not math.isfinite(accuracy):
         raise DataError(f"{run.folder / 'result.json'}: finished without a final accuracy")

@@ -1,86 +1,271 @@
 """The rules by which a number counts as reproduced, and a statement as holding.
 
-They are in one place, so that nobody has to guess what "reproduced" means.
+They are in one place, so that nobody has to guess what "reproduced" means. In both, the noisier
+runs are, the less may be said.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
 __all__ = [
+    "CLAIM_DETAILS",
+    "CLAIM_RESULTS",
     "CLAIM_RULE",
+    "IN_FULL",
     "PARTLY",
     "REPRODUCED",
+    "VERDICTS",
+    "VERDICT_DETAILS",
     "VERDICT_RULE",
+    "Sample",
     "decide",
-    "standard_error",
+    "half_width",
+    "holm",
+    "interval",
+    "is_exact",
+    "p_above",
+    "p_below",
+    "together",
     "verdict",
+    "welch",
 ]
 
 REPRODUCED = 0.01
 PARTLY = 0.03
-_LEVEL = 0.95
+_INSIDE = 0.90  # two one-sided tests at 5 %: the usual test of equivalence
+_OUTSIDE = 0.95
+_ALPHA = 0.05
+_ROUNDING = 1e-12  # 0.9554 - 0.9454 is a little more than 0.01
 
+VERDICTS = (
+    "reproduced",
+    "partly reproduced",
+    "inconclusive",
+    "not reproduced",
+    "single run, within",
+    "single run, outside",
+)
+CLAIM_RESULTS = (
+    "holds",
+    "holds on average",
+    "undecided",
+    "does not hold on average",
+    "does not hold",
+    "not run",
+)
+IN_FULL = " The rule in full is in docs/claims.md."
 VERDICT_RULE = (
-    f"A number is *reproduced* if it differs from the paper's by at most {REPRODUCED} or twice the "
-    f"combined standard error, whichever is larger, and *partly reproduced* within {PARTLY} or "
-    "three times that error. Where the paper does not say how many runs are behind its ±, the "
-    "whole ± counts as its error; a single run of ours adds none. Only runs at the scale `paper`, "
-    "on the paper's data, are judged."
+    "A number is *reproduced* if the 90 % confidence interval of our mean minus the paper's lies"
+    " within ±1 point, *partly reproduced* if it lies within ±3 points, *not reproduced* if the"
+    " 95 % interval lies wholly outside ±3 points, and *inconclusive* otherwise. A single run is"
+    " *within* 3 points or *outside*, and counts as neither. Only runs at the scale `paper`, on the"
+    " paper's data, are judged." + IN_FULL
 )
 CLAIM_RULE = (
-    "A statement *holds* if in every cell the difference between runs of the same seed is above "
-    "the margin by a one-sided paired t test at 5 %, *does not hold* if in some cell it is below "
-    "by the same test, and is *undecided* otherwise, always with a single seed."
+    "A statement *holds* if in every planned cell the difference between runs of the same seed is"
+    " above the margin by a one-sided paired t test at 5 %, and *does not hold* if in some cell it"
+    " is below by the same test, corrected for the number of cells after Holm. Where cells do not"
+    " decide, it holds, or does not, *on average* by the test of their mean. It is *undecided*"
+    " otherwise: always with a single seed, and, as “k of m run”, while planned runs are missing."
+    + IN_FULL
+)
+VERDICT_DETAILS = (
+    "A point is 0.01 of a share such as accuracy; of a quantity with a unit, such as perplexity, it"
+    " is 1 % of the paper's value. Limits belong to the margins.",
+    "Intervals are Welch's, with the degrees of freedom of Welch and Satterthwaite. The 90 %"
+    " interval is taken to be no narrower than that of either mean alone, as Welch's can shrink"
+    " while a spread grows: noise of ours never improves a verdict.",
+    "Nor does what a paper does not say. For *reproduced* and *partly reproduced*, a number without"
+    " ± is given our standard deviation, and one without a number of runs is taken as a single run,"
+    " or as two if it has a ±; for *not reproduced*, either is taken as exact.",
+    "A single run of ours has no interval. *Single run, within* says that it is at most 3 points"
+    " off, whatever the paper's spread.",
+    "Bytes that are counted, and distances computed from a split without training, have no sampling"
+    " error as long as all our runs agree: their difference itself is compared with 1 and 3 points,"
+    " also for a single run. Any other quantity that is the same in several runs has an interval"
+    " without width.",
+    "Runs at other scales, on stand-in data, and that diverged have no verdict.",
+)
+CLAIM_DETAILS = (
+    "A cell is one combination of the axes that the statement is about; for `best`, one combination"
+    " and rival. The paper's grid plans them, whether or not they were run.",
+    "*Holds* needs no correction for many cells: all must pass, which chance makes harder and not"
+    " easier. *Does not hold* needs only one, so p values of the opposite are corrected after Holm"
+    " for the number of planned cells.",
+    "The pooled test is of the mean over cells of the differences, seed by seed, for each rival; it"
+    " is shown beside the cells. It can tell a small difference that is everywhere, which no cell"
+    " shows by itself. *Holds on average* says that it does and that some cell is undecided; *does"
+    " not hold on average*, that the mean is below the margin (for some rival, after Holm), though"
+    " no single cell surely is.",
+    "A cell counts as run once all planned seeds are there. Without all cells nothing holds, not"
+    " even on average; a cell that fails decides at once, for what is missing cannot mend it.",
+    "A run that diverged leaves its cell, and the mean, undecided.",
 )
 
 
-def standard_error(std: float, n: float) -> float:
-    """Return the standard error of a mean; 0 where the spread is unknown (NaN)."""
-    return 0.0 if math.isnan(std) else std / math.sqrt(n)
+@dataclass(frozen=True)
+class Sample:
+    """A mean over runs.
+
+    Attributes:
+        mean: The mean.
+        std: Standard deviation over the runs (ddof=1); NaN if not known.
+        n: The number of runs; NaN if not known.
+    """
+
+    mean: float
+    std: float = math.nan
+    n: float = math.nan
 
 
-def verdict(difference: float, error: float, unit: float = 1.0) -> str:
-    """Return whether a mean reproduces a published one.
+def is_exact(metric: str) -> bool:
+    """Return whether no training enters a metric: bytes are counted, a split is drawn."""
+    counted = metric.startswith(("bytes_", "mebibytes_", "payload_")) or metric == "reduction"
+    return counted or metric.endswith("_uniform")
+
+
+def half_width(ours: Sample, theirs: Sample, level: float) -> float:
+    """Return half the width of the widest confidence interval that a difference of means may have.
+
+    Welch's interval has the fewer degrees of freedom, the more one variance outweighs the other, so
+    it can shrink while one of them grows. Noise must not help: the interval is taken to be no
+    narrower than that of either mean alone.
 
     Args:
-        difference: Ours minus the paper's.
-        error: Combined standard error, sqrt(ours² + paper's²).
-        unit: What the tolerances are relative to: 1 for shares such as accuracy, the paper's
-            value for quantities with a unit such as bytes.
-
-    Returns:
-        ``reproduced`` if |difference| ≤ max(0.01 unit, 2 error), ``partly reproduced`` if it is
-        ≤ max(0.03 unit, 3 error), else ``not reproduced``.
+        ours: With n ≥ 2.
+        theirs: An unknown `std` is ours, and an unknown `n` the smallest possible: 2 with a `std`,
+            1 without.
+        level: The confidence, as 0.90.
     """
-    size = abs(difference) - 1e-12  # 0.9554 - 0.9454 is a little more than 0.01
-    if size <= max(REPRODUCED * unit, 2 * error):
-        return "reproduced"
-    return "partly reproduced" if size <= max(PARTLY * unit, 3 * error) else "not reproduced"
+    exact = Sample(0.0, 0.0, 2)
+    if math.isnan(theirs.std):
+        n = 1 if math.isnan(theirs.n) else theirs.n
+        return welch(ours, exact, level) * math.sqrt(1 + ours.n / n)
+    theirs = replace(theirs, n=theirs.n if theirs.n >= 2 else 2)  # also for NaN
+    pairs = ((ours, theirs), (ours, exact), (exact, theirs))
+    return max(welch(*pair, level) for pair in pairs)
 
 
-def decide(differences: np.ndarray, margin: float = 0.0) -> str:
-    """Return whether paired differences are above a margin.
+def welch(one: Sample, other: Sample, level: float) -> float:
+    """Return half the width of Welch's confidence interval of a difference of means.
+
+    The degrees of freedom are those of Welch and Satterthwaite,
+    (a + b)² / (a² / (n - 1) + b² / (m - 1)) for variances a and b of the means of n and m runs.
+    """
+    variances = [sample.std**2 / sample.n for sample in (one, other)]
+    total = sum(variances)
+    if not total:
+        return 0.0
+    first, second = (variance / total for variance in variances)
+    freedom = 1 / (first**2 / (one.n - 1) + second**2 / (other.n - 1))
+    return float(stats.t.ppf((1 + level) / 2, freedom)) * math.sqrt(total)
+
+
+def interval(ours: Sample, theirs: Sample, *, exact: bool = False) -> tuple[float, float]:
+    """Return the 90 % interval of ours minus the paper's; NaN without one, as for a single run."""
+    if ours.n < 2 or (exact and ours.std == 0):
+        return math.nan, math.nan
+    half, difference = half_width(ours, theirs, _INSIDE), ours.mean - theirs.mean
+    return difference - half, difference + half
+
+
+def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = False) -> str:
+    """Return whether a mean reproduces a published one; one of `VERDICTS`.
+
+    Args:
+        ours: With n ≥ 1.
+        theirs: What the paper says.
+        unit: What the margins are relative to: 1 for shares such as accuracy, the paper's value
+            for quantities with a unit.
+        exact: Whether the quantity has no sampling error; see `is_exact`.
+    """
+    size = abs(ours.mean - theirs.mean)
+    within, partly = REPRODUCED * unit + _ROUNDING, PARTLY * unit + _ROUNDING
+    if exact and not ours.std > 0:  # NaN for a single run
+        return VERDICTS[0] if size <= within else VERDICTS[1] if size <= partly else VERDICTS[3]
+    if ours.n < 2:
+        return VERDICTS[4] if size <= partly else VERDICTS[5]
+    reach = size + half_width(ours, theirs, _INSIDE)
+    if reach <= partly:
+        return VERDICTS[0] if reach <= within else VERDICTS[1]
+    known = not math.isnan(theirs.std) and theirs.n >= 2
+    least = theirs if known else Sample(theirs.mean, 0.0, 2)
+    return VERDICTS[3] if size - welch(ours, least, _OUTSIDE) > partly else VERDICTS[2]
+
+
+def p_above(differences: np.ndarray, margin: float = 0.0) -> float:
+    """Return the p value of a one-sided t test that the mean is above a margin.
 
     Args:
         differences: One per seed, (n,); NaN where a run diverged.
         margin: What they should exceed.
 
     Returns:
-        ``holds`` if mean - margin > t(0.95, n-1) s/√n; ``does not hold`` if it is below the
-        negative of that; ``undecided`` in between, for n=1, and if a run diverged; ``not run``
-        for n=0.
+        1 for n < 2, and if a run diverged: there is no evidence for anything.
     """
     n = len(differences)
-    if n == 0:
-        return "not run"
-    if n == 1 or not np.isfinite(differences).all():
-        return "undecided"
+    if n < 2 or not np.isfinite(differences).all():
+        return 1.0
     above = float(np.mean(differences)) - margin
-    noise = float(stats.t.ppf(_LEVEL, n - 1) * np.std(differences, ddof=1) / math.sqrt(n))
-    if above > noise:
+    error = float(np.std(differences, ddof=1)) / math.sqrt(n)
+    if error < _ROUNDING:  # all runs agree
+        return 0.0 if above > _ROUNDING else 1.0
+    return float(stats.t.sf(above / error, n - 1))
+
+
+def p_below(differences: np.ndarray, margin: float = 0.0) -> float:
+    """Return the p value of a one-sided t test that the mean is below a margin; see `p_above`."""
+    return p_above(-differences, -margin)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number after Holm (1979).
+
+    The smallest of m is multiplied by m, the next by m - 1, and so on; none becomes smaller than
+    the one before it, or larger than 1.
+    """
+    corrected = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
+        largest = max(largest, (len(p_values) - rank) * p_values[index])
+        corrected[index] = min(1.0, largest)
+    return corrected
+
+
+def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
+    """Return whether differences are above a margin in all of several tests.
+
+    Args:
+        tests: Differences, one per seed, and their margin, of each.
+
+    Returns:
+        ``holds`` if p < 0.05 for all, ``does not hold`` if p < 0.05 for the opposite of one, after
+        Holm's correction; else ``undecided``.
+    """
+    if tests and all(p_above(*test) < _ALPHA for test in tests):
         return "holds"
-    return "does not hold" if above < -noise else "undecided"
+    below = holm([p_below(*test) for test in tests])
+    return "does not hold" if any(p < _ALPHA for p in below) else "undecided"
+
+
+def together(cells: str, pooled: str, *, whole: bool) -> str:
+    """Return the final word on a statement; one of `CLAIM_RESULTS`.
+
+    Args:
+        cells: What the test of each cell gave, as from `decide`.
+        pooled: What the test of the mean over cells gave.
+        whole: Whether all that was planned has run.
+    """
+    if cells == "does not hold":
+        return cells
+    if not whole:
+        return "undecided"
+    if cells == "holds" or pooled == "undecided":
+        return cells
+    return f"{pooled} on average"

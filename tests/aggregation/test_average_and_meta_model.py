@@ -53,3 +53,12 @@ def test_a_class_nobody_labelled_gets_probability_zero_from_trees():
     seen = labels != 2
     p = fit_and_predict("forest", known[:, seen], labels[seen], known, classes=3, seed=0)
     assert (p[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["mlp", "forest", "boosting"])
+def test_a_prediction_does_not_depend_on_the_other_public_samples(kind):
+    known, labels = liar_and_truth(200, seed=0)
+    wanted, _ = liar_and_truth(50, seed=1)
+    together = fit_and_predict(kind, known, labels, wanted, classes=3, seed=0)
+    few = fit_and_predict(kind, known, labels, wanted[:, :5], classes=3, seed=0)
+    assert torch.allclose(few, together[:5], atol=1e-6)

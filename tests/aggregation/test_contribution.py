@@ -63,6 +63,13 @@ def test_class_similarity_by_hand():
     assert found[1].tolist() == pytest.approx([root, 1.0, 1.0])
 
 
+def test_class_similarity_is_with_the_weighted_average():
+    # (2, 0) and (0, 2) by 3/4 and 1/4: (1.5, .5), with cosines 3 and 1 over sqrt(10).
+    heads = torch.tensor([[[2.0, 0.0]], [[0.0, 2.0]]], dtype=torch.float64)
+    found = class_similarity(heads, torch.tensor([0.75, 0.25], dtype=torch.float64))
+    assert found[:, 0].tolist() == pytest.approx([3 / 10**0.5, 1 / 10**0.5])
+
+
 def test_largest_keeps_entries_of_largest_magnitude():
     values = torch.tensor([0.1, -3.0, 2.0, 0.0])
     assert largest(values, 2).tolist() == [0.0, -3.0, 2.0, 0.0]

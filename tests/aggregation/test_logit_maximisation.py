@@ -35,6 +35,24 @@ def test_a_linear_model_s_maximum_is_known():
     assert logits.tolist() == pytest.approx([5.25, 8.0], abs=1e-2)
 
 
+def adam(x: float, gradient, steps: int, rate: float) -> float:
+    """Kingma and Ba's Algorithm 1 in one dimension, with their β₁, β₂ and ε."""
+    m = v = 0.0
+    for t in range(1, steps + 1):
+        g = gradient(x)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        x -= rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8)
+    return x
+
+
+def test_images_move_by_adam_with_its_usual_moments():
+    model = linear([[2.0, 0.0], [0.0, 0.0]], [0.0, 0.0])
+    ascent = Ascent(steps=7, rate=0.5, penalty=0.5)
+    _, images = maximise_logits(model, torch.zeros(1, 1, 1, 2), torch.tensor([0]), ascent)
+    # Of λx² - 2x with λ = .5; seven large steps, so that the gradient changes its size and sign.
+    assert float(images[0, 0, 0, 0]) == pytest.approx(adam(0.0, lambda x: x - 2, 7, 0.5), abs=1e-5)
+
+
 def test_only_the_wanted_classes_are_probed():
     model = linear([[1.0, 2.0], [3.0, 0.0]], [0.25, -1.0])
     logits, images = maximise_logits(model, torch.zeros(1, 1, 1, 2), torch.tensor([1]), ASCENT)

@@ -65,6 +65,28 @@ def test_ties_go_to_the_lowest_class():
     assert pseudo_labels(logits, confidence, 1.0).tolist() == [0]
 
 
+def test_a_class_without_a_vote_is_never_chosen():
+    # One model says class 1, one class 2; of class 0, which neither predicts, they know nothing.
+    logits = torch.stack([logs([0.1, 0.6, 0.3]), logs([0.1, 0.3, 0.6])])
+    weak = torch.tensor([[1e-30, 0.30, 0.70], [1e-30, 0.65, 0.35]])
+    # G_1 = (0.30 - 0.65) / 0.95 = -0.37 and G_2 = (0.35 - 0.70) / 1.05 = -0.33.
+    assert pseudo_labels(logits, weak, 1.0).tolist() == [2]
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.5])
+def test_votes_of_next_to_no_weight_still_beat_none(unknown):
+    logits = torch.stack([logs([0.1, 0.6, 0.3]), logs([0.1, 0.3, 0.6])])
+    # G_1 = G_2 = (1e-20 - 1) / (1 + 1e-20), which is -1 to the last bit, as is G_0 without a vote.
+    weak = torch.tensor([[unknown, 1e-20, 1.0], [unknown, 1.0, 1e-20]])
+    assert pseudo_labels(logits, weak, 1.0).tolist() == [1]
+
+
+def test_a_class_of_no_weight_has_the_least_score():
+    everybody = torch.ones(1, 1, dtype=torch.bool)
+    found = votes(torch.tensor([[1]]), everybody, torch.tensor([[0.0, 1.0]]), negative=True)
+    assert found.tolist() == [[-1.0, 1.0]]
+
+
 def test_ratio_grows_by_steps_and_stops_at_one():
     method = FedOL()
     assert [round(method.ratio(t), 2) for t in (1, 2, 10)] == [0.1, 0.15, 0.55]

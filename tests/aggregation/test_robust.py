@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlogit.aggregation.attacks import lie
-from fedlogit.aggregation.robust import combine, trimmed
+from fedlogit.aggregation.robust import combine, normalised, trimmed, trims_to
 from fedlogit.aggregation.votes import ballots, margin, soft_average, tally, top_k
 from fedlogit.errors import FedlogitError
 
@@ -42,8 +42,36 @@ def test_peers_that_leave_nothing_are_silent_and_not_nan():
 
 def test_a_trimmed_mean_that_leaves_nobody_is_refused():
     assert [trimmed(n, 0.4) for n in (1, 2, 5, 10)] == [0, 0, 2, 4]
+    assert trimmed(100, 0.29) == 29  # the product is a hair below
     with pytest.raises(FedlogitError, match=r"trim = 0\.5: leaves none of 4 peers"):
         trimmed(4, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("peers", "trim", "rule"),
+    [
+        (10, 0.4, "median"),
+        (5, 0.4, "median"),
+        (4, 0.3, "median"),
+        (10, 0.05, "mean"),
+        (10, 0.2, "trimmed_mean"),
+        (10, 0.3, "trimmed_mean"),
+        (5, 0.2, "trimmed_mean"),
+    ],
+)
+def test_what_a_trimmed_mean_is_with_so_many_peers(peers, trim, rule):
+    claims = torch.rand(peers, 7, 4, generator=torch.Generator().manual_seed(peers)).softmax(-1)
+    found = {r: combine(claims, r, trim) for r in ("mean", "trimmed_mean", "median")}
+    alike = {r for r in found if torch.allclose(found[r], found["trimmed_mean"], atol=1e-6)}
+    assert alike == {"trimmed_mean", rule}
+    assert trims_to(peers, trim) == rule
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e-38, 1e-44])
+def test_the_smallest_rows_are_normalised_too(size):
+    rows = torch.tensor([[1.0, 3.0], [0.0, 0.0]]) * size
+    wanted = rows[0].double() / rows[0].double().sum()  # 1e-44 is 7 times the least float32
+    assert normalised(rows).tolist() == [pytest.approx(wanted.tolist()), [0, 0]]
 
 
 @given(st.integers(3, 9), st.integers(0, 2**31))

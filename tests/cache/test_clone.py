@@ -1,4 +1,4 @@
-"""A plain clone, the cache that comes with it, and a table out of both: no training, no network."""
+"""A plain clone and its cache give what is committed, without training or network."""
 
 from __future__ import annotations
 
@@ -15,24 +15,39 @@ TABLE = Path("results/tables/celm/paper/table5.csv")
 SETTINGS = ("papers=[celm]", "scale=paper", "datasets=[fashion_mnist]", "frozen=true")
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git checkout to clone")
-@pytest.mark.skipif(shutil.which("git") is None, reason="no git")
-def test_a_clone_draws_the_committed_table_from_the_cache(tmp_path):
-    clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-    committed = (clone / TABLE).read_bytes()
-    (clone / TABLE).unlink()
-    pulled = dvc("pull", "--quiet", "results/runs.dvc", cwd=clone)
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory) -> Path:
+    """A clone of the last commit, with all published runs."""
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("no git, or no checkout to clone")
+    folder = tmp_path_factory.mktemp("git") / "clone"
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+    pulled = dvc("pull", "--quiet", "results/runs.dvc", cwd=folder)
     assert pulled.returncode == 0, pulled.stderr
-    drawn = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "--config", *SETTINGS, "--", TABLE],
+    return folder
+
+
+def call(clone: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
         cwd=clone,
-        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        env=os.environ | {"PYTHONPATH": str(clone)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert drawn.returncode == 0, drawn.stdout
-    assert "rule table" in drawn.stdout
-    assert "rule train" not in drawn.stdout
+
+
+def test_a_clone_draws_the_committed_table_from_the_cache(clone):
+    committed = (clone / TABLE).read_bytes()
+    (clone / TABLE).unlink()
+    done = call(clone, "-m", "snakemake", "--cores", "1", "--config", *SETTINGS, "--", TABLE)
+    assert done.returncode == 0, done.stdout
+    assert "rule table" in done.stdout
+    assert "rule train" not in done.stdout
     assert (clone / TABLE).read_bytes() == committed
+
+
+def test_all_that_is_committed_is_what_the_cache_gives(clone):
+    done = call(clone, "scripts/redraw.py", "--check")
+    assert done.returncode == 0, done.stdout

@@ -5,7 +5,7 @@ import pytest
 import torch
 from small import TEXT
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.client import State
 from fedlogit.federation.evaluation import mark, score
 from fedlogit.federation.federation import _stacked_pays
@@ -23,6 +23,24 @@ def test_merge_by_hand(federation):
     assert torch.allclose(fed.merge().vector, torch.full((n,), 3.0))  # (1 + 2 + 6) / 3
     weighted = fed.merge([0.5, 0.25, 0.25]).vector  # 0.5 + 0.5 + 1.5
     assert torch.allclose(weighted, torch.full((n,), 2.5))
+
+
+def broken(fed, index):
+    """Return the federation with a parameter of one model that is no number."""
+    with torch.no_grad():
+        fed.clients[index].vector[-1] = torch.nan  # a bias of the last layer
+    return fed
+
+
+@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+def test_a_model_that_is_not_finite_has_no_votes_and_no_test_score(federation, kernel):
+    fed = broken(federation(kernel=kernel), 2)
+    with pytest.raises(Diverged, match="logits of client 2 are not finite"):
+        fed.logits(fed.public[:5])
+    with pytest.raises(Diverged, match="cross-entropy of client 2 on the test split is nan"):
+        fed.evaluate()
+    fed.liars = 2  # of the last, who are not tested
+    assert len(fed.evaluate().per_client) == 2
 
 
 def test_merge_averages_batch_norm_statistics_and_takes_counters_from_client_0(federation):
@@ -56,6 +74,14 @@ def test_backbone_broadcast_leaves_each_head_alone(federation):
         assert torch.equal(client.vector[mask], head)
         assert torch.equal(client.vector[~mask], state.vector[~mask])
     assert mask.sum() == 16 * 10 + 10
+
+
+def test_head_rows_are_a_class_each_with_its_bias_last(federation):
+    client = federation().clients[0]
+    rows, last = client.head_rows(client.vector), client.model.fc2
+    assert rows.shape == (10, 17)
+    assert torch.equal(rows[:, :16], last.weight)
+    assert torch.equal(rows[:, 16], last.bias)
 
 
 def test_parameters_are_views_of_the_vector(federation):

@@ -184,6 +184,7 @@ def test_cancelling_ends_the_call_at_once():
     ("changes", "message"),
     [
         ({"models": ["tf_cnn"]}, "needs models = lenet, or perceptrons"),
+        ({"models": ["lenet_bn"]}, "needs models = lenet, or perceptrons"),
         ({"optimizer": {"name": "sgd", "lr": 0.1}}, "needs optimizer.name = adam for lenet"),
         ({"models": ["mlp"]}, "needs optimizer.name = sgd for perceptrons"),
         (

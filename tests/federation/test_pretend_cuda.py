@@ -30,7 +30,8 @@ MORE = [
     },
     {
         "method": "tally_train(signal='probabilities', warm_up=0, adversaries=1, magnitude=9.0,"
-        " rule='trimmed_mean', trim=0.3, attack='confident')"
+        " rule='trimmed_mean', trim=0.2, attack='confident')",
+        "clients": 5,
     },
     {"method": "tally_train(warm_up=0, margin_memory=0.9)", "public": {"size": 60}},
     {"method": "fedavg", "augment": "crop_flip", **CONVOLUTIONS},

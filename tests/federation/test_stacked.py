@@ -24,6 +24,7 @@ KINDS = {
         "optimizer": {"name": "adamw", "lr": 0.003, "weight_decay": 0.01},
     },
     "convolutions and pools": {**SGD, "models": ["lenet"]},
+    "layers that normalise by the batch": {**FEW, "models": ["lenet_bn"]},
     "batch norm, crops and flips": {
         **FEW,
         "models": ["resnet_light(1)"],
@@ -57,7 +58,7 @@ def stages(fed) -> list[Callable[[], None]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_stacked_clients_learn_the_same(federation, digits, kind):
     changes = KINDS[kind]
-    data = doubled(digits) if "lenet" in changes.get("models", ()) else None
+    data = doubled(digits) if {"lenet", "lenet_bn"} & {*changes.get("models", ())} else None
     plain, stacked = (federation(data=data, kernel=k, **changes) for k in ("autograd", "stacked"))
     plain.round = stacked.round = 1
     for one, other in zip(stages(plain), stages(stacked), strict=True):

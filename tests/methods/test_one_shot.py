@@ -8,6 +8,7 @@ from refusals import refused
 from small import small_spec
 
 from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json
 from fedlogit.methods.one_shot import _agreement, finite
 
@@ -96,8 +97,49 @@ def test_agreement_of_clients():
 def test_logits_that_are_not_finite_name_the_client():
     logits = torch.zeros(3, 2, 4)
     logits[1, 0, 2] = torch.nan
-    with pytest.raises(Diverged, match="logits of client 1 on the public set"):
-        finite(logits)
+    with pytest.raises(Diverged, match="logits of b on the public set are not finite"):
+        finite(logits, ["a", "b", "c"])
+
+
+def spoil(monkeypatch, verb, which):
+    """Let a verb of a federation leave NaN in the models that `which` picks, and train nobody."""
+
+    def spoilt(fed, *_args, **_settings):
+        for model in which(fed, *_args):
+            model.vector.detach().fill_(torch.nan)
+
+    monkeypatch.setattr(Federation, verb, spoilt)
+
+
+@pytest.mark.parametrize(
+    ("call", "verb", "which", "who"),
+    [
+        ("feddf", "train_private", lambda fed: fed.clients[2:3], "client 2"),
+        ("fedol", "teach", lambda fed, _: [fed.server], "the server"),
+        ("fedkt", "fit", lambda _, models, __: models[1:2], "client 0 as teacher/0/1"),
+        ("fedkt(teachers=1)", "fit", lambda _, models, __: models[:1], "client 0 as teacher/0/0"),
+    ],
+)
+def test_a_model_of_nan_ends_the_run_and_votes_for_nothing(
+    call, verb, which, who, monkeypatch, train
+):
+    spoil(monkeypatch, verb, which)
+    result = read_json(train(method=call, **ONCE) / "result.json")
+    assert (result["status"], result["final"]) == ("diverged", {})
+    assert result["message"] == f"round 1: logits of {who} on the public set are not finite"
+
+
+def test_a_student_of_nan_ends_the_run(monkeypatch, train):
+    spoil(monkeypatch, "fit", lambda _, models, __: [m for m in models if "student/1" in m.role])
+    result = read_json(train(method="fedkt(teachers=2)", **ONCE) / "result.json")
+    assert result["message"].startswith("round 1: logits of client 0 as student/1/0")
+
+
+def test_a_server_of_nan_sends_nothing_back(monkeypatch, train):
+    spoil(monkeypatch, "teach", lambda fed, _: [fed.server])
+    result = read_json(train(method="feddf", **ONCE | {"rounds": 2}) / "result.json")
+    assert result["message"] == "round 1: logits of the server on the public set are not finite"
+    assert result["bytes"]["down"] == {}
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,28 @@ def test_measuring_changes_no_number_of_training(train, tmp_path):
         assert f"theory_{column}" in header
 
 
+def test_what_is_proved_is_measured_before_a_merge_makes_all_peers_equal(federation):
+    call = "tally_train(warm_up=0, merge_every=2)"
+    fed, _ = play(federation, call, 2, export=["theory"])
+    apart = fed.take_log()["theory_disagreement"]
+    assert apart > 0.01
+    assert torch.equal(fed.clients[0].vector, fed.clients[1].vector), "they are merged now"
+    never, _ = play(federation, "tally_train(warm_up=0)", 2, export=["theory"])
+    assert never.take_log()["theory_disagreement"] == apart
+
+
+def test_a_share_that_trims_nobody_or_all_but_the_middle_names_the_shares_that_would():
+    call = "tally_train(warm_up=0, signal='probabilities', rule='trimmed_mean', trim={})"
+    for trim, rule in ((0.05, "mean"), (0.4, "median")):
+        said = f"it is the {rule}; give rule = '{rule}', or trim from 0.1 to less than 0.4"
+        with refused(said):
+            small_spec(method=call.format(trim), clients=10, partition="iid(90)")
+    for trim in (0.1, 0.2, 0.399):
+        assert small_spec(method=call.format(trim), clients=10, partition="iid(90)")
+    with refused("of the 3 peers that one hears it is the mean"):
+        small_spec(method=call.format("0.2, topology='ring'"), clients=10, partition="iid(90)")
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -172,6 +194,10 @@ def test_measuring_changes_no_number_of_training(train, tmp_path):
             "margin_memory = 0.9: λ follows either",
         ),
         ("tally_train(warm_up=0, rule='median')", "rule = 'median': is for soft labels"),
+        (
+            "tally_train(warm_up=0, signal='probabilities', rule='trimmed_mean', trim=0.3)",
+            "trim = 0.3: of the 4 peers that one hears it is the median; give rule = 'median'",
+        ),
         ("tally_train(warm_up=0, adversaries=4)", "adversaries = 4: give less than the 4 clients"),
         ("tally_train(warm_up=0, adversaries=1, merge_every=2)", "they lie about probes only"),
         ("tally_train(warm_up=0, adversaries=1, signal='none')", "nothing is said"),
@@ -179,6 +205,9 @@ def test_measuring_changes_no_number_of_training(train, tmp_path):
         ("tally_train(warm_up=0, topology='star')", "topology = 'star'"),
         ("tally_train(warm_up=0, anchors_per_round=2)", "anchors_per_round = 2: give at most"),
         ("feddf_fusion(probes_per_round=61)", "probes_per_round = 61: the public set has 60"),
+        ("feddf_fusion(warm_up=1, server_steps=4)", "server_steps = 4: at 16 probes each they"),
+        ("feddf_fusion(warm_up=1, server_steps=-1)", "server_steps = -1"),
+        ("feddf_fusion(warm_up=1, server_optimizer='cold')", "server_optimizer = 'cold'"),
         ("feddf_fusion(warm_up=3)", "warm_up = 3: give less than the 3 rounds"),
     ],
 )

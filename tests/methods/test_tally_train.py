@@ -7,8 +7,9 @@ from small import small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.votes import pack
-from fedlogit.federation import State
+from fedlogit.federation import Federation, State
 from fedlogit.federation.ledger import Ledger
+from fedlogit.files import read_json
 from fedlogit.methods.tally_train import TallyTrain
 
 TINY_GPT = 5_839_360  # and appendix I's
@@ -311,6 +312,27 @@ def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("method", "what"),
+    [
+        ("tally_train(warm_up=0)", "logits of client 1 are not finite"),
+        ("local", "cross-entropy of client 1 on the test split is nan"),
+    ],
+)
+def test_a_run_whose_votes_or_scores_are_not_numbers_has_diverged(train, monkeypatch, method, what):
+    """Weights become NaN after the last step of training, whose loss is still finite."""
+
+    def breaks(fed, **given):
+        trained(fed, **given)
+        with torch.no_grad():
+            fed.clients[1].vector.fill_(torch.nan)
+
+    trained = Federation.train_private
+    monkeypatch.setattr(Federation, "train_private", breaks)
+    result = read_json(train(method=method, partition="iid(90)") / "result.json")
+    assert (result["status"], result["message"]) == ("diverged", f"round 1: {what}")
+
+
 def test_labels_alone_are_no_consensus(federation):
     """Table 1's α = 1: the same models, however the consensus that counts nothing is formed."""
     found = [
@@ -389,6 +411,39 @@ def test_a_round_of_feddf_by_hand(federation):
         assert fed.ledger.of_round(r)["bytes_up"] == 4 * 4 * student.numel()
         assert fed.ledger.of_round(r)["bytes_down"] == 4 * 4 * student.numel()
     assert len(fed.evaluate().per_client) == 1, "one model, so no spread over peers"
+
+
+def test_feddf_of_three_steps_asks_the_peers_once_and_takes_each_on_other_probes(federation):
+    """Plain SGD of softmax of the peers' mean logits, on three batches of 5 of the 15 probes."""
+    sgd = {"name": "sgd", "lr": 0.1}
+    call = "feddf_fusion(warm_up=0, probes_per_round=5, server_steps=3)"
+    fed, _ = play(federation, call, 1, optimizer=sgd)
+    twin, _ = play(federation, "feddf_fusion(warm_up=0, server_steps=0)", 1, optimizer=sgd)
+    probes, model = twin.probes(15), twin.server.model
+    targets = twin.logits(probes).mean(0).softmax(-1)
+    for batch in range(0, 15, 5):
+        points, target = probes[batch : batch + 5], targets[batch : batch + 5]
+        loss = -(target * model(twin.data.inputs(points)).log_softmax(1)).sum(1).mean()
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        with torch.no_grad():
+            twin.server.vector.sub_(torch.cat([g.flatten() for g in gradients]), alpha=0.1)
+    assert torch.allclose(fed.server.vector, twin.server.vector, atol=1e-6)
+
+
+@pytest.mark.parametrize(("server_optimizer", "steps"), [("kept", 3), ("new", 1)])
+def test_feddfs_server_keeps_its_optimizer_or_starts_anew(federation, server_optimizer, steps):
+    call = f"feddf_fusion(warm_up=0, server_optimizer='{server_optimizer}')"
+    fed, _ = play(federation, call, 3)
+    assert float(fed.server.optimizer.state[fed.server.vector]["step"]) == steps
+    without, _ = play(federation, "feddf_fusion(warm_up=0, server_steps=0)", 3)
+    assert not without.server.optimizer.state, "and without steps there is nothing to keep"
+
+
+def test_rc_fd_of_one_rank_is_tally_train_to_the_bit(federation):
+    votes, _ = play(federation, "tally_train(warm_up=0)", 3)
+    rank, _ = play(federation, "tally_train(warm_up=0, signal='top_k', k=1)", 3)
+    assert torch.equal(votes.vectors(), rank.vectors())
+    assert votes.ledger.totals() == rank.ledger.totals()
 
 
 @pytest.mark.parametrize(

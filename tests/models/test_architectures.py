@@ -35,12 +35,28 @@ def test_logits_of_a_sample_depend_on_its_batch_only_with_batch_statistics():
 
 def test_only_the_head_follows_the_hidden_layers():
     """With zero weights in the head, only its bias is left of the output."""
-    for call in ("lenet", "mlp_net", "resnet18", "resnet_light(1)"):
+    for call in ("lenet", "lenet_bn", "mlp_net", "resnet18", "resnet_light(1)"):
         model = make(call, GREY, 10)
         head = model.get_submodule(model.head)
         with torch.no_grad():
             head.weight.zero_()
             torch.testing.assert_close(model(images(GREY)), head.bias.expand(4, 10))
+
+
+@pytest.mark.parametrize(
+    ("call", "least", "most"),
+    [("lenet", 30, 120), ("lenet_bn", 2.0, 2.5), ("resnet18(batch_stats=True)", 1.9, 2.8)],
+)
+def test_how_far_an_average_of_five_first_weights_shrinks_the_logits(call, least, most):
+    """Normalised, only the last layer's √5 = 2.24 is left; LeNet's five layers multiply theirs."""
+    models = [make(call, RGB, 10, seed) for seed in range(5)]
+    average = make(call, RGB, 10)
+    x = images(RGB, 100)
+    with torch.no_grad():
+        for mean, *each in zip(*(m.parameters() for m in (average, *models)), strict=True):
+            mean.copy_(torch.stack(each).mean(0))
+        spread = [float((m(x) - m(x).mean(0)).std()) for m in (*models, average)]
+    assert least < sum(spread[:5]) / 5 / spread[5] < most
 
 
 # Side of the square maps after the stem and after the last block, for 32 x 32 images: strides do

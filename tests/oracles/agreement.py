@@ -23,6 +23,7 @@ from torch.nn.utils import parameters_to_vector
 from fedlogit import methods, models
 from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
+from fedlogit.federation.topology import hearing
 from fedlogit.federation.work import minibatches
 from fedlogit.rng import derive, rng, torch_rng
 from fedlogit.spec import RunSpec
@@ -172,6 +173,7 @@ def world_of(fed: Federation) -> World:
         noise=lambda purpose, *ids: torch_rng(seed, purpose, *ids),
         seed=seed,
         address=derive,
+        graph=lambda degree: hearing("regular", len(fed.clients), degree, seed),
     )
 
 

@@ -21,6 +21,9 @@ KINDS = ("usual", "large", "twins", "flat")
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
+TIES = pytest.mark.xfail(strict=True, reason="needs the mend of CFFL's ties at the clip")
+
+
 def sources(times: int = 50) -> Iterator[np.random.Generator]:
     return map(np.random.default_rng, range(times))
 
@@ -73,18 +76,8 @@ def test_consensus_with_diversity(kind):
         assert same(found, sum(w[:, None] * t for w, t in fedet.terms(z.double(), strength)))
 
 
-def awaits(mend: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=f"needs the mend of {mend}")
-
-
-@pytest.mark.parametrize(
-    ("kind", "negative"),
-    [
-        *((kind, negative) for kind in ("usual", "large", "twins") for negative in (True, False)),
-        pytest.param("sure", True, marks=awaits("T7: ε elects a class without votes")),
-        ("sure", False),
-    ],
-)
+@pytest.mark.parametrize("negative", [True, False])
+@pytest.mark.parametrize("kind", ["usual", "large", "twins", "sure"])
 def test_pseudo_labels(kind, negative):
     for source in sources():
         z, rho = logits(source, kind), source.choice([0.1, 0.15, 0.5, 1.0])
@@ -139,10 +132,7 @@ def test_packed_votes(classes):
 
 
 @pytest.mark.parametrize("rule", ["mean", "trimmed_mean", "median"])
-@pytest.mark.parametrize(
-    "kind",
-    ["votes", "probabilities", pytest.param("tiny", marks=awaits("T7: rows of tiny total"))],
-)
+@pytest.mark.parametrize("kind", ["votes", "probabilities", "tiny"])
 def test_robust_means(kind, rule):
     for source in sources():
         peers, trim = int(source.integers(1, 9)), source.choice([0.0, 0.1, 0.25, 0.49])
@@ -195,9 +185,7 @@ def test_class_similarity():
         assert same(found, plain.cosines(heads, weights))
 
 
-@pytest.mark.parametrize(
-    "tied", [False, pytest.param(True, marks=awaits("CFFL's ties at the clip"))]
-)
+@pytest.mark.parametrize("tied", [False, pytest.param(True, marks=TIES)])
 def test_largest_entries(tied):
     for source in sources():
         values = source.integers(-3, 4, 30) if tied else source.normal(0, 1, 30)

@@ -69,6 +69,7 @@ class World:
         noise: (purpose, *ids) -> PyTorch generator, for what else is drawn.
         seed: The run's.
         address: (seed, purpose, *ids) -> seed, for what has a seed of its own.
+        graph: (neighbours) -> who hears whom in the run's regular graph, bool (clients, clients).
     """
 
     x: torch.Tensor
@@ -102,6 +103,7 @@ class World:
     noise: Callable[..., torch.Generator] = field(repr=False)
     seed: int
     address: Callable[..., int] = field(repr=False)
+    graph: Callable[[int], np.ndarray] = field(repr=False)
 
     @property
     def clients(self) -> range:
@@ -205,7 +207,7 @@ def fit(
 ) -> float:
     """Take a step of cross-entropy on each minibatch; return the mean loss over samples.
 
-    `change` may augment a minibatch's images.
+    `change` may augment the images of a minibatch.
     """
     losses: list[float] = []
     for positions in batches:

@@ -84,6 +84,36 @@ def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):
     kept = json.loads(Path(here.artefact_file(here.artefacts[0])).read_text())
     assert (kept["id"], len(kept["runs"])) == (whole.id, 1)
     assert kept["left_out"] == {"digits": [len(others), len(others) + 1]}
+    # Runs follow the one that is there, in the grid's order.
+    planned = json.loads(Path(plan(tmp_path / "b").artefact_file(whole)).read_text())["runs"]
+    axes = [planned_run["axes"] for planned_run in planned]
+    assert kept["runs"][0]["axes"] == axes[0]
+    assert [missing["before"] for missing in kept["missing"]] == [1] * (len(axes) - 1)
+    for missing, place in zip(kept["missing"], axes[1:], strict=True):
+        assert missing["axes"] == {"partition": missing["axes"]["partition"]} | place
+
+
+def test_cells_of_data_sets_that_were_not_asked_for_are_planned(tmp_path):
+    def table1(**settings):
+        here = plan(tmp_path, papers=["who_to_trust"], scale="quick", **settings)
+        made = here.judged("who_to_trust", "quick")
+        return next(artefact for artefact in made if artefact.id == "table1")
+
+    whole, mnist = table1(), table1(datasets=["mnist"])
+    assert [cell for cell, _ in mnist.planned()] == [cell for cell, _ in whole.planned()]
+    assert {cell.spec.dataset for cell in mnist.cells} == {"mnist"}
+    assert {cell.spec.dataset for _, cell in mnist.left_out} == {"cifar10"}
+    assert table1(datasets=["mnist"], partial=True).cells == ()
+
+
+def test_a_summary_rests_on_tables_without_runs_and_figures_with_claims(tmp_path):
+    here = plan(tmp_path, papers=["fedol"], scale="smoke", partial=True)
+    judged = here.judged("fedol", "smoke")
+    assert {"table1", "figure2"} <= {artefact.id for artefact in judged}
+    assert "knowledge" not in {artefact.id for artefact in judged}
+    assert here.of("fedol", "smoke") == []
+    kept = json.loads(Path(here.artefact_file(judged[0])).read_text())
+    assert (kept["runs"], kept["missing"][0]["before"]) == ([], 0)
 
 
 def test_settings_reach_the_runs(tmp_path):

@@ -49,6 +49,40 @@ def test_twenty_clients_are_never_empty_at_the_smallest_alpha():
         get("dir_client(0.01)").split(CIFAR10, 20, 10, seed)  # raises if a client is empty
 
 
+def published(labels, clients, alpha, seed) -> list[np.ndarray]:
+    """Divide as the CELM author's public code is written: one draw a client, one sum a class."""
+    rng = np.random.RandomState(seed)
+    drawn = np.zeros((clients, 10))
+    for i in range(clients):
+        drawn[i] = rng.dirichlet(np.repeat(alpha, 10))
+    held = [[] for _ in range(clients)]
+    for k in range(10):
+        pool = np.flatnonzero(labels == k)
+        rng.shuffle(pool)
+        shares = drawn[:, k] / drawn[:, k].sum()
+        bounds = [0, *(np.cumsum(shares) * len(pool)).astype(int)[:-1], len(pool)]
+        for i in range(clients):
+            held[i] += pool[bounds[i] : bounds[i + 1]].tolist()
+    return [np.sort(part) for part in held]
+
+
+@pytest.mark.parametrize("clients", [5, 8, 20])
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1, 100])
+def test_samples_go_to_the_clients_of_the_authors_code(clients, alpha):
+    for seed in (41, 42, 43):
+        expected = published(FMNIST, clients, alpha, seed)
+        found = get(f"dir_client({alpha})").split(FMNIST, clients, 10, seed)
+        assert all(map(np.array_equal, expected, found))
+
+
+def test_twenty_clients_at_seed_42_have_the_sizes_of_the_authors_code():
+    # As that code gives them when it is run. Adding up all classes at once, instead of one class
+    # after another, leaves client 14 a sample more (4916) and the last one a sample less (3066).
+    sizes = [len(part) for part in get("dir_client(0.01)").split(FMNIST, 20, 10, 42)]
+    assert sizes[:10] == [2673, 1222, 3045, 3206, 3397, 2708, 1222, 1535, 2956, 3086]
+    assert sizes[10:] == [1224, 3178, 9163, 2980, 4915, 1237, 3066, 2955, 3165, 3067]
+
+
 def test_all_samples_are_used():
     parts = get("dir_client(0.1)").split(CIFAR10, 5, 10, 0)
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(50_000))

@@ -96,10 +96,16 @@ def test_the_three_settings_agree_on_rare_and_common_classes(seed):
     assert np.array_equal(fr[4], frm[4])
 
 
+def test_repeating_free_rider_has_the_mean_size_of_the_others_rounded_down():
+    split = make_split(np.repeat(np.arange(10), 6000), 10, "fr_repeat", 5, 42)
+    # (12,021 + 11,475 + 13,051 + 12,360) / 4 = 12,226.75
+    assert [len(part) for part in split.clients] == [12_021, 11_475, 13_051, 12_360, 12_226]
+
+
 def test_repeating_free_rider_holds_ten_samples_many_times():
     split = make_split(CIFAR10, 10, "fr_repeat", 5, 42)
     *others, rider = split.clients
-    assert len(rider) == round(np.mean([len(part) for part in others]))
+    assert len(rider) == int(np.mean([len(part) for part in others]))
     values, times = np.unique(rider, return_counts=True)
     assert len(values) <= 10
     # np.resize repeats the draw in order, so a sample drawn once appears n // 10 or one time more.

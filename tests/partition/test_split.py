@@ -1,5 +1,7 @@
 """Subsample, public set, partition of the rest, and the file that keeps them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small import TEXT, small_spec
@@ -7,6 +9,7 @@ from small import TEXT, small_spec
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, save_npz
 from fedlogit.partition import Split, SplitSpec, get, make_split
+from fedlogit.partition.base import Roles
 from fedlogit.spec import Public
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), [400, 300, 200, 100]))
@@ -131,11 +134,38 @@ def test_a_damaged_file_is_refused(tmp_path):
     make_split(LABELS, 4, "iid", 3, 0).save(path)
     arrays = load_npz(path)
     save_npz(path, arrays | {"client_001": arrays["client_001"] + 1})
-    with pytest.raises(DataError, match="do not match its digest"):
+    with pytest.raises(DataError, match="does not match its digest"):
         Split.load(path)
     save_npz(path, {"x_train": np.zeros(3)})
-    with pytest.raises(DataError, match="is not a split: it has no counts"):
+    with pytest.raises(DataError, match="is not a split: it has no checksum, counts"):
         Split.load(path)
+
+
+@pytest.mark.parametrize("name", ["counts", "notes", "rare_classes", "free_riders"])
+def test_what_is_beside_the_indices_is_covered_too(tmp_path, name):
+    path = tmp_path / "indices.npz"
+    make_split(LABELS, 4, "maverick(1)", 3, 0).save(path)
+    arrays = load_npz(path)
+    other = np.array(["another"]) if name == "notes" else np.append(arrays[name], [1])
+    save_npz(path, arrays | {name: other})
+    with pytest.raises(DataError, match="does not match its digest"):
+        Split.load(path)
+
+
+def test_the_first_difference_between_two_splits_is_named():
+    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=20))
+    same = make_split(LABELS, 4, "iid", 3, 0, Public(size=20))
+    assert split.difference(same) == ""
+    assert "3 clients instead of 2" in split.difference(make_split(LABELS, 4, "iid", 2, 0))
+    other = make_split(LABELS, 4, "iid", 3, 1, Public(size=20))
+    assert split.difference(other).startswith("other samples at client 0")
+    for change, message in (
+        ({"public": split.public[1:]}, r"another public set (20 instead of 19)"),
+        ({"counts": split.counts + 1}, "other counts of classes"),
+        ({"roles": Roles(free_riders=(0,))}, "other roles"),
+        ({"notes": ("another",)}, "other notes"),
+    ):
+        assert split.difference(replace(split, **change)).startswith(message)
 
 
 def test_a_split_spec_reads_what_a_run_spec_gives():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sealed import seal
 
 from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.results.artefact import Artefact, RunRef
@@ -55,6 +56,7 @@ def make_run(tmp_path):
             "status": status,
             "message": "",
             "final": final if status == "finished" else {},
+            "split": {"counts": [[10] * 10] * spec.clients},
             "bytes": sent | {"down": {"logits": 200 * len(curve)}},
             "provenance": {
                 "spec_digest": spec.digest(),
@@ -66,6 +68,7 @@ def make_run(tmp_path):
             },
         }
         write_json(folder / "result.json", result)
+        seal(folder)
         return RunRef(
             dir=folder, digest=spec.digest(), axes=_axes(changes) if axes is None else axes
         )
@@ -133,6 +136,7 @@ def make_celm(make_run):
         probed = ["0.5", "0.25", ""]
         rows = [f"{r},{','.join(map(str, shares))},{p}" for r, p in zip(rows, probed, strict=True)]
         (run.dir / "rounds.csv").write_text("\n".join([head, *rows]) + "\n")
+        seal(run.dir)
         evidence = np.stack([np.ones((4, 3)), counts + 1.0])
         save_npz(run.dir / "exports" / "evidence.npz", {"evidence": evidence})
         images = np.random.default_rng(seed).normal(size=(5, 3, 1, 8, 8)).astype(np.float32)
@@ -169,6 +173,7 @@ def make_tally(make_run):
             result = read_json(run.dir / "result.json")
             result["bytes"] = {"up": sent, "down": {}}
             write_json(run.dir / "result.json", result)
+        seal(run.dir)
         return run
 
     return make
@@ -193,6 +198,7 @@ def make_fedol(make_run):
             f"{row},{','.join(str(v + seed / 100) for v in columns.values())}" for row in rows
         ]
         (run.dir / "rounds.csv").write_text("\n".join(lines) + "\n")
+        seal(run.dir)
         return run
 
     return make

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import math
+
+import pandas as pd
 import pytest
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims
+from fedlogit.results.claim_tests import Evidence, pooled
+from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims, result_text
 
 # Seeds are given as three accuracies around the mean, equally for both sides, so that paired
 # differences are the difference of the means exactly, whatever the spread.
@@ -20,11 +24,20 @@ def runs(make_run):
 
 @pytest.fixture
 def judge(make_artefact):
-    def go(runs, test, **options):
+    def go(runs, test, missing=(), **options):
         claim = {"text": "A claim.", "section": "§4.4", "test": test, "options": options}
-        return judge_claims(make_artefact(*runs, claims={"c": claim})).iloc[0]
+        planned = [{"before": before, "axes": AXES | axes} for before, axes in missing]
+        return judge_claims(make_artefact(*runs, claims={"c": claim}, missing=planned)).iloc[0]
 
     return go
+
+
+AXES = {"dataset": "mnist", "partition": "k_classes(2)", "method": "average"}
+
+
+def lost(before: int, **axes) -> list:
+    """Return three runs, one per seed, that are planned after `before` others and do not exist."""
+    return [(before, axes | {"seed": seed}) for seed in range(3)]
 
 
 GREATER = {"left": {"method": "uwa"}, "right": {"method": "average"}}
@@ -34,7 +47,8 @@ def test_greater_holds(runs, judge):
     row = judge(runs(0.6) + runs(0.7, method="uwa"), "greater", **GREATER)
     assert row["result"] == "holds"
     assert row["agree"] == "1 of 1"
-    assert row["evidence"] == "uwa vs average 0.7000 vs 0.6000 (n=3)"
+    assert row["evidence"] == "uwa vs average 0.7000 vs 0.6000 (n=3, p=0)"
+    assert (row["cells"], row["pooled"], row["run"]) == ("holds", "holds", "1 of 1")
     assert row["scale"] == "paper"
 
 
@@ -72,7 +86,7 @@ def test_every_cell_must_hold(runs, judge):
     row = judge(good + bad, "greater", over=["dataset"], **GREATER)
     assert row["result"] == "does not hold"
     assert row["agree"] == "1 of 2"
-    assert "mnist: uwa vs average 0.7000 vs 0.6000 (n=3); cifar10: uwa" in row["evidence"]
+    assert "mnist: uwa vs average 0.7000 vs 0.6000 (n=3, p=0); cifar10: uwa" in row["evidence"]
     only = judge(good + bad, "greater", where={"dataset": "mnist"}, **GREATER)
     assert only["result"] == "holds"
 
@@ -97,6 +111,106 @@ def test_a_listed_cell_that_was_not_run_leaves_the_claim_undecided(runs, judge):
     row = judge(pair, "greater", where=where, over=["dataset"], **GREATER)
     assert row["result"] == "undecided"
     assert "cifar10: uwa vs average not run" in row["evidence"]
+    assert (row["run"], row["agree"]) == ("1 of 2", "1 of 2")
+
+
+def test_a_planned_cell_that_was_not_run_leaves_the_claim_undecided(runs, judge):
+    pair = runs(0.6) + runs(0.7, method="uwa")
+    missing = lost(6, dataset="cifar10") + lost(6, dataset="cifar10", method="uwa")
+    alone = judge(pair, "greater", over=["dataset"], **GREATER)
+    assert (alone["result"], alone["run"]) == ("holds", "1 of 1")
+    row = judge(pair, "greater", missing, over=["dataset"], **GREATER)
+    assert (row["result"], row["run"], row["agree"]) == ("undecided", "1 of 2", "1 of 2")
+    assert row["evidence"].endswith("cifar10: uwa vs average not run")
+    assert result_text(row) == "undecided, 1 of 2 run"
+
+
+def test_a_planned_rival_that_was_not_run_leaves_the_claim_undecided(runs, judge):
+    field = runs(0.6) + runs(0.8, method="meta_model")
+    row = judge(field, "best", lost(3, method="uwa"), left={"method": "meta_model"})
+    assert (row["result"], row["run"], row["agree"]) == ("undecided", "1 of 2", "1 of 2")
+
+
+def test_a_planned_seed_that_was_not_run_leaves_the_claim_undecided(runs, judge):
+    pair = runs(0.6) + runs(0.7, method="uwa")
+    row = judge(pair, "greater", [(3, {"seed": 3}), (6, {"method": "uwa", "seed": 3})], **GREATER)
+    assert (row["result"], row["cells"], row["run"]) == ("undecided", "holds", "0 of 1")
+    assert row["evidence"] == "uwa vs average 0.7000 vs 0.6000 (n=3 of 4, p=0)"
+    one_side = judge(pair[:5], "greater", [(5, {"method": "uwa", "seed": 2})], **GREATER)
+    assert one_side["evidence"] == "uwa vs average 0.6900 vs 0.5900 (n=2 of 3, p=0)"
+
+
+def test_a_seed_that_only_one_side_plans_is_not_missing(runs, judge):
+    pair = runs(0.6) + runs(0.7, method="uwa")
+    row = judge(pair, "greater", [(6, {"method": "uwa", "seed": 3})], **GREATER)
+    assert (row["result"], row["run"]) == ("holds", "1 of 1")
+
+
+def test_what_was_not_run_cannot_mend_what_fails(runs, judge):
+    pair = runs(0.7) + runs(0.6, method="uwa")
+    missing = lost(6, dataset="cifar10") + lost(6, dataset="cifar10", method="uwa")
+    row = judge(pair, "greater", missing, over=["dataset"], **GREATER)
+    assert result_text(row) == "does not hold, 1 of 2 run"
+
+
+def test_an_end_of_an_axis_that_was_not_run_is_not_replaced_by_another(runs, judge):
+    # k = 2 is planned before 5 and 8, and missing.
+    ran = [
+        run
+        for k, gap in ((5, 0.1), (8, 0.0))
+        for method, mean in (("average", 0.6), ("uwa", 0.6 + gap))
+        for run in runs(mean, partition=f"k_classes({k})", method=method)
+    ]
+    missing = lost(0) + lost(0, method="uwa")
+    row = judge(ran, "shrinking", missing, **SHRINKING)
+    assert row["evidence"] == "from k_classes(2) to k_classes(8): not run"
+    last = lost(12, partition="k_classes(10)")
+    row = judge(
+        ran, "shrinking", last + lost(12, partition="k_classes(10)", method="uwa"), **SHRINKING
+    )
+    assert row["evidence"] == "from k_classes(5) to k_classes(10): not run"
+
+
+def test_a_table_without_runs_is_not_run(judge):
+    row = judge([], "greater", lost(0) + lost(0, method="uwa"), **GREATER)
+    assert (row["result"], row["cells"], row["pooled"]) == ("not run",) * 3
+    assert result_text(row) == "not run"
+
+
+# Each data set alone: differences 0, .2, .4 have t = .2 √3 / .2 = 1.732, p = (1 - 1.732/√5) / 2 =
+# .11; but the mean over both, of each seed, is .2, .2, .2.
+def test_a_claim_may_hold_on_average(runs, judge):
+    both = runs(0.5) + runs(0.7, spread=(-0.22, 0, 0.22), method="uwa")
+    both += runs(0.5, dataset="cifar10")
+    both += runs(0.7, spread=(0.18, 0, -0.18), dataset="cifar10", method="uwa")
+    row = judge(both, "greater", over=["dataset"], **GREATER)
+    assert "mnist: uwa vs average 0.7000 vs 0.5000 (n=3, p=0.11)" in row["evidence"]
+    assert [row[key] for key in ("cells", "pooled", "result")] == [
+        "undecided",
+        "holds",
+        "holds on average",
+    ]
+    row = judge(both, "greater", over=["dataset"], margin=0.4, **GREATER)
+    assert row["result"] == "does not hold on average"
+
+
+def test_means_over_cells_are_of_the_seeds_that_all_have():
+    def cell(*values, seeds=(0, 1, 2), rival="a"):
+        return Evidence("", pd.Series(values, index=seeds), 0.1, 3, rival)
+
+    found = [cell(1.0, 2.0, 3.0), cell(3.0, 5.0, seeds=(0, 2)), cell(9.0, 9.0, 9.0, rival="b")]
+    (first, margin), (second, _) = pooled(found)
+    assert (first.tolist(), margin) == ([2.0, 4.0], 0.1)  # (1 + 3) / 2 and (3 + 5) / 2
+    assert second.tolist() == [9.0, 9.0, 9.0]
+    ((diverged, _),) = pooled([cell(1.0, math.nan, 3.0), cell(1.0, 2.0, 3.0)])
+    assert math.isnan(diverged[1])
+
+
+def test_rivals_are_pooled_one_by_one(runs, judge):
+    # On average .1 above both rivals together, but .1 below one of them.
+    field = runs(0.8, method="meta_model") + runs(0.5) + runs(0.9, method="uwa")
+    row = judge(field, "best", left={"method": "meta_model"})
+    assert (row["pooled"], row["result"]) == ("does not hold", "does not hold")
 
 
 def test_nothing_run(runs, judge):
@@ -121,7 +235,7 @@ def test_sides_may_compare_metrics_of_the_same_runs(make_run, judge):
 def test_a_metric_that_the_scale_is_too_short_for_is_not_run(runs, judge):
     side = {"method": "average"}
     row = judge(runs(0.6), "greater", left={**side, "metric": "accuracy@10"}, right=side)
-    assert (row["result"], row["agree"]) == ("not run", "0 of 0")
+    assert (row["result"], row["run"], row["agree"]) == ("not run", "0 of 1", "0 of 1")
 
 
 def test_best_beats_all_other_methods_but_the_reference(runs, judge):
@@ -152,11 +266,33 @@ def _gaps(runs, first: float, last: float) -> list:
 SHRINKING = {**GREATER, "along": "partition"}
 
 
-# |gap| from .13 to .005 although the sign changes; and the other way round.
-def test_shrinking_holds_for_the_size_of_the_gap(runs, judge):
-    row = judge(_gaps(runs, 0.13, -0.005), "shrinking", **SHRINKING)
-    assert row["result"] == "holds"
-    assert "from k_classes(2) to k_classes(8): 0.1300 → 0.0050 (n=3)" in row["evidence"]
+# A loss of .13 is less than a loss of .005 and than a gain of .005, although it is the larger gap.
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        (0.13, 0.005, "holds"),
+        (0.13, -0.005, "holds"),
+        (0.005, -0.13, "holds"),
+        (-0.13, -0.005, "does not hold"),
+        (-0.13, 0.005, "does not hold"),
+    ],
+)
+def test_shrinking_compares_signed_gaps(runs, judge, first, last, expected):
+    row = judge(_gaps(runs, first, last), "shrinking", **SHRINKING)
+    assert row["result"] == expected
+    shown = f"{first:.4f} → {last:.4f} (n=3, p="
+    assert f"from k_classes(2) to k_classes(8): {shown}" in row["evidence"]
+
+
+# From .13 to .005 in size, whichever side is ahead.
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [(0.13, -0.005, "holds"), (-0.13, 0.005, "holds"), (0.005, -0.13, "does not hold")],
+)
+def test_shrinking_compares_sizes_if_the_claim_says_so(runs, judge, first, last, expected):
+    row = judge(_gaps(runs, first, last), "shrinking", size=True, **SHRINKING)
+    assert row["result"] == expected
+    assert f"{abs(first):.4f} → {abs(last):.4f}" in row["evidence"]
 
 
 def test_shrinking_does_not_hold(runs, judge):
@@ -206,7 +342,8 @@ def test_markdown_shows_claim_result_and_rule(runs, make_artefact):
     artefact = make_artefact(*runs(0.6), *runs(0.7, method="uwa"), claims={"c": claim})
     rows = judge_claims(artefact)
     text = claims_markdown(rows, [artefact])
-    assert "| UWA helps. (§4.4) | holds    | 1 of 1" in text
-    assert "- uwa vs average 0.7000 vs 0.6000 (n=3)" in evidence_markdown(rows)
+    shown = [cell.strip() for cell in text.splitlines()[4].strip("|").split("|")]
+    assert shown == ["UWA helps. (§4.4)", "holds", "holds", "holds", "1 of 1"]
+    assert "- uwa vs average 0.7000 vs 0.6000 (n=3, p=0)" in evidence_markdown(rows)
     assert "one-sided paired t test at 5 %" in text
     assert judge_claims(make_artefact(*runs(0.6))).empty

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
@@ -75,6 +76,9 @@ def test_a_line_cut_short_is_noticed(make_run, make_artefact):
     run = make_run()
     path = run.dir / "rounds.csv"
     path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(DataError, match=r"rounds\.csv is damaged or truncated: result.json has"):
+        collect(make_artefact(run))
+    seal(run.dir)
     with pytest.raises(DataError, match="truncated: its last line has no end"):
         collect(make_artefact(run))
 
@@ -92,6 +96,7 @@ def test_rounds_out_of_order_are_refused(make_run, make_artefact):
     path = run.dir / "rounds.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], lines[2], lines[1], lines[3]]) + "\n")
+    seal(run.dir)
     with pytest.raises(DataError, match="must count 1, 2, 3"):
         collect(make_artefact(run))
 
@@ -105,7 +110,26 @@ def test_a_finished_run_needs_an_accuracy(make_run, make_artefact):
     run = make_run()
     result = read_json(run.dir / "result.json")
     write_json(run.dir / "result.json", result | {"final": {"accuracy": None}})
+    seal(run.dir)
     with pytest.raises(DataError, match="finished without a final accuracy"):
+        collect(make_artefact(run))
+
+
+def test_a_result_without_a_digest_is_refused(make_run, make_artefact):
+    run = make_run()
+    result = read_json(run.dir / "result.json")
+    del result["digest"]
+    write_json(run.dir / "result.json", result)
+    with pytest.raises(DataError, match="is damaged: its digest does not match"):
+        collect(make_artefact(run))
+
+
+def test_a_run_on_data_of_other_clients_is_refused(make_run, make_artefact):
+    run = make_run()
+    result = read_json(run.dir / "result.json")
+    write_json(run.dir / "result.json", result | {"split": {"counts": [[40] * 10]}})
+    seal(run.dir)
+    with pytest.raises(DataError, match="divided among 1 clients, the spec has 4; run it again"):
         collect(make_artefact(run))
 
 

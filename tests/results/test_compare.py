@@ -8,7 +8,13 @@ import pytest
 
 from fedlogit.errors import DataError
 from fedlogit.papers import expand, load_paper
-from fedlogit.results.compare import compare, comparison_markdown, read_reference
+from fedlogit.results.compare import (
+    compare,
+    comparison_markdown,
+    comparison_table,
+    read_reference,
+)
+from fedlogit.results.verdict import VERDICT_RULE
 
 REPOSITORY = Path(__file__).parents[2]
 HEAD = "table,dataset,partition,method,metric,mean,std"
@@ -34,27 +40,48 @@ def test_a_number_is_joined_with_its_runs(make_run, make_artefact, reference):
     assert row["ours"] == pytest.approx(0.82)
     assert row["std"] == pytest.approx(0.02)
     assert row["difference"] == pytest.approx(0.0012)
-    assert (row["n"], row["verdict"], row["scale"]) == (3, "reproduced", "paper")
+    assert (row["n"], row["verdict"], row["scale"]) == (3, "inconclusive", "paper")
 
 
-# Seeds .80, .82, .84: standard error .02/sqrt(3) = .01155, so twice is .0231 and thrice .0346.
-# With a paper's ± of .03 and no n: hypot(.01155, .03) = .0321, twice is .0643;
-# with n=9 it is hypot(.01155, .01) = .0153, twice .0306, thrice .0458.
+# Seeds .818, .820, .822: s = .002. With a paper's ± of .002 and n = 3 the 90 % interval is
+# ± 2.132 x .002 √(2/3) = .00348; without ± it is ± 2.920 x .002 √(2/3) = .00477; without n, too,
+# ± 2.920 x .002 √(4/3) = .00674; with ± but no n ± 6.314 x .002/√2 = .00893.
 @pytest.mark.parametrize(
-    ("paper", "expected"),
+    ("paper", "expected", "half"),
     [
-        ("0.843,,", "reproduced"),
-        ("0.8435,,", "partly reproduced"),
-        ("0.8550,,", "not reproduced"),
-        ("0.88,0.03,", "reproduced"),
-        ("0.855,0.03,9", "partly reproduced"),
+        ("0.8265,0.002,3", "reproduced", 0.00348),
+        ("0.8265,,3", "partly reproduced", 0.00477),
+        ("0.8265,,", "partly reproduced", 0.00674),
+        ("0.8435,,", "inconclusive", 0.00674),
+        ("0.815,0.002,", "partly reproduced", 0.00893),
+        ("0.87,0.002,3", "not reproduced", 0.00348),
     ],
 )
-def test_verdicts_use_both_standard_errors(make_run, make_artefact, reference, paper, expected):
-    runs = [make_run(a, seed=i) for i, a in enumerate([0.80, 0.82, 0.84])]
+def test_verdicts_use_both_spreads(make_run, make_artefact, reference, paper, expected, half):
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.818, 0.820, 0.822])]
     line = f"table1,mnist,k_classes(2),average,accuracy,{paper}"
-    rows = compare([make_artefact(*runs)], reference(line, head=f"{HEAD},n"))
-    assert rows["verdict"].item() == expected
+    row = compare([make_artefact(*runs)], reference(line, head=f"{HEAD},n")).iloc[0]
+    assert row["verdict"] == expected
+    assert row["high"] - row["difference"] == pytest.approx(half, abs=2e-5)
+    assert row["difference"] - row["low"] == pytest.approx(half, abs=2e-5)
+
+
+# 400 bytes a round for 4 clients are 100 of a client.
+def test_counted_bytes_of_one_run_are_judged(make_run, make_artefact, reference):
+    line = "table1,mnist,k_classes(2),average,{},{},"
+    lines = reference(line.format("bytes_up", 100), line.format("accuracy", 0.5))
+    rows = compare([make_artefact(make_run(0.5))], lines)
+    assert rows["verdict"].tolist() == ["reproduced", "single run, within"]
+    assert rows["low"].isna().all()
+
+
+def test_a_published_number_of_one_seed_is_compared_with_that_seed(
+    make_run, make_artefact, reference
+):
+    line = "table1,mnist,k_classes(2),average,accuracy,0.6,,seed=1"
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.2, 0.6])]
+    row = compare([make_artefact(*runs)], reference(line, head=f"{HEAD},where")).iloc[0]
+    assert (row["ours"], row["n"]) == (0.6, 1)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +123,7 @@ def test_an_empty_partition_matches_any(make_run, make_artefact, reference):
     rows = compare(
         [make_artefact(run)], reference("table1,mnist,,fully_informed,accuracy,0.9797,0.0018")
     )
-    assert rows["verdict"].item() == "reproduced"
+    assert rows["verdict"].item() == "single run, within"
 
 
 def test_one_seed_is_told(make_run, make_artefact, reference):
@@ -112,11 +139,21 @@ def test_one_seed_is_told(make_run, make_artefact, reference):
         "0.8200",
         "1",
         "+0.0012",
-        "reproduced (n=1)",
+        "single run, within",
     ]
     assert cells == shown
     assert "scale: paper; 1 seed; device: CPU test" in text
-    assert "at most 0.01 or twice the combined standard error" in text
+    assert VERDICT_RULE in text
+
+
+def test_a_row_of_several_runs_shows_its_interval(make_run, make_artefact, reference):
+    artefact = make_artefact(*(make_run(a, seed=i) for i, a in enumerate([0.818, 0.820, 0.822])))
+    line = "table1,mnist,k_classes(2),average,accuracy,0.81,,3"
+    rows = compare([artefact], reference(line, head=f"{HEAD},n"))
+    shown = comparison_table(rows, {}).iloc[0]
+    # .01 ± .00477, as above
+    assert shown["90 % interval"] == "+0.0052 to +0.0148"
+    assert (shown["n"], shown["Verdict"]) == ("3", "partly reproduced")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sealed import seal
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_json, save_npz, write_json
@@ -76,26 +77,29 @@ def test_classes_that_nobody_holds(make_celm):
     ref = make_celm()
     assert read_run(ref.dir, ref.digest).value("lost_classes") == 0
     result = read_json(ref.dir / "result.json")
-    result["split"]["counts"] = [[5, 0, 0], [1, 0, 2]]
+    result["split"]["counts"] = [[5, 0, 0], [1, 0, 2], [1, 0, 0], [1, 0, 0]]
     write_json(ref.dir / "result.json", result)
+    seal(ref.dir)
     assert read_run(ref.dir, ref.digest).value("lost_classes") == 1
 
 
-def test_tail_is_over_the_last_rounds_and_peak_over_all(make_run):
-    # 1,100 rounds: 1,000 at 0.1, one of which reached 0.9, then 100 at 0.5, half of them measured.
-    run = read(make_run([0.1] * 999 + [0.9] + [None, 0.5] * 50))
-    assert run.value("tail_accuracy") == pytest.approx(0.5)
-    # The last fifth of the 1,050 rounds that were measured: 160 at 0.1, and the 50.
-    assert run.value("tail_fifth_accuracy") == pytest.approx((159 * 0.1 + 0.9 + 50 * 0.5) / 210)
+def test_the_tail_weighs_rounds_and_not_tests(make_run):
+    # Tests in rounds 2, 3 and 6 of 6: rounds 1 and 2 have .2, 3 has .4, and 4 to 6 have .8.
+    curve = [None, 0.2, 0.4, None, None, 0.8]
+    for tail, wanted in ((6, (0.4 + 0.4 + 2.4) / 6), (4, (0.4 + 2.4) / 4), (2, 0.8), (9, 3.2 / 6)):
+        run = read(make_run(curve, evaluation={"every": 2, "tail": tail}))
+        assert run.value("tail_accuracy") == pytest.approx(wanted)
+
+
+def test_where_all_rounds_are_tested_the_tail_is_their_mean(make_run):
+    run = read(make_run([0.9, 0.1, 0.2, 0.6], evaluation={"tail": 3}))
+    assert run.value("tail_accuracy") == pytest.approx(0.3)
     assert run.value("peak_accuracy") == 0.9
-    short = read(make_run([0.1, 0.1, 0.1, 0.1, 0.4, 0.8]))  # of 6, two
-    assert short.value("tail_fifth_accuracy") == pytest.approx(0.6)
 
 
-def test_the_tail_of_a_short_run_is_its_last_tenth(make_run):
-    assert read(make_run([0.1] * 72 + [0.5] * 8)).value("tail_accuracy") == pytest.approx(0.5)
-    assert read(make_run([0.1] * 71 + [0.5] * 8)).value("tail_accuracy") == pytest.approx(0.5)
-    assert read(make_run([0.1, 0.2, 0.5])).value("tail_accuracy") == 0.5
+def test_a_run_without_a_tail_says_so(make_run):
+    with pytest.raises(DataError, match=r"accuracy has no tail, as evaluation\.tail = 0; give"):
+        read(make_run([0.1, 0.2])).value("tail_accuracy")
 
 
 def test_bytes_of_a_client(make_run):
@@ -103,6 +107,7 @@ def test_bytes_of_a_client(make_run):
     ref = make_run()
     run = read_run(ref.dir, ref.digest)
     assert run.value("mebibytes_up") == pytest.approx(100 / 2**20)
+    assert run.value("mebibytes_up_f64") == pytest.approx(200 / 2**20)
     assert run.value("payload_megabytes") == pytest.approx(300 / 1e6)
     assert run.value("payload_gigabytes") == pytest.approx(300 / 1e9)
 
@@ -116,6 +121,7 @@ def test_models_through_a_server_count_both_ways(make_run):
         result = read_json(ref.dir / "result.json")
         result["bytes"]["down"]["model"] = 4000
         write_json(ref.dir / "result.json", result)
+        seal(ref.dir)
         run = read_run(ref.dir, ref.digest)
         assert run.value("payload_megabytes") == pytest.approx(wanted / 1e6)
 
@@ -130,6 +136,7 @@ def booked(make_run, up, down, **changes):
     result = read_json(ref.dir / "result.json")
     result["bytes"] = {"up": up, "down": down}
     write_json(ref.dir / "result.json", result)
+    seal(ref.dir)
     return read(ref)
 
 
@@ -203,9 +210,8 @@ def test_what_a_run_lacks_is_named(make_run):
     for metric, message in {
         "auroc": "has no contributions",
         "rare_accuracy": "has no rare_classes",
-        "jsd_uniform": "split.counts",
         "probe_share": "does not probe",
-        "jsd": "evidence.npz does not exist|split.counts",
+        "jsd": "evidence.npz does not exist",
     }.items():
         with pytest.raises(DataError, match=message):
             plain.value(metric)

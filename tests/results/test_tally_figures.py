@@ -175,5 +175,5 @@ def test_published_numbers_may_name_further_axes(make_run, make_artefact, tmp_pa
     )
     rows = compare([make_artefact(*runs)], read_reference(path))
     assert rows["ours"].round(3).tolist()[0] == 0.5
-    assert rows["verdict"].tolist() == ["reproduced", "not run"]
+    assert rows["verdict"].tolist() == ["single run, within", "not run"]
     assert rows["where"].tolist() == ["public.size=100", "public.size=200"]

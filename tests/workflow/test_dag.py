@@ -383,6 +383,8 @@ def test_short_runs_are_put_together_on_slurm(snakemake, tmp_path):
             "unknown paper 'who_to_thrust'; did you mean 'who_to_trust'?",
         ),
         (("seeds=[zero]",), "config.yaml: seeds.0 = 'zero'"),
+        (("data=d$(touch x)",), "config.yaml: data = 'd$(touch x)': should be a folder's path"),
+        (('publish=["quick; touch x #"]',), "config.yaml: publish.0 = 'quick; touch x #'"),
     ],
 )
 def test_mistakes_in_the_configuration(snakemake, tmp_path, config, said):
@@ -390,6 +392,14 @@ def test_mistakes_in_the_configuration(snakemake, tmp_path, config, said):
     assert done.returncode == 1
     assert [line for line in done.stdout.splitlines() if said in line]
     assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "x").exists()
+
+
+def test_data_may_lie_in_a_folder_with_spaces(snakemake, tmp_path):
+    card = "my data/prepared/digits.json"
+    done = snakemake(tmp_path, card, config=(*SMOKE, "data=my data"))
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / card).exists()
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,12 @@ def test_what_a_shell_gives_is_understood():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
+        ({"data": "d$(touch x)"}, "options: data = 'd$(touch x)'"),
+        ({"data": "~/fl"}, "without '~'; write out ~ and variables"),
+        ({"data": "-rf"}, "without '-'"),
+        ({"data": ""}, "options: data = '': should be a folder's path"),
+        ({"publish": "quick; touch x #"}, "options: publish.0 = 'quick; touch x #'"),
+        ({"scale": "a b"}, "options: scale = 'a b'"),
         ({"paper": "x"}, "options: unknown key 'paper'; did you mean 'papers'"),
         ({"seeds": []}, "options: seeds = "),
         ({"seeds": [True]}, "options: seeds.0 = True"),

@@ -13,6 +13,6 @@ rule publish:
     localrule: True
     params:
         script=here("scripts/publish.py"),
-        also=" ".join(["--with", *SETTINGS.publish] if SETTINGS.publish else []),
+        also=["--with", *SETTINGS.publish] if SETTINGS.publish else [],
     shell:
-        "python {params.script} {params.also} 2>&1 | tee {log}"
+        "python {params.script:q} {params.also:q} 2>&1 | tee {log:q}"

@@ -115,12 +115,8 @@ def artefact_input(wildcards):
 
 
 def summary_input(wildcards):
-    """Return what `compare` reads: the plans of all tables, and the results of their runs."""
-    tables = [
-        a
-        for a in checked(PLAN.of, wildcards.paper, wildcards.scale)
-        if a.kind == "table"
-    ]
+    """Return what `compare` reads: the plans of what is judged, and the results of its runs."""
+    tables = checked(PLAN.judged, wildcards.paper, wildcards.scale)
     checked(PLAN.refuse_missing, tables)
     runs = dict.fromkeys(run for a in tables for run in PLAN.runs(a))
     return {

@@ -18,7 +18,7 @@ rule download:
         script=here("scripts/download.py"),
         folder=subpath(output[0], parent=True),
     shell:
-        "python {params.script} {wildcards.dataset} --out {params.folder} > {log} 2>&1"
+        "python {params.script:q} {wildcards.dataset:q} --out {params.folder:q} > {log:q} 2>&1"
 
 
 rule prepare:
@@ -39,8 +39,8 @@ rule prepare:
         raw=subpath(input[0], parent=True),
         folder=subpath(output.card, parent=True),
     shell:
-        "python {params.script} {wildcards.dataset} --raw {params.raw} --out {params.folder}"
-        " > {log} 2>&1"
+        "python {params.script:q} {wildcards.dataset:q} --raw {params.raw:q} --out {params.folder:q}"
+        " > {log:q} 2>&1"
 
 
 rule tokenise:
@@ -60,5 +60,5 @@ rule tokenise:
         script=here("scripts/tokenise.py"),
         folder=subpath(output.tokens, parent=True),
     shell:
-        "python {params.script} {wildcards.dataset} --vocabulary {wildcards.vocabulary}"
-        " --data {params.folder} > {log} 2>&1"
+        "python {params.script:q} {wildcards.dataset:q} --vocabulary {wildcards.vocabulary:q}"
+        " --data {params.folder:q} > {log:q} 2>&1"

@@ -24,10 +24,10 @@ if not SETTINGS.frozen:
             device=SETTINGS.device,
             shared=SETTINGS.runs_per_gpu,
         shell:
-            "python {params.script} --spec {params.spec} --weights {params.weights}"
-            " --out {params.folder} --data {params.data} --split {input.split}"
-            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
-            " --quiet > {log} 2>&1"
+            "python {params.script:q} --spec {params.spec:q} --weights {params.weights:q}"
+            " --out {params.folder:q} --data {params.data:q} --split {input.split:q}"
+            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " --quiet > {log:q} 2>&1"
 
     rule ensemble:
         input:
@@ -42,5 +42,5 @@ if not SETTINGS.frozen:
         params:
             script=here("scripts/ensemble.py"),
         shell:
-            "python {params.script} --function {wildcards.function} --logits {input.logits}"
-            " --out {output} > {log} 2>&1"
+            "python {params.script:q} --function {wildcards.function:q} --logits {input.logits:q}"
+            " --out {output:q} > {log:q} 2>&1"

@@ -36,10 +36,10 @@ if STAGED and not SETTINGS.frozen:
             shared=SETTINGS.runs_per_gpu,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
-            "exec python {params.script} --spec {params.spec} --out {params.folder}"
-            " --data {params.data} --split {params.split}"
-            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
-            " {params.bar} 2> >(trap '' INT TERM; exec tee {log} >&2)"
+            "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
+            " --data {params.data:q} --split {params.split:q}"
+            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " {params.bar:q} 2> >(trap '' INT TERM; exec tee {log:q} >&2)"
 
     rule aggregate:
         input:
@@ -55,8 +55,8 @@ if STAGED and not SETTINGS.frozen:
             script=here("scripts/aggregate.py"),
             spec=lambda wildcards: checked(PLAN.spec_file, wildcards.run),
         shell:
-            "python {params.script} --spec {params.spec} --logits {input.logits}"
-            " --out {output} > {log} 2>&1"
+            "python {params.script:q} --spec {params.spec:q} --logits {input.logits:q}"
+            " --out {output:q} > {log:q} 2>&1"
 
     rule distil:
         input:
@@ -79,7 +79,7 @@ if STAGED and not SETTINGS.frozen:
             spec="results/plan/runs/{run}.json",
             clients=lambda wildcards: f"results/clients/{PLAN.clients_of(wildcards.run)}",
             targets=lambda wildcards, input: (
-                f"--targets {input.targets}" if "targets" in input.keys() else ""
+                ["--targets", input.targets] if "targets" in input.keys() else []
             ),
             folder=subpath(output[0], parent=True),
             data=f"{DATA}/prepared",
@@ -89,10 +89,10 @@ if STAGED and not SETTINGS.frozen:
             every=SETTINGS.checkpoint_seconds,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
-            "exec python {params.script} --spec {params.spec} --out {params.folder}"
-            " --weights {params.clients}/weights.safetensors"
-            " --logits {params.clients}/logits.npz {params.targets}"
-            " --data {params.data} --split {params.split}"
-            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
-            " --checkpoint-seconds {params.every} {params.bar}"
-            " 2> >(trap '' INT TERM; exec tee {log} >&2)"
+            "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
+            " --weights {params.clients:q}/weights.safetensors"
+            " --logits {params.clients:q}/logits.npz {params.targets:q}"
+            " --data {params.data:q} --split {params.split:q}"
+            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " --checkpoint-seconds {params.every:q} {params.bar:q}"
+            " 2> >(trap '' INT TERM; exec tee {log:q} >&2)"

@@ -25,8 +25,8 @@ rule partition:
         data=f"{DATA}/prepared",
         folder=subpath(output.indices, parent=True),
     shell:
-        "python {params.script} --spec {params.spec} --data {params.data}"
-        " --out {params.folder} > {log} 2>&1"
+        "python {params.script:q} --spec {params.spec:q} --data {params.data:q}"
+        " --out {params.folder:q} > {log:q} 2>&1"
 
 
 rule partitions:

@@ -28,7 +28,7 @@ rule table:
         out=lambda wildcards, output: os.path.splitext(output.csv)[0],
         told=lambda wildcards, output: told(output.markdown),
     shell:
-        "python {params.script} --artefact {input.artefact} --out {params.out} > {log} 2>&1"
+        "python {params.script:q} --artefact {input.artefact:q} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -56,8 +56,8 @@ rule figure:
         out=lambda wildcards, output: os.path.splitext(output.png)[0],
         told=lambda wildcards, output: told(output.caption),
     shell:
-        "python {params.script} --artefact {input.artefact} --reference {input.reference}"
-        " --out {params.out} > {log} 2>&1"
+        "python {params.script:q} --artefact {input.artefact:q} --reference {input.reference:q}"
+        " --out {params.out:q} > {log:q} 2>&1"
 
 
 rule compare:
@@ -92,8 +92,8 @@ rule compare:
         script=here("scripts/compare.py"),
         out=subpath(output.summary, parent=True),
     shell:
-        "python {params.script} --artefacts {input.artefacts} --reference {input.reference}"
-        " --out {params.out} > {log} 2>&1"
+        "python {params.script:q} --artefacts {input.artefacts:q} --reference {input.reference:q}"
+        " --out {params.out:q} > {log:q} 2>&1"
 
 
 rule page:
@@ -116,4 +116,4 @@ rule page:
     params:
         script=here("scripts/page.py"),
     shell:
-        "python {params.script} --artefacts {input.artefacts} --out {output} > {log} 2>&1"
+        "python {params.script:q} --artefacts {input.artefacts:q} --out {output:q} > {log:q} 2>&1"

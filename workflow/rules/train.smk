@@ -27,8 +27,8 @@ if not SETTINGS.frozen:
             every=SETTINGS.checkpoint_seconds,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
-            "exec python {params.script} --spec {params.spec} --out {params.folder}"
-            " --data {params.data} --split {params.split}"
-            " --device {params.device} --runs-per-gpu {params.shared} --workers {threads}"
-            " --checkpoint-seconds {params.every} {params.bar}"
-            " 2> >(trap '' INT TERM; exec tee {log} >&2)"
+            "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
+            " --data {params.data:q} --split {params.split:q}"
+            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " --checkpoint-seconds {params.every:q} {params.bar:q}"
+            " 2> >(trap '' INT TERM; exec tee {log:q} >&2)"

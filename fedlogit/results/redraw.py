@@ -1,0 +1,131 @@
+"""Draw again all that finished runs cover, and compare it with what is there, as data.
+
+What is committed must be what the cache of runs gives with the code beside it: numbers may differ
+by rounding, texts not at all, pictures by what nobody sees.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.testing.compare import compare_images
+
+from fedlogit.papers import Plan
+from fedlogit.papers.expansion import Artefact as Planned
+from fedlogit.papers.expansion import artefact_json
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.compare import read_reference
+from fedlogit.results.figures import write_figure
+from fedlogit.results.summary import write_summary
+from fedlogit.results.tables import write_table
+
+__all__ = ["differences", "redraw"]
+
+_KINDS = ("tables", "figures", "summary")
+_ROUNDING = 1e-9  # relative; sums of float64 in another order
+_PIXELS = 2.0  # root mean square over pixels of 0 to 255: another font is above 10
+
+
+def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
+    """Write the tables, figures and summaries that finished runs cover, at every scale.
+
+    Args:
+        plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
+        references: The folder of published numbers, ``<paper>.csv``.
+        out: The folder for ``tables``, ``figures`` and ``summary``.
+
+    Returns:
+        What was written.
+
+    Raises:
+        DataError: if a run is damaged.
+    """
+    paths = [path for planned in plan.covered() for path in _draw(plan, planned, references, out)]
+    for paper in plan.papers.values():
+        for scale in paper.scales:
+            tables = [a for a in plan.of(paper.paper, scale) if a.kind == "table"]
+            if tables:
+                folder = out / "summary" / paper.paper / scale
+                reference = read_reference(references / f"{paper.paper}.csv")
+                write_summary([_resolved(plan, a) for a in tables], reference, folder)
+                paths += sorted(folder.iterdir())
+    return paths
+
+
+def _draw(plan: Plan, planned: Planned, references: Path, out: Path) -> list[Path]:
+    artefact = _resolved(plan, planned)
+    path = out / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
+    if artefact.kind == "table":
+        return write_table(artefact, path)
+    return write_figure(artefact, path, read_reference(references / f"{artefact.paper}.csv"))
+
+
+def _resolved(plan: Plan, planned: Planned) -> Artefact:
+    """Return an artefact as the scripts read it: as JSON says it, with its runs' folders."""
+    text = json.dumps(artefact_json(planned, str(plan.results / "runs")))
+    return Artefact.model_validate_json(text)
+
+
+def differences(there: Path, fresh: Path) -> list[str]:
+    """Return a line for each file of `there` that a fresh drawing does not give, or lacks.
+
+    Args:
+        there: The folder with ``tables``, ``figures`` and ``summary`` that is checked.
+        fresh: The same, just drawn.
+    """
+    old, new = _files(there), _files(fresh)
+    lines = [f"{there / name}: no finished run gives it" for name in sorted(old - new)]
+    lines += [f"{there / name}: is missing, but runs cover it" for name in sorted(new - old)]
+    for name in sorted(old & new):
+        if not _same(there / name, fresh / name):
+            lines.append(f"{there / name}: the finished runs give something else")
+    return lines
+
+
+def _files(root: Path) -> set[Path]:
+    """Return tables, figures and summaries below a folder; a PDF shows what its PNG does."""
+    found = (path for kind in _KINDS for path in (root / kind).rglob("*.*"))
+    return {path.relative_to(root) for path in found if path.suffix != ".pdf"}
+
+
+def _same(old: Path, new: Path) -> bool:
+    if old.suffix == ".png":
+        try:
+            return compare_images(str(old), str(new), tol=_PIXELS) is None
+        except ValueError:  # of another size
+            return False
+    if old.suffix == ".csv":
+        values = [pd.read_csv(path, keep_default_na=False).to_dict("list") for path in (old, new)]
+        return _alike(*values)
+    if old.suffix == ".json":
+        return _alike(*(json.loads(path.read_text(encoding="utf-8")) for path in (old, new)))
+    return old.read_text(encoding="utf-8") == new.read_text(encoding="utf-8")
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Return whether plain data are equal but for rounding of floats."""
+    leaves = [list(_leaves(value)) for value in (a, b)]
+    return len(leaves[0]) == len(leaves[1]) and all(
+        where == there and _close(x, y) for (where, x), (there, y) in zip(*leaves, strict=True)
+    )
+
+
+def _leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value of nested data with its place."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in items:
+            yield from _leaves(inner, f"{where}/{key}")
+    else:
+        yield where, value
+
+
+def _close(x: Any, y: Any) -> bool:
+    if isinstance(x, float) and isinstance(y, float):
+        return math.isclose(x, y, rel_tol=_ROUNDING, abs_tol=1e-12) or (x != x and y != y)
+    return type(x) is type(y) and x == y

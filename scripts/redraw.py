@@ -1,0 +1,49 @@
+"""Draw every table, figure and summary that finished runs cover, at every scale, in one process.
+
+python scripts/redraw.py; with --check it draws into a temporary folder and compares with what is
+there: numbers to rounding, texts exactly, pictures to what one sees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fedlogit.cli import run_main
+from fedlogit.config import Settings
+from fedlogit.papers import Plan, list_papers
+from fedlogit.results.redraw import differences, redraw
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="its folder")
+    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
+    parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+    )
+    args = parser.parse_args(argv)
+    papers = tuple(list_papers(args.papers))
+    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
+    plan = Plan(settings, args.papers, args.results)
+    if not args.check:
+        print(f"{len(redraw(plan, args.references, args.results))} files drawn")
+        return 0
+    with TemporaryDirectory() as folder:
+        drawn = redraw(plan, args.references, Path(folder))
+        found = differences(args.results, Path(folder))
+    for line in found:
+        print(f"error: {line}; run make redraw", file=sys.stderr)
+    print(f"{len(drawn)} files drawn again, {len(found)} differ from what is there")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    run_main(main)

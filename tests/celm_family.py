@@ -1,0 +1,76 @@
+"""Small runs of CELM and its rivals on digits, and what they report."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from small import small_spec
+
+from fedlogit import methods
+from fedlogit.federation import Federation
+from fedlogit.methods import Method
+
+FAMILY = {
+    "clients": 5,
+    "partition": "pls(2, 80, 5)",
+    "public": None,
+    "rounds": 4,
+    "local": {"epochs": 1},
+    "batch": 16,
+    "optimizer": {"name": "sgd", "lr": 0.1, "lifetime": "round"},
+    "same_init": True,
+    "seed": 42,
+}
+CELM = "celm(steps=20, warm_up=0.5)"
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    """Return a run's rows, one a round."""
+    with (folder / "rounds.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def contributions(folder: Path) -> np.ndarray:
+    """Return what a run says each client contributed, (rounds, clients)."""
+    table = rows(folder)
+    names = [k for k in table[0] if k.startswith("contribution_")]
+    return np.array([[float(row[k]) for k in names] for row in table])
+
+
+def family(
+    federation: Callable[..., Federation], call: str, **changes: object
+) -> tuple[Federation, Method]:
+    """Return a small federation and the method that a call means."""
+    given = FAMILY | {"method": call} | changes
+    return federation(**given), methods.get(small_spec(**given).method)
+
+
+def play(fed: Federation, method: Method, rounds: int = 1) -> Federation:
+    """Begin, and do this many rounds."""
+    method.init(fed)
+    for _ in range(rounds):
+        one_more(fed, method)
+    return fed
+
+
+def one_more(fed: Federation, method: Method) -> list[float]:
+    """Do the next round; return what each client contributed."""
+    fed.round += 1
+    fed.ledger.start(fed.round)
+    method.round(fed, fed.round)
+    log = fed.take_log()
+    fed.log(**log)
+    return [log[f"contribution_{i}"] for i in range(len(fed.clients))]
+
+
+def vectors_after(fed: Federation, changes: torch.Tensor) -> None:
+    """Let training change each client's parameters by its row of `changes`."""
+
+    def train_private() -> None:
+        fed.load_vectors(fed.vectors() + changes)
+
+    fed.train_private = train_private

@@ -1,0 +1,95 @@
+"""Runs that only count: the ledger of a training run, and nothing else."""
+
+import csv
+import math
+
+import pytest
+import torch
+from every_method import VARIANTS, changes
+from refusals import refused
+from small import small_spec
+
+from fedlogit import methods
+from fedlogit.federation.stages import in_stages
+from fedlogit.files import read_json
+from fedlogit.results.runs import read_run
+
+BRIEF = {"local": {"epochs": 1}, "server": {"model": "mlp(hidden=[24])", "epochs": 1}}
+COUNTED = [v for v in VARIANTS if methods.get(small_spec(**changes(v)).method).fixed_messages]
+
+
+def sent(folder) -> dict:
+    return read_json(folder / "result.json")["bytes"]
+
+
+@pytest.mark.parametrize("call", COUNTED)
+def test_the_ledger_is_that_of_the_run_that_trains(call, train):
+    trained = train(**changes(call) | BRIEF | {"rounds": 2})
+    counted = train(**changes(call) | BRIEF | {"rounds": 2, "ledger_only": True})
+    assert sent(counted) == sent(trained)
+    assert sent(counted)["up"], "something is sent"
+
+
+def test_every_method_of_table_2_can_be_counted():
+    assert {c.partition("(")[0] for c in COUNTED} >= {"fedol", "fedavg", "feddf", "fedet", "fedkt"}
+
+
+def test_the_papers_resnet20_as_a_message(train):
+    """FedOL's 65.14 MiB: 17,075,274 parameters for three channels; digits have one."""
+    heavy = {"models": ["resnet20_heavy"], "clients": 1, "partition": "iid(90)", "rounds": 1}
+    folder = train(method="fedavg", ledger_only=True, **heavy)
+    parameters = 17_075_274 - 2 * 64 * 3 * 3
+    # Mean and variance of: the stem, 2 blocks of 64, then 2, 3, 3 of 128, 256, 512 with a shortcut.
+    channels = 64 + 4 * 64 + 5 * 128 + 7 * 256 + 7 * 512
+    assert sent(folder)["up"] == {"model": 4 * (parameters + 2 * channels)}
+
+
+def test_logits_of_table_2_by_hand(train):
+    # 4 clients, 60 public samples, 10 classes, 4 bytes; two students of 1,210 numbers each.
+    assert sent(train(method="fedol", rounds=1, ledger_only=True))["up"] == {"logits": 9600}
+    assert sent(train(method="fedkt", rounds=1, ledger_only=True))["up"] == {
+        "model": 4 * 2 * 1210 * 4
+    }
+
+
+def test_nothing_but_bytes_is_noted(train):
+    folder = train(method="fedhkt", export=["aggregation"], rounds=1, ledger_only=True)
+    with (folder / "rounds.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert set(row) == {"round", "bytes_up", "bytes_down", "bytes_up.logits", "seconds"}
+    assert read_json(folder / "result.json")["final"] == {}
+    assert not (folder / "exports").exists()
+
+
+def test_a_counted_run_is_whole_and_has_no_accuracy(train):
+    spec = small_spec(method="feddf", rounds=1, ledger_only=True)
+    run = read_run(train(method="feddf", rounds=1, ledger_only=True), spec.digest())
+    assert math.isnan(run.value("accuracy"))
+    assert run.value("mebibytes_up") == 60 * 10 * 4 / 2**20
+    assert run.value("mebibytes_up_f64") == 60 * 10 * 8 / 2**20
+
+
+def test_nobody_learns(federation):
+    fed = federation(method="feddf", rounds=1, ledger_only=True)
+    first = [model.vector.clone() for model in fed.models]
+    fed.round = 1
+    fed.ledger.start(1)
+    methods.get(fed.spec.method).round(fed, 1)
+    assert all(map(torch.equal, first, [model.vector for model in fed.models]))
+    assert fed.logits(fed.public).shape == (4, 60, 10)
+    assert not fed.logits(fed.public).any()
+
+
+def test_a_counted_run_shares_no_stages():
+    for counted in (False, True):
+        spec = small_spec(method="feddf", rounds=1, ledger_only=counted)
+        assert in_stages(spec, methods.get(spec.method)) is not counted
+
+
+def test_messages_that_depend_on_values_cannot_be_counted(federation):
+    with refused("ledger_only = true: what method cgsv sends may depend on what its models learn"):
+        federation(method="cgsv", ledger_only=True)
+
+
+def test_a_training_run_keeps_its_hash():
+    assert "ledger_only" not in small_spec().canonical()

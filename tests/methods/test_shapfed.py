@@ -1,0 +1,58 @@
+"""ShapFed: weights from class-wise cosines of the last layer's gradients."""
+
+import pytest
+import torch
+from celm_family import family, play
+
+
+@pytest.mark.parametrize(
+    ("call", "first", "second"),
+    [
+        # (1 + cos) / 2: means .875 and .625, of 1.5. Then cosines 0: .9 of the old and .1 * .5.
+        ("shapfed", [0.875 / 1.5, 0.625 / 1.5], [0.8375 / 1.45, 0.6125 / 1.45]),
+        # Cosines as they are: means .75 and .25. Then .9 of the old.
+        ("shapfed(cosine='raw')", [0.75, 0.25], [0.75, 0.25]),
+        ("shapfed(smoothing=0.5)", [0.875 / 1.5, 0.625 / 1.5], [0.6875 / 1.25, 0.5625 / 1.25]),
+    ],
+)
+def test_shapfed_weights_by_hand(federation, monkeypatch, call, first, second):
+    fed, method = family(federation, call, clients=2, partition="iid")
+    method.init(fed)
+    for r, cosines, expected in (
+        (1, [[1.0, 0.5], [0.5, 0.0]], first),
+        (2, [[0.0, 0.0], [0.0, 0.0]], second),
+    ):
+        similar = torch.tensor(cosines, dtype=torch.float64)
+        monkeypatch.setattr(
+            "fedlogit.methods.shapfed.class_similarity", lambda heads, weights, found=similar: found
+        )
+        fed.round = r
+        fed.ledger.start(r)
+        method.round(fed, r)
+        log = fed.take_log()
+        assert [log["contribution_0"], log["contribution_1"]] == pytest.approx(expected)
+
+
+def test_shapfed_gives_a_maverick_less_than_its_share_and_with_raw_cosines_next_to_nothing(
+    federation,
+):
+    found = {}
+    for cosine in ("half", "raw"):
+        call = f"shapfed(cosine='{cosine}')"
+        fed = play(*family(federation, call, partition="maverick"))
+        found[cosine] = fed.take_log()["contribution_0"]
+    assert found["raw"] < 0.05 < found["half"] < 0.2
+
+
+def test_shapfed_compares_with_the_average_by_the_last_rounds_weights(federation, monkeypatch):
+    used = []
+
+    def class_similarity(heads, weights):
+        used.append(weights.tolist())
+        return torch.tensor([[1.0], [0.0]]).double()
+
+    monkeypatch.setattr("fedlogit.methods.shapfed.class_similarity", class_similarity)
+    fed, method = family(federation, "shapfed", clients=2, partition="iid")
+    play(fed, method, 2)
+    # (1 + cos) / 2 are 1 and .5.
+    assert used == [[0.5, 0.5], pytest.approx([2 / 3, 1 / 3])]

@@ -1,0 +1,88 @@
+"""What TallyTrain's peers say about probes and make of it (eq. 2; appendices D, E and J; §5.3).
+
+Probe by probe and peer by peer. What the paper leaves open is as documented: asymmetric weights,
+lies, what a message of top-k means, and that a row of soft labels is made to sum to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import torch
+from oracles.world import World
+
+__all__ = ["discuss"]
+
+
+def discuss(
+    world: World,
+    r: int,
+    z: np.ndarray,
+    signal: str = "votes",
+    k: int = 1,
+    packed: bool = False,
+    topology: str = "mesh",
+    degree: int = 4,
+    adversaries: int = 0,
+    attack: str = "confident",
+    magnitude: float = 1.0,
+    **combining: object,
+) -> tuple[np.ndarray, Counter[str]]:
+    """Return each peer's consensus, (peers, probes, classes), and the bytes that were sent."""
+    n, probes, classes = z.shape
+    claims = np.array([[claim(z[i, x], signal, k) for x in range(probes)] for i in range(n)])
+    drawn = torch.randint(classes, (adversaries, probes), generator=world.noise("lies", r))
+    size = 1.0 if signal == "votes" or (signal == "top_k" and k == 1) else magnitude
+    for liar in range(n - adversaries, n):
+        for x in range(probes):
+            votes = Counter(z[: n - adversaries, x].argmax(1).tolist())
+            named = {
+                "random": drawn[liar - n, x],
+                "colluding": (min(votes, key=lambda c: (-votes[c], c)) + 1) % classes,
+                "confident": (z[liar, x].argmax() + 1) % classes,
+            }[attack]
+            claims[liar, x] = size * (np.arange(classes) == int(named))
+    consensus, sent = [], Counter[str]()
+    for i in range(n):
+        hears = [j for j in range(n) if topology == "mesh" or (i - j) % n in (0, 1, n - 1)]
+        if topology == "regular":
+            hears = [j for j in range(n) if world.graph(degree)[i, j]]
+        consensus.append([combined(claims[hears, x], **combining) for x in range(probes)])
+        for j in hears:
+            sent.update(message(probes, classes, signal, k, packed) if j != i else {})
+    return np.array(consensus), sent
+
+
+def claim(z: np.ndarray, signal: str, k: int) -> np.ndarray:
+    """Return a peer's vote, its softmax, or the k largest of this made to sum to 1."""
+    p = np.exp(z - z.max())
+    kept = np.argsort(-p, kind="stable")[: {"votes": 1, "top_k": k}.get(signal)]
+    made = np.zeros(len(z))
+    made[kept] = p[kept] / p[kept].sum()
+    return made
+
+
+def combined(
+    claims: np.ndarray, rule: str = "mean", trim: float = 0.2, asymmetry: float = 0.0
+) -> np.ndarray:
+    """Return the distribution of one probe from what is heard of it, (peers, classes)."""
+    n, votes = len(claims), claims.argmax(1)
+    rare = np.array([1 / np.mean(votes == vote) for vote in votes])
+    made = ((1 - asymmetry) / n + asymmetry * rare / rare.sum()) @ claims
+    if rule == "trimmed_mean":
+        made = np.sort(claims, 0)[int(trim * n) : n - int(trim * n)].mean(0)
+    if rule == "median":
+        made = np.median(claims, 0)
+    return made / made.sum() if made.sum() > 0 else made
+
+
+def message(probes: int, classes: int, signal: str, k: int, packed: bool) -> dict[str, int]:
+    """Return the bytes of one message by kind: classes, and probabilities in float32."""
+    if signal == "probabilities":
+        return {"probabilities": 4 * classes * probes}
+    named = probes * (k if signal == "top_k" else 1)
+    bits = math.ceil(math.log2(classes)) if packed else 8 if classes <= 256 else 16
+    votes = {"votes": math.ceil(named * bits / 8)}
+    return votes | ({"probabilities": 4 * named} if named > probes else {})

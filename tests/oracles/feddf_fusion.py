@@ -1,0 +1,45 @@
+"""FedDF with a fused model in every round, a second time (Lin et al. 2020; TallyTrain, Table 2).
+
+The author's code (epfml/federated-learning-public-code, pcode/aggregation/
+noise_knowledge_transfer.py) decides what is distilled, the softmax of the mean logits, and that
+the student starts from the average; one step a round and the warm-up are documented choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+import torch
+from oracles.peers import Peer, average, tested
+from oracles.world import World, cross_entropy, vector
+
+
+def rounds(
+    world: World,
+    network: str = "perceptron",
+    probes_per_round: int = 16,
+    warm_up: int = 300,
+    target: str = "logits",
+) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round."""
+    server = Peer(world, network, world.server_units, world.first_server)
+    peers = [Peer(world, network, *start) for start in zip(world.units, world.first, strict=True)]
+    for r in count(1):
+        starts = average(peers, [server])
+        losses = [p.private(world, i, r, 0.0, starts[i]) for i, p in enumerate(peers)]
+        row: dict[str, object] = {"loss_private": np.mean(losses)}
+        average([server], peers)
+        if r > warm_up:
+            probes = world.probes(r, probes_per_round)
+            x, y = world.x[probes], world.y[probes].flatten()
+            z = torch.stack([p.says(x) for p in peers]).flatten(1, -2)
+            wanted = z.softmax(2).mean(0) if target == "probabilities" else z.mean(0).softmax(1)
+            server.begin("stage")
+            student = server.model.train()(x).flatten(0, -2)
+            server.step(cross_entropy(student, wanted))
+            row["target_accuracy"] = (wanted.argmax(1) == y).double().mean()
+        every = server.size() * len(peers)
+        row |= {"bytes_up": every, "bytes_down": every, "server": vector(server.model)}
+        yield row | {"contributions": [1 / len(peers)] * len(peers)} | tested(world, [server])

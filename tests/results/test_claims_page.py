@@ -1,0 +1,102 @@
+"""The page of claims, counts for ``dvc metrics``, and summaries of what was not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fedlogit.errors import DataError
+from fedlogit.files import read_json
+from fedlogit.papers import load_paper
+from fedlogit.results.claims_page import claims_page
+from fedlogit.results.compare import read_reference
+from fedlogit.results.metrics import metrics
+from fedlogit.results.summary import write_summary
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Return a function from a row of claims.csv to the page's line on it."""
+
+    def make(**row) -> str:
+        path = tmp_path / "summary/who_to_trust/paper/claims.csv"
+        path.parent.mkdir(parents=True)
+        pd.DataFrame([{"id": "mm_best", **row}]).to_csv(path, index=False)
+        text = claims_page([load_paper("who_to_trust", ROOT / "workflow/papers")], tmp_path)
+        return next(line for line in text.splitlines() if "MM aggregator" in line)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("result", "run", "agree", "expected"),
+    [
+        ("holds", "6 of 6", "6 of 6", "holds, 6 of 6 as claimed"),
+        ("holds on average", "6 of 6", "5 of 6", "holds on average, 5 of 6 as claimed"),
+        ("undecided", "3 of 6", "3 of 6", "undecided, 3 of 6 run"),
+        ("does not hold", "3 of 6", "2 of 6", "does not hold, 3 of 6 run"),
+        ("not run", "0 of 6", "0 of 6", "not run"),
+    ],
+)
+def test_the_page_says_what_was_run(page, result, run, agree, expected):
+    assert page(result=result, run=run, agree=agree).split("|")[3].strip() == expected
+
+
+def test_a_table_that_is_none_of_claims_is_refused(page):
+    with pytest.raises(DataError, match="not a table of claims"):
+        page(result="holds")
+
+
+def test_the_page_has_the_rules_before_the_statements(tmp_path):
+    text = claims_page([load_paper("who_to_trust", ROOT / "workflow/papers")], tmp_path)
+    places = [text.index(part) for part in ("90 % confidence", "paired t test", "## Statements")]
+    assert places == sorted(places)
+    assert "The rule in full" not in text
+
+
+def test_counts_tell_single_runs_from_reproduced_ones(make_run, make_artefact):
+    words = ["reproduced", "single run, within", "single run, within", "stand-in data", "not run"]
+    rows = pd.DataFrame({"verdict": words, "ours": float("nan")})
+    claims = pd.DataFrame({"result": ["holds on average", "undecided"]})
+    found = metrics(rows, claims, [make_artefact(make_run())])
+    assert found["verdicts"] == {
+        "reproduced": 1,
+        "partly reproduced": 0,
+        "inconclusive": 0,
+        "not reproduced": 0,
+        "single run, within": 2,
+        "single run, outside": 0,
+        "reduced scale": 0,
+        "not run": 1,
+        "stand-in data": 1,
+    }
+    assert found["claims"] == {
+        "holds": 0,
+        "holds on average": 1,
+        "undecided": 1,
+        "does not hold on average": 0,
+        "does not hold": 0,
+        "not run": 0,
+    }
+
+
+def test_a_table_without_runs_is_in_the_summary(make_run, make_artefact, tmp_path):
+    claim = {
+        "text": "UWA helps.",
+        "test": "greater",
+        "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
+    }
+    axes = {"dataset": "mnist", "partition": "k_classes(2)", "seed": 0}
+    missing = [{"before": 0, "axes": axes | {"method": method}} for method in ("average", "uwa")]
+    empty = make_artefact(id="table9", claims={"c": claim}, missing=missing)
+    reference = read_reference(ROOT / "workflow/reference/who_to_trust.csv")
+    text = write_summary([empty, make_artefact(make_run(0.8))], reference, tmp_path)
+    assert "| UWA helps. | not run" in text
+    assert "Nothing was run." in text
+    assert read_json(tmp_path / "metrics.json")["claims"]["not run"] == 1
+    with pytest.raises(ValueError, match="give at least one run"):
+        make_artefact()

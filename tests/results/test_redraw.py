@@ -1,0 +1,75 @@
+"""What differs from a fresh drawing is named, file by file; rounding is no difference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+from fedlogit.results.redraw import differences
+
+FILES = {
+    "tables/p/paper/t.csv": "method,accuracy\ncelm,0.5\n",
+    "tables/p/paper/t.md": "| celm | 50.00 |\n",
+    "summary/p/paper/metrics.json": json.dumps({"verdicts": {"reproduced": 1}, "gap": [0.1]}),
+    "figures/p/paper/f.md": "Three seeds.\n",
+}
+
+
+def write(root: Path, files: dict[str, str], height: float) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    figure, axes = plt.subplots(figsize=(2, 2))
+    axes.bar(["celm"], [height])
+    axes.set_ylim(0, 1)
+    figure.savefig(root / "figures/p/paper/f.png", metadata={"Software": str(root)})
+    plt.close(figure)
+    return root
+
+
+def found(tmp_path: Path, height: float = 0.5, **changes: str | None) -> list[str]:
+    files = {k: changes.get(k.rpartition("/")[2].replace(".", "_"), v) for k, v in FILES.items()}
+    kept = {name: text for name, text in files.items() if text is not None}
+    there, fresh = write(tmp_path / "a", kept, height), write(tmp_path / "b", FILES, 0.5)
+    return [line.replace(str(there) + "/", "") for line in differences(there, fresh)]
+
+
+def test_a_fresh_drawing_is_no_difference(tmp_path):
+    assert found(tmp_path, t_csv="method,accuracy\ncelm,0.50000000000001\n") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tables/p/paper/t.csv", "method,accuracy\ncelm,0.5001\n"),
+        ("tables/p/paper/t.csv", "method,accuracy\ncffl,0.5\n"),
+        ("tables/p/paper/t.csv", "method,accuracy\ncelm,0.5\ncelm,0.5\n"),
+        ("tables/p/paper/t.md", "| celm | 50.01 |\n"),
+        ("figures/p/paper/f.md", "One seed.\n"),
+        ("summary/p/paper/metrics.json", '{"verdicts": {"reproduced": 2}, "gap": [0.1]}'),
+        ("summary/p/paper/metrics.json", '{"verdicts": {"partly": 1}, "gap": [0.1]}'),
+    ],
+)
+def test_a_changed_number_or_word_is_named(tmp_path, name, text):
+    key = name.rpartition("/")[2].replace(".", "_")
+    assert found(tmp_path, **{key: text}) == [f"{name}: the finished runs give something else"]
+
+
+def test_a_changed_picture_is_named(tmp_path):
+    assert found(tmp_path, height=0.55) == [
+        "figures/p/paper/f.png: the finished runs give something else"
+    ]
+
+
+def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
+    old = tmp_path / "a/tables/p/paper/old.md"
+    old.parent.mkdir(parents=True)
+    old.write_text("| old |\n")
+    assert found(tmp_path, t_md=None) == [
+        "tables/p/paper/old.md: no finished run gives it",
+        "tables/p/paper/t.md: is missing, but runs cover it",
+    ]
