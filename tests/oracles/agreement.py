@@ -7,6 +7,7 @@ docs/second-versions.md.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -145,7 +146,7 @@ def world_of(fed: Federation) -> World:
         x=data.inputs(everything).flatten(1),
         y=data.labels.clone(),
         shape=data.shape,
-        black=-data.mean[0] / data.std[0],
+        black=-data.mean[0] / data.std[0] if data.mean else math.nan,
         augmented=_augmented(spec),
         x_test=data.test_inputs(slice(None)).flatten(1),
         y_test=data.test_labels.clone(),

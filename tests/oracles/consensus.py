@@ -6,11 +6,11 @@ lies, what a message of top-k means, and that a row of soft labels is made to su
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import numpy as np
 import torch
+from oracles.payloads import message
 from oracles.world import World
 
 __all__ = ["discuss"]
@@ -76,13 +76,3 @@ def combined(
     if rule == "median":
         made = np.median(claims, 0)
     return made / made.sum() if made.sum() > 0 else made
-
-
-def message(probes: int, classes: int, signal: str, k: int, packed: bool) -> dict[str, int]:
-    """Return the bytes of one message by kind: classes, and probabilities in float32."""
-    if signal == "probabilities":
-        return {"probabilities": 4 * classes * probes}
-    named = probes * (k if signal == "top_k" else 1)
-    bits = math.ceil(math.log2(classes)) if packed else 8 if classes <= 256 else 16
-    votes = {"votes": math.ceil(named * bits / 8)}
-    return votes | ({"probabilities": 4 * named} if named > probes else {})

@@ -1,4 +1,4 @@
-"""A peer of TallyTrain: a model, one optimizer for all its steps, and how it is tested."""
+"""A peer of TallyTrain: a model, and one optimizer for all its steps."""
 
 from __future__ import annotations
 
@@ -6,38 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from oracles.crops import cropped
 from oracles.networks import network
-from oracles.world import World, cross_entropy, vector
+from oracles.world import World, cross_entropy
 
-__all__ = ["Peer", "average", "tested", "weights"]
+__all__ = ["Peer"]
 
 
 class Peer:
     """A model and its optimizer, which goes on over rounds unless `lifetime` says otherwise."""
 
-    def __init__(
-        self,
-        world: World,
-        kind: str,
-        units: Sequence[int],
-        start: torch.Tensor,
-        crops: bool = False,
-    ) -> None:
-        self.model, self.how, self.crops = network(kind, units, start), world.optimizer, crops
+    def __init__(self, world: World, kind: str, units: Sequence[int], start: torch.Tensor) -> None:
+        self.world, self.how = world, world.optimizer
+        self.model = network(kind, units, start)
         self.weights = list(self.model.parameters())
         self.forget()
 
     def forget(self) -> None:
         """Start with a new optimizer."""
-        how = self.how
-        decay = {"lr": how["lr"], "weight_decay": how["weight_decay"]}
-        adam = decay | {"betas": (how["beta1"], how["beta2"]), "eps": how["eps"]}
-        if how["name"] == "sgd":
-            self.optimizer: torch.optim.Optimizer = torch.optim.SGD(self.weights, **decay)
-        else:
-            kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[how["name"]]
-            self.optimizer = kind(self.weights, **adam)
+        self.optimizer = self.world.new_optimizer(self.model)
 
     def begin(self, what: str) -> None:
         """Begin a round or a stage of one; optimizers live through a run, if not less."""
@@ -58,15 +44,15 @@ class Peer:
                 slope *= self.how["clip"] / norm
         self.optimizer.step()
 
-    def private(self, world: World, i: int, r: int, mu: float, start: torch.Tensor) -> float:
+    def private(self, i: int, r: int, mu: float, start: torch.Tensor) -> float:
         """Take the round's private steps, FedProx's with μ; return the mean loss of a sample."""
         self.begin("round")
-        mine, losses, noise = world.private[i], [], world.noise("augment", i, r)
         self.model.train()
-        for positions in world.batches("private", i, r, len(mine)):
-            x, y = world.x[mine[positions]], world.y[mine[positions]]
-            x = cropped(x, noise, world.x.min().item()) if self.crops else x
-            loss = cross_entropy(self.model(x).flatten(0, -2), y.flatten())
+        mine, losses = self.world.private[i], []
+        change = self.world.crops("augment", i, r)
+        for positions in self.world.batches("private", i, r, len(mine)):
+            x, y = self.world.x[mine[positions]], self.world.y[mine[positions]]
+            loss = cross_entropy(self.model(change(x)).flatten(0, -2), y.flatten())
             losses += [loss.item()] * len(positions)
             if mu:
                 distance = torch.cat([w.flatten() for w in self.weights]) - start
@@ -83,35 +69,3 @@ class Peer:
     def size(self) -> int:
         """Return the bytes of a model: weights and statistics as float32."""
         return 4 * sum(t.numel() for t in self.model.state_dict().values())
-
-
-def average(takers: Sequence[Peer], givers: Sequence[Peer]) -> list[torch.Tensor]:
-    """Give each taker the plain average of the givers' weights and statistics; return what it has.
-
-    Optimizers go on as they are.
-    """
-    states = [giver.model.state_dict() for giver in givers]
-    mean = {key: sum(s[key] for s in states) / len(states) for key in states[0]}
-    for taker in takers:
-        taker.model.load_state_dict(mean)
-    return weights(takers)
-
-
-def tested(world: World, peers: Sequence[Peer]) -> dict[str, object]:
-    """Return test accuracy and loss, mean over peers, and how the accuracies spread."""
-    right, losses, y = [], [], world.y_test.flatten()
-    for peer in peers:
-        z = peer.says(world.x_test).flatten(0, -2)
-        right.append((z.argmax(1) == y).double().mean().item())
-        losses.append(cross_entropy(z, y).item())
-    perplexity = np.mean(np.exp(losses))
-    return {
-        "accuracy": np.mean(right),
-        "accuracy_std": np.sqrt(np.mean((np.array(right) - np.mean(right)) ** 2)),
-        "loss_test": np.mean(losses),
-    } | ({"perplexity": perplexity} if perplexity < 100 else {})  # beyond, float32 is too coarse
-
-
-def weights(peers: Sequence[Peer]) -> list[torch.Tensor]:
-    """Return each peer's weights."""
-    return [vector(peer.model) for peer in peers]

@@ -40,7 +40,7 @@ class World:
         x: Normalised training images, flattened, float32 (n, features).
         y: Their classes, int64 (n,).
         shape: Channels, height and width of an image.
-        black: A black pixel, normalised.
+        black: A black pixel, normalised; NaN of a text.
         augmented: Which images a run crops: ``augment``, private ones of the clients;
             ``augment/teach``, public ones of the server.
         x_test: The same of the test split.
