@@ -104,6 +104,22 @@ remotes-test: $(STAMP) ## Test remotes of DVC over ssh and S3 on loopback (needs
 			--disable-pip-version-check 'moto[server]==5.2.5' boto3==1.43.117 botocore==1.43.117; }
 	@MOTO_SERVER=$(abspath $(VENV))/moto/bin/moto_server python -m pytest -rs tests/remotes
 
+# Mutants are made in an environment of their own and tested in the project's.
+MUTATION := .mutation
+MUTMUT := $(VENV)/mutmut
+
+.PHONY: mutation-test
+mutation-test: $(STAMP) ## Change algorithms at random, see tests fail, write docs/mutation.md (an hour)
+	@[ -e $(MUTMUT)/.installed ] || { python -m venv --without-pip $(MUTMUT) \
+		&& $(OUTSIDE) $(PYTHON) -m pip --python $(MUTMUT)/bin/python install --quiet --no-deps \
+			--disable-pip-version-check mutmut==3.8.1 libcst==1.9.0 PyYAML==6.0.3 \
+		&& touch $(MUTMUT)/.installed; }
+	@MUTMUT=$$(echo $(abspath $(MUTMUT))/lib/python*/site-packages) python -m pytest tests/mutation
+	@$(MUTMUT)/bin/python tests/mutation/generate.py --seed $(or $(SEED),0) --sample $(or $(SAMPLE),400) \
+		--out $(MUTATION)/sample.jsonl
+	@PYTHONPATH=$(CURDIR):$(CURDIR)/tests python tests/mutation/run.py --sample $(MUTATION)/sample.jsonl \
+		--work $(MUTATION) --page docs/mutation.md
+
 .PHONY: lint
 lint: $(STAMP) ## Check style, types and the workflow
 	@ruff check $(PYTHON_FILES)
@@ -161,7 +177,7 @@ lock: $(STAMP) ## Resolve envs/requirements.in into the lock file
 
 .PHONY: clean
 clean: ## Remove logs, caches and plans; runs, tables and figures stay
-	@rm -rf logs benchmarks/jobs results/plan .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@rm -rf logs benchmarks/jobs results/plan .mutation .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.

@@ -14,6 +14,7 @@ import inspect
 import json
 import pkgutil
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -21,8 +22,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedlogit.errors import FedlogitError, unknown
 
-__all__ = ["Call", "Component", "catalogue", "explain", "find", "instantiate", "parse_call"]
+__all__ = [
+    "Call",
+    "Component",
+    "catalogue",
+    "explain",
+    "find",
+    "from_outside",
+    "instantiate",
+    "parse_call",
+    "slug_of",
+]
 
+_MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's files come into
 _CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)
 
 
@@ -128,7 +140,7 @@ class Component(Part):
             or v != json.loads(json.dumps(fields[k].get_default(call_default_factory=True)))
         }
         parts = [self.name, *(f"{k}{v}" for k, v in given.items())]
-        return re.sub(r"[^\w.+-]+", "_", "-".join(parts))[:80].rstrip("_")
+        return _folder("-".join(parts))
 
 
 C = TypeVar("C", bound=Component)
@@ -162,11 +174,7 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
         FedlogitError: with the nearest known name.
     """
     if ":" in name:
-        module, _, attribute = name.partition(":")
-        try:
-            value = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise FedlogitError(f"{kind} {name!r} cannot be imported: {error}") from None
+        value = from_outside(kind, name)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise FedlogitError(f"{kind} {name!r} is not a {base.__name__}")
         return value
@@ -174,6 +182,45 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
     if name not in known:
         raise unknown(kind, name, known)
     return known[name]
+
+
+def from_outside(kind: str, name: str, what: str = "Class") -> Any:
+    """Import what lies at ``package.module:attribute``.
+
+    Only a run that is about to train, and a paper's file, may name code; whatever reads results
+    must not come here (see `slug_of`). Folders that hold what others made are never imported from.
+
+    Raises:
+        FedlogitError: if the name has another form, lies in such a folder, or cannot be imported.
+    """
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise FedlogitError(f"{kind} = {name!r}: should be 'package.module:{what}'")
+    if module.partition(".")[0] in _MADE:
+        raise FedlogitError(
+            f"{kind} {name!r} lies in the folder {module.partition('.')[0]!r}, which holds data;"
+            " put code elsewhere"
+        )
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise FedlogitError(f"{kind} {name!r} cannot be imported: {error}") from None
+
+
+def slug_of(call: Call, get: Callable[[Call], Component]) -> str:
+    """Return the folder name of a call; of one from outside without importing it.
+
+    Args:
+        call: A resolved call.
+        get: From a call to the component, for those of this package.
+    """
+    if ":" not in call.name:
+        return get(call).slug()
+    return _folder("-".join([call.name, *(f"{k}{v}" for k, v in call.params.items())]))
+
+
+def _folder(text: str) -> str:
+    return re.sub(r"[^\w.+-]+", "_", text)[:80].rstrip("_")
 
 
 def instantiate(kind: str, cls: type[C], call: Call) -> C:

@@ -60,8 +60,12 @@ def class_similarity(heads: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
 
 
 def largest(values: torch.Tensor, count: int) -> torch.Tensor:
-    """Return `values` (n,) with all but the `count` entries of largest magnitude set to 0."""
-    kept = torch.zeros_like(values)
-    chosen = values.abs().topk(min(count, len(values))).indices
-    kept[chosen] = values[chosen]
-    return kept
+    """Return `values` (n,) with all but the `count` entries of largest magnitude set to 0.
+
+    Entries as large as the last of these stay too, as in the code of CFFL's and CGSV's authors
+    (``mask_grad_update_by_order``): after clipping many are equally large, and nothing chooses
+    between them.
+    """
+    size = values.abs()
+    least = size.topk(min(count, len(values))).values[-1]
+    return values.masked_fill(size < least, 0)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
 import torch
 
 from fedlogit.aggregation.targets import Targets
+from fedlogit.component import from_outside
 from fedlogit.errors import FedlogitError
 
 __all__ = ["load_function"]
@@ -19,13 +19,7 @@ def load_function(name: str) -> Callable[[torch.Tensor], torch.Tensor | Targets]
     Raises:
         FedlogitError: if the name has another form, cannot be imported, or is not a function.
     """
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise FedlogitError(f"function = {name!r}: should be 'package.module:function'")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise FedlogitError(f"function {name!r} cannot be imported: {error}") from None
+    found = from_outside("function", name, "function")
     if not callable(found):
         raise FedlogitError(f"function {name!r} is a {type(found).__name__}, not a function")
     return found

@@ -59,11 +59,22 @@ def fit_and_predict(
         softmax(A(h(x))), float32 (points, classes).
     """
     h, goal = features(known), features(wanted)
-    mean, std = h.mean(0), h.std(0).clamp_min(1e-6)
+    mean, std = h.mean(0), _scale(h)
     h, goal = (h - mean) / std, (goal - mean) / std
     if kind == "mlp":
         return _fit_mlp(h, labels, classes, seed)(goal)
     return _fit_trees(kind, h, labels, goal, classes, seed)
+
+
+def _scale(h: torch.Tensor) -> torch.Tensor:
+    """Return what to divide each feature by: its deviation, or 1 where it is constant.
+
+    As scikit-learn's `StandardScaler` has it: a network whose last hidden layer is dead on the
+    known samples has constant logits there, and a quotient by nearly 0 would make what other
+    samples have outweigh all other features. Constant is what rounding may explain.
+    """
+    std = h.std(0)
+    return torch.where(std > torch.finfo(h.dtype).eps * h.abs().amax(0), std, 1)
 
 
 class _Network:

@@ -74,7 +74,8 @@ class Client:
     @property
     def label(self) -> str:
         """What messages call it."""
-        return "the server" if self.index < 0 else f"client {self.index}"
+        role = f" as {self.role}" if self.role else ""
+        return "the server" if self.index < 0 else f"client {self.index}{role}"
 
     @property
     def samples(self) -> int:

@@ -246,7 +246,7 @@ class Training:
                 batches=self._batches(recruit.role, recruit, recruit.samples),
                 labels=given,
                 augment=self._augmentation(recruit),
-                stage=f"training as {recruit.role}",
+                stage="training",
             )
             for recruit, given in zip(recruits, labels, strict=True)
         ]

@@ -41,7 +41,9 @@ class CFFL(Method):
         sparse: Clip updates to ±`clip` and send the largest `upload` of them.
         clip: Bound of an update's entries, if `sparse`: in the original's code 1e-2 on MNIST, 1e-3
             on CIFAR-10.
-        upload: Share of entries sent, θ, if `sparse`: 0.1 in the original's code. 1 sends all.
+        upload: Share of entries sent, θ, if `sparse`: 0.1 in the original's code. 1 sends all. All
+            that are as large as the last of them are sent too, so with many entries at the clip
+            it is more.
     """
 
     name: ClassVar[str] = "cffl"
@@ -97,9 +99,11 @@ class CFFL(Method):
         """Reduce every client's update to its largest entries, clipped."""
         updates = (fed.vectors() - start).clamp(-self.clip, self.clip)
         count = max(1, int(self.upload * updates.shape[1]))
-        fed.load_vectors(start + torch.stack([largest(u, count) for u in updates]))
-        # A value and its index: 32 + 32 bits.
-        fed.ledger.up("update", updates[:, :count], bits=64)
+        kept = torch.stack([largest(u, count) for u in updates])
+        fed.load_vectors(start + kept)
+        # A value and its index, 32 + 32 bits; ties at the clip make messages longer than `count`.
+        sent = int(kept.count_nonzero(dim=1).clamp(min=count).sum())
+        fed.ledger.up("update", kept.new_empty(1, sent), bits=64)
 
     def _reputation(self, fed: Federation) -> torch.Tensor:
         """Return reputations r, float64 (clients,), which sum to 1; 0 for those removed."""

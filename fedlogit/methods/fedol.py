@@ -11,7 +11,7 @@ from fedlogit.aggregation import confidence
 from fedlogit.aggregation.pseudo_labels import PSEUDO_NONE, pseudo_labels
 from fedlogit.aggregation.targets import Targets, hard
 from fedlogit.federation import Federation
-from fedlogit.methods.one_shot import OneShot, server_answer
+from fedlogit.methods.one_shot import OneShot
 
 __all__ = ["FedOL"]
 
@@ -56,7 +56,7 @@ class FedOL(OneShot):
             labels = self.labels(logits, server, t)
             _note(fed, labels, t)
             fed.teach(self._objective(logits, labels), part=t)
-            server = server_answer(fed)
+            server = fed.server_logits(fed.public)
             accuracy = fed.accuracy(server, fed.public)
             fed.log(**{f"server_public_accuracy_{t}": float(accuracy)})
 

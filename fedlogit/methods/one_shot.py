@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
 
 from fedlogit.aggregation.confidence import entropy_weights
 from fedlogit.aggregation.targets import Targets, checked
-from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
-__all__ = ["OneShot", "finite", "server_answer"]
+__all__ = ["OneShot"]
 
 
 class OneShot(Method):
@@ -36,12 +34,12 @@ class OneShot(Method):
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
         fed.train_private()
-        logits = finite(fed.logits(fed.public), [client.label for client in fed.clients])
+        logits = fed.logits(fed.public)
         fed.ledger.up("logits", logits)
         _note(fed, logits)
         self.teach(fed, logits)
         if r < fed.spec.rounds:
-            answer = server_answer(fed)
+            answer = fed.server_logits(fed.public)
             fed.ledger.down("logits", answer, clients=len(fed.clients))
             fed.distil(fed.public, answer.softmax(1))
 
@@ -62,32 +60,6 @@ class OneShot(Method):
         Returns:
             Targets, or distributions (points, classes) of equal weight.
         """
-
-
-def finite(logits: torch.Tensor, names: Sequence[str]) -> torch.Tensor:
-    """Return logits (models, points, classes) as they are; NaN would pass for a vote for class 0.
-
-    Args:
-        logits: Of some models on the public set.
-        names: What messages call each model.
-
-    Raises:
-        Diverged: naming the first model with a value that is not finite.
-    """
-    bad = ~torch.isfinite(logits).flatten(1).all(1)
-    if bad.any():
-        name = names[int(bad.nonzero()[0])]
-        raise Diverged(f"logits of {name} on the public set are not finite")
-    return logits
-
-
-def server_answer(fed: Federation) -> torch.Tensor:
-    """Return the logits of the server's model on the public set, (points, classes).
-
-    Raises:
-        Diverged: if one is not finite.
-    """
-    return finite(fed.server_logits(fed.public)[None], ["the server"])[0]
 
 
 def _note(fed: Federation, logits: torch.Tensor) -> None:

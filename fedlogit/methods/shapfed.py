@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation.contribution import class_similarity, smooth
+from fedlogit.aggregation.contribution import class_similarity, normalised, smooth
 from fedlogit.federation import Federation, State
 from fedlogit.methods.model_federation import ModelFederation
 
@@ -22,7 +22,10 @@ class ShapFed(ModelFederation):
             official script, 0.5 in the CELM author's port. 0 forgets.
         cosine: ``half`` maps a cosine to (1 + cos) / 2, as the CELM author's later code does: the
             weights stay positive and near uniform. ``raw`` is the official code's; where its
-            smoothed mean is negative, a client's share is 0, because a share cannot be negative.
+            smoothed mean is negative, a client's share is 0, because a share cannot be negative. If
+            nobody's is positive, all count alike in that round, as in the first; the round's column
+            ``no_positive_share`` is then 1. The official code has no rule for it: it divides by the
+            sum, which is 0, or negative and turns the order of clients round.
         rewards: Send client i the mixture (1-ω_i) w_i + ω_i w_g, as the official code does. CELM
             compares one global model, so it is off.
     """
@@ -65,5 +68,7 @@ class ShapFed(ModelFederation):
         gamma = smooth(fed.memory.get("shapfed/gamma"), similarity.mean(1), self.smoothing)
         fed.memory["shapfed/gamma"] = gamma
         shares = gamma.clamp(min=0)
-        fed.memory["shapfed/weights"] = shares / shares.sum()
+        if self.cosine == "raw":
+            fed.log(no_positive_share=float(not shares.any()))
+        fed.memory["shapfed/weights"] = normalised(shares)
         return fed.memory["shapfed/weights"].tolist()

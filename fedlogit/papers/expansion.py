@@ -272,11 +272,11 @@ def _slugs(partition: str, method: str) -> tuple[str, str]:
     """Return short folder names of a partition and a method, given as JSON calls."""
     from fedlogit import methods
     from fedlogit import partition as partitions
-    from fedlogit.component import Call
+    from fedlogit.component import Call, slug_of
 
     return (
-        partitions.get(Call.model_validate_json(partition)).slug(),
-        methods.get(Call.model_validate_json(method)).slug(),
+        slug_of(Call.model_validate_json(partition), partitions.get),
+        slug_of(Call.model_validate_json(method), methods.get),
     )
 
 

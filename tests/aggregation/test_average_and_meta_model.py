@@ -3,13 +3,20 @@
 import pytest
 import torch
 
-from fedlogit.aggregation.average import average_logits
+from fedlogit.aggregation.average import average_logits, average_probabilities
 from fedlogit.aggregation.meta_model import features, fit_and_predict
 
 
 def test_average_by_hand():
     logits = torch.tensor([[[1.0, 3.0]], [[5.0, -1.0]]])
     assert average_logits(logits).tolist() == [[3.0, 1.0]]
+
+
+def test_average_of_probabilities_by_hand():
+    # Point 0: softmax (log 3, 0) = (3/4, 1/4) and (0, 0) = (1/2, 1/2); point 1: (1/2, 1/2) twice.
+    logits = torch.tensor([[[3.0, 1.0], [2.0, 2.0]], [[1.0, 1.0], [5.0, 5.0]]]).log()
+    found = average_probabilities(logits)
+    assert found.tolist() == [pytest.approx([0.625, 0.375]), pytest.approx([0.5, 0.5])]
 
 
 def test_features_put_clients_side_by_side():
@@ -62,3 +69,13 @@ def test_a_prediction_does_not_depend_on_the_other_public_samples(kind):
     together = fit_and_predict(kind, known, labels, wanted, classes=3, seed=0)
     few = fit_and_predict(kind, known, labels, wanted[:, :5], classes=3, seed=0)
     assert torch.allclose(few, together[:5], atol=1e-6)
+
+
+def test_a_feature_that_is_constant_on_labelled_samples_is_not_blown_up():
+    known, labels = liar_and_truth(200, seed=0)
+    wanted, truth = liar_and_truth(50, seed=1)
+    # A third client, whose network is dead on the labelled samples and nearly so on the others.
+    known = torch.cat([known, torch.full((1, 200, 3), -7.3)])
+    wanted = torch.cat([wanted, torch.full((1, 50, 3), -7.31)])
+    p = fit_and_predict("mlp", known, labels, wanted, classes=3, seed=0)
+    assert (p.argmax(1) == truth).float().mean() > 0.9

@@ -76,6 +76,12 @@ def test_largest_keeps_entries_of_largest_magnitude():
     assert largest(values, 9).tolist() == values.tolist()
 
 
+def test_largest_keeps_entries_as_large_as_the_last_one():
+    values = torch.tensor([2.0, -1.0, 0.5, 1.0, 1.0])
+    assert largest(values, 2).tolist() == [2.0, -1.0, 0.0, 1.0, 1.0]
+    assert largest(torch.tensor([0.0, 3.0, 0.0]), 2).tolist() == [0.0, 3.0, 0.0]
+
+
 def test_normalised_falls_back_to_uniform():
     assert normalised(torch.tensor([1.0, 3.0])).tolist() == [0.25, 0.75]
     assert normalised(torch.zeros(4)).tolist() == [0.25] * 4

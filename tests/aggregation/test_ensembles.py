@@ -10,6 +10,7 @@ from fedlogit.aggregation.fedet import consensus_with_diversity, variance_weight
 from fedlogit.aggregation.hard_votes import consistent_votes, least_entropy, majority
 from fedlogit.aggregation.targets import Targets, checked, hard
 from fedlogit.errors import FedlogitError
+from fedlogit.methods.fedet import FedET
 
 LOGITS = torch.randn(3, 7, 4, generator=torch.Generator().manual_seed(0))
 
@@ -18,6 +19,8 @@ def test_fedet_weighs_by_variance():
     # Population variances over classes: of (0, 2) it is 1, of (0, 4) it is 4.
     weights = variance_weights(torch.tensor([[[0.0, 2.0]], [[0.0, 4.0]]]))
     assert weights[:, 0].tolist() == pytest.approx([0.2, 0.8])
+    near = variance_weights(torch.tensor([[[0.0, 0.2]], [[0.0, 0.4]]]))  # 0.01 and 0.04
+    assert near[:, 0].tolist() == pytest.approx([0.2, 0.8])
     flat = variance_weights(torch.zeros(2, 1, 3))
     assert flat[:, 0].tolist() == [0.5, 0.5], "no variance anywhere: nobody is preferred"
 
@@ -41,6 +44,27 @@ def test_fedet_with_dissent():
     p = math.exp(2) / (1 + math.exp(2))
     assert target.weights.tolist() == pytest.approx([1.05])
     assert target.weighted()[0].tolist() == pytest.approx([1 + 0.05 * (1 - p), 0.05 * p])
+
+
+def test_fedet_weighs_the_consensus_and_those_who_dissent():
+    # Variances over two classes are 9, 1 and 4, half the difference squared: α = 9/14, 1/14, 4/14.
+    # Consensus: class 0 has 9/14 · 6, class 1 has 1/14 · 2 + 4/14 · 4, so class 0.
+    logits = torch.tensor([[[6.0, 0.0]], [[0.0, 2.0]], [[0.0, 4.0]]])
+    target = consensus_with_diversity(logits, 0.5)
+    # Clients 1 and 2 dissent with α̃ = 1/5 and 4/5, so z_div = (0, 0.4 + 3.2).
+    p = 1 / (1 + math.exp(-3.6))
+    assert target.weights.tolist() == pytest.approx([1.5])
+    assert target.weighted()[0].tolist() == pytest.approx([1 + 0.5 * (1 - p), 0.5 * p])
+
+
+def test_fedets_sure_client_outvotes_two():
+    # α = 16/18, 1/18, 1/18: class 0 has 16/18 · 8, though two of three say class 1.
+    logits = torch.tensor([[[8.0, 0.0]], [[0.0, 2.0]], [[0.0, 2.0]]])
+    assert consensus_with_diversity(logits, 0.0).distributions.tolist() == [[1.0, 0.0]]
+
+
+def test_fedets_published_regularisation():
+    assert FedET().regularisation == 0.05
 
 
 def test_mine_takes_the_surest():

@@ -87,6 +87,69 @@ def test_a_class_of_no_weight_has_the_least_score():
     assert found.tolist() == [[-1.0, 1.0]]
 
 
+def test_a_label_weighs_rejections_unless_told_otherwise():
+    # The votes of test_votes_of_two_models: G is (0.56, 0.45), and without rejections (0.7, 0.8).
+    logits = torch.stack([logs([0.9, 0.1]), logs([0.1, 0.9])])
+    confidence = torch.tensor([[0.7, 0.3], [0.2, 0.8]])
+    assert pseudo_labels(logits, confidence, 1.0).tolist() == [0]
+    assert pseudo_labels(logits, confidence, 1.0, negative=False).tolist() == [1]
+
+
+def test_one_voter_is_enough():
+    # With ρ = 1/2 the first model may vote on the first sample only, the second on the second.
+    logits = torch.stack([logs([0.1, 0.9], [0.6, 0.4]), logs([0.4, 0.6], [0.9, 0.1])])
+    assert pseudo_labels(logits, torch.full((2, 2), 0.5), 0.5).tolist() == [1, 0]
+
+
+def test_votes_of_three_models_sample_by_sample():
+    confidence = torch.tensor([[0.5, 0.5], [0.8, 0.2], [0.4, 0.6]])
+    predicted = torch.tensor([[0, 1], [0, 1], [1, 0]])
+    voters = torch.tensor([[True, True], [True, False], [True, True]])
+    found = votes(predicted, voters, confidence, negative=True)
+    # Sample 0: ((0.5 + 0.8 - 0.4) / 1.7, (0.6 - 0.5 - 0.2) / 1.3); sample 1 without model 1.
+    assert found[0].tolist() == pytest.approx([0.9 / 1.7, -0.1 / 1.3])
+    assert found[1].tolist() == pytest.approx([-0.1 / 0.9, -0.1 / 1.1])
+
+
+def test_the_papers_settings():
+    method = FedOL()
+    assert (method.iterations, method.trade_off) == (10, 0.2)
+    assert (method.first_ratio, method.ratio_step) == (0.1, 0.05)
+    assert (method.negative, method.curriculum) == (True, True)
+    assert (method.votes, method.mixture) == ("confidence", "entropy")
+
+
+def test_from_the_second_iteration_the_server_votes():
+    # Of one sample C² is the prediction itself: (0.6, 0.4), and the server's (0.45, 0.55).
+    client, server = logs([0.6, 0.4])[None], logs([0.45, 0.55])
+    method = FedOL(first_ratio=1.0)
+    assert method.labels(client, None, 1).tolist() == [0]
+    # G_0 = (0.6 - 0.45) / 1.05 = 0.143, G_1 = (0.55 - 0.4) / 0.95 = 0.158.
+    assert method.labels(client, server, 2).tolist() == [1]
+
+
+def test_votes_that_count_alike_tie():
+    two = torch.stack([logs([0.6, 0.4]), logs([0.45, 0.55])])
+    assert FedOL(first_ratio=1.0).labels(two, None, 1).tolist() == [1]
+    assert FedOL(first_ratio=1.0, votes="equal").labels(two, None, 1).tolist() == [0]
+
+
+def test_switches_reach_the_votes():
+    # G is (0.56, 0.45) as in test_votes_of_two_models, and without rejections (0.7, 0.8).
+    two = torch.stack([logs([0.7, 0.3]), logs([0.2, 0.8])])
+    assert FedOL(first_ratio=1.0).labels(two, None, 1).tolist() == [0]
+    assert FedOL(first_ratio=1.0, negative=False).labels(two, None, 1).tolist() == [1]
+
+
+def test_a_later_iteration_labels_more():
+    # Ten samples of falling certainty: ρ is 0.1 at first and 0.3 in the fifth iteration.
+    tops = torch.linspace(0.95, 0.55, 10)
+    logits = torch.stack([tops, 1 - tops], 1).log()[None]
+    for iteration, known in ((1, 1), (5, 3)):
+        found = FedOL().labels(logits, None, iteration)
+        assert (found >= 0).sum() == known
+
+
 def test_ratio_grows_by_steps_and_stops_at_one():
     method = FedOL()
     assert [round(method.ratio(t), 2) for t in (1, 2, 10)] == [0.1, 0.15, 0.55]
@@ -101,6 +164,19 @@ def test_objective_adds_the_pseudo_label():
     assert targets.weights.tolist() == pytest.approx([1.2])
     assert targets.distributions[0].tolist() == pytest.approx([2 / 3, 1 / 3])
     assert targets.weighted()[0].tolist() == pytest.approx([0.8, 0.4])
+
+
+def test_the_objective_mixes_clients_by_entropy_and_adds_votes_where_there_are_some():
+    # Entropies log 2 and 0, so λ = (1/3, 2/3) and the mixture is (0.5 + 2) / 3 = 5/6 for class 0.
+    logits = torch.stack([logs([0.5, 0.5]), torch.tensor([[60.0, 0.0]])])
+    method = FedOL(trade_off=0.5)
+    for label, weight, first in ((0, 1.5, 5 / 6 + 0.5), (1, 1.5, 5 / 6), (-1, 1.0, 5 / 6)):
+        target = method._objective(logits, torch.tensor([label]))
+        assert target.weights.tolist() == pytest.approx([weight])
+        assert target.weighted()[0, 0].item() == pytest.approx(first)
+        assert target.distributions.sum().item() == pytest.approx(1)
+    even = FedOL(trade_off=0.5, mixture="equal")._objective(logits, torch.tensor([-1]))
+    assert even.weighted()[0].tolist() == pytest.approx([0.75, 0.25])
 
 
 def test_without_trade_off_the_objective_is_fedhkts():

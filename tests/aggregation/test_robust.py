@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedlogit.aggregation.attacks import lie
+from fedlogit.aggregation.attacks import false_votes, lie
 from fedlogit.aggregation.robust import combine, normalised, trimmed, trims_to
 from fedlogit.aggregation.votes import ballots, margin, soft_average, tally, top_k
 from fedlogit.errors import FedlogitError
@@ -96,6 +96,24 @@ def test_lies_by_hand():
     assert torch.equal(lie(claims, 2, "random", generator)[:2], claims[:2])
     loud = lie(claims, 1, "confident", generator, magnitude=9.0)
     assert loud[3].tolist() == [[9.0, 0, 0]]
+
+
+def test_false_votes_by_hand():
+    # Three honest peers and two liars, three probes of four classes. The plurality is 0, 3, 1, so
+    # those who collude name 1, 0, 2; the confident name what follows their own.
+    votes = torch.tensor([[0, 3, 1], [0, 3, 2], [2, 1, 1], [3, 0, 0], [1, 2, 3]])
+    told = {a: false_votes(votes, 4, 2, a, torch.Generator()) for a in ("colluding", "confident")}
+    assert told["colluding"][3:].tolist() == [[1, 0, 2], [1, 0, 2]]
+    assert told["confident"][3:].tolist() == [[0, 1, 1], [2, 3, 0]]
+    assert all(torch.equal(found[:3], votes[:3]) for found in told.values())
+
+
+def test_random_lies_are_any_class_and_come_from_their_generator():
+    votes = torch.zeros(3, 500, dtype=torch.int64)
+    said = [false_votes(votes, 4, 2, "random", torch.Generator().manual_seed(s)) for s in (0, 0, 1)]
+    assert torch.equal(said[0], said[1])
+    assert not torch.equal(said[0], said[2])
+    assert (torch.bincount(said[0][1:].flatten(), minlength=4) > 200).all()  # of 1000, 250 each
 
 
 def test_ballots_are_what_the_averages_average():

@@ -10,13 +10,12 @@ from small import SMALL, small_spec
 
 from fedlogit import methods
 from fedlogit.data import UNKNOWN, load, with_probes
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import divide, federate
 from fedlogit.files import read_json
-from fedlogit.partition import make_split
-from fedlogit.spec import Public, RunSpec
+from fedlogit.spec import RunSpec
 
 ELSEWHERE = {"size": 60, "stratified": False, "dataset": "photos8"}
 UNLABELLED = "tally_train(warm_up=0, label_weight=0.0)"
@@ -53,33 +52,6 @@ def load_cifar_like(digits):
     import dataclasses
 
     return dataclasses.replace(digits, name="cifar10")
-
-
-def test_a_division_takes_probes_elsewhere_and_anchors_off_the_end():
-    labels = np.arange(100) % 10
-    public = Public(size=30, stratified=False, dataset="photos8", anchors=7)
-    split = make_split(labels, 10, "iid", 4, 0, public=public, foreign=50)
-    assert split.public[:7].tolist() == list(range(93, 100))
-    assert (np.diff(split.public) > 0).all()
-    assert split.public[7] >= 100
-    assert split.public[-1] < 150
-    assert sorted(np.concatenate(split.clients)) == list(range(93))
-    whole = make_split(labels, 10, "iid", 4, 0, public=public.model_copy(update={"size": 50}),
-                       foreign=50)  # fmt: skip
-    assert len(whole.public) == 57
-
-
-@pytest.mark.parametrize(
-    ("public", "said"),
-    [
-        ({"size": 51}, "public.size = 51: photos8 has only 50 samples"),
-        ({"size": 5, "anchors": 100}, "public.anchors = 100: give less than the 100 samples"),
-    ],
-)
-def test_too_few_samples(public, said):
-    chosen = Public(stratified=False, dataset="photos8", **public)
-    with pytest.raises(FedlogitError, match=said):
-        make_split(np.arange(100) % 10, 10, "iid", 4, 0, public=chosen, foreign=50)
 
 
 @pytest.mark.parametrize(

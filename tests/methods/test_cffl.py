@@ -59,13 +59,25 @@ def test_cffl_removes_for_good(federation):
 
 
 def test_cffl_sends_few_entries_if_sparse(federation):
-    fed, method = family(federation, "cffl(sparse=True, server_weights='sum', upload=0.1)")
+    call = "cffl(sparse=True, server_weights='sum', upload=0.1, clip=100)"
+    fed = play(*family(federation, call))
+    # A value and its index, 8 bytes, for a tenth of 1,210 entries, from each of 5 clients.
+    assert fed.ledger.totals()["up"]["update"] == 5 * 8 * 121
+
+
+def test_cffl_sends_all_entries_at_the_clip(federation):
+    call = "cffl(sparse=True, server_weights='sum', upload=0.1)"
+    fed, method = family(federation, call, clients=2, partition="iid")
+    start = fed.server.vector.detach().clone()
+    changes = torch.linspace(0.001, 0.005, 1210).repeat(2, 1)
+    changes[0, :200] = 1.0
+    vectors_after(fed, changes)
     play(fed, method)
-    moved = fed.vectors() - fed.server.vector
-    size = len(fed.server.vector)
-    # value and index, 8 bytes, for a tenth of the entries, from each of 5 clients
-    assert fed.ledger.totals()["up"]["update"] == 5 * 8 * int(0.1 * size)
-    assert moved.abs().max() < 1
+    kept = fed.vectors() - start
+    # A tenth of 1,210 are 121. Client 0 has 200 at the clip of .01; client 1 has none.
+    assert (kept != 0).sum(1).tolist() == [200, 121]
+    assert kept[0, :200].tolist() == pytest.approx([0.01] * 200, abs=1e-6)
+    assert fed.ledger.totals()["up"]["update"] == 8 * (200 + 121)
 
 
 def test_cffl_scores_everybody_on_all_held_out_samples(federation, monkeypatch):

@@ -7,10 +7,11 @@ import torch
 from refusals import refused
 from small import small_spec
 
-from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json
-from fedlogit.methods.one_shot import _agreement, finite
+from fedlogit.methods.fedol import FedOL
+from fedlogit.methods.one_shot import _agreement
 
 ONCE = {"rounds": 1, "partition": "pathological(3)", "local": {"epochs": 6}}
 
@@ -94,13 +95,6 @@ def test_agreement_of_clients():
     assert _agreement(logits[:1]) == 1.0
 
 
-def test_logits_that_are_not_finite_name_the_client():
-    logits = torch.zeros(3, 2, 4)
-    logits[1, 0, 2] = torch.nan
-    with pytest.raises(Diverged, match="logits of b on the public set are not finite"):
-        finite(logits, ["a", "b", "c"])
-
-
 def spoil(monkeypatch, verb, which):
     """Let a verb of a federation leave NaN in the models that `which` picks, and train nobody."""
 
@@ -126,7 +120,7 @@ def test_a_model_of_nan_ends_the_run_and_votes_for_nothing(
     spoil(monkeypatch, verb, which)
     result = read_json(train(method=call, **ONCE) / "result.json")
     assert (result["status"], result["final"]) == ("diverged", {})
-    assert result["message"] == f"round 1: logits of {who} on the public set are not finite"
+    assert result["message"] == f"round 1: logits of {who} are not finite"
 
 
 def test_a_student_of_nan_ends_the_run(monkeypatch, train):
@@ -138,8 +132,129 @@ def test_a_student_of_nan_ends_the_run(monkeypatch, train):
 def test_a_server_of_nan_sends_nothing_back(monkeypatch, train):
     spoil(monkeypatch, "teach", lambda fed, _: [fed.server])
     result = read_json(train(method="feddf", **ONCE | {"rounds": 2}) / "result.json")
-    assert result["message"] == "round 1: logits of the server on the public set are not finite"
+    assert result["message"] == "round 1: logits of the server are not finite"
     assert result["bytes"]["down"] == {}
+
+
+def test_fedol_teaches_once_an_iteration_and_lets_the_server_vote(monkeypatch, federation):
+    fed = federation(method="fedol(iterations=3)", **ONCE)
+    fed.round = 1
+    asked, lessons = [], []
+    labels = torch.full((60,), -1)
+    labels[:30] = fed.labels(fed.public[:30])  # half of the samples have a label …
+    labels[0] = (labels[0] + 1) % 10  # … of which one of thirty is wrong
+
+    def answer(_method, _logits, server, iteration):
+        asked.append((server is not None, iteration))
+        return labels
+
+    monkeypatch.setattr(FedOL, "labels", answer)
+    monkeypatch.setattr(fed, "teach", lambda targets, part: lessons.append((part, targets)))
+    _method("fedol(iterations=3)").round(fed, 1)
+    assert asked == [(False, 1), (True, 2), (True, 3)]
+    assert [part for part, _ in lessons] == [1, 2, 3]
+    assert lessons[0][1].weights.tolist() == pytest.approx([1.2] * 30 + [1.0] * 30)
+    log = fed.take_log()
+    for t in (1, 2, 3):
+        assert log[f"pseudo_share_{t}"] == 0.5
+        assert log[f"pseudo_accuracy_{t}"] == pytest.approx(29 / 30)
+        server = fed.server_logits(fed.public).argmax(1)
+        right = (server == fed.labels(fed.public)).double().mean()
+        assert log[f"server_public_accuracy_{t}"] == float(right)
+
+
+def test_what_clients_know_is_noted(monkeypatch, federation):
+    fed = federation(method="feddf", **ONCE)
+    fed.round = 1
+    truth = fed.labels(fed.public)
+    # Three clients are right on the first 15 of 60 samples, the fourth on the first 30; else wrong.
+    right = torch.tensor([15, 15, 15, 30])[:, None] > torch.arange(60)
+    said = torch.where(right, truth, (truth + 1) % 10)
+    monkeypatch.setattr(fed, "train_private", lambda: None)
+    monkeypatch.setattr(fed, "logits", lambda _: 9 * torch.nn.functional.one_hot(said, 10).float())
+    monkeypatch.setattr(fed, "teach", lambda targets: None)
+    _method("feddf").round(fed, 1)
+    log = fed.take_log()
+    assert log["client_public_accuracy"] == pytest.approx((3 * 15 + 30) / (4 * 60))
+    assert log["oracle_accuracy"] == 0.5
+    assert log["target_accuracy"] == 0.25, "the mean follows three of four"
+    # All six pairs agree on 45 samples, three of six on the 15 where the fourth stands alone.
+    assert log["agreement"] == pytest.approx((45 + 15 / 2) / 60)
+
+
+@pytest.fixture
+def ballots(monkeypatch, federation):
+    """Return a function that runs FedKT on given answers, and what it trained and taught.
+
+    `say(model)` is the label that a model gives every public sample.
+    """
+
+    def play(call, say):
+        fed = federation(method=call, **ONCE)
+        fed.round = 1
+        fitted, taught = [], []
+        monkeypatch.setattr(
+            fed, "fit", lambda models, labels: fitted.extend(zip(models, labels, strict=True))
+        )
+
+        def logits(points, models):
+            row = torch.tensor([say(model) for model in models])
+            return torch.nn.functional.one_hot(row, 10)[:, None].expand(-1, len(points), -1).float()
+
+        monkeypatch.setattr(fed, "logits", logits)
+        monkeypatch.setattr(fed, "teach", taught.append)
+        _method(call).round(fed, 1)
+        return fed, fitted, taught[0]
+
+    return play
+
+
+def test_fedkts_settings_are_its_authors():
+    method = _method("fedkt")
+    assert (method.partitions, method.teachers, method.consistent) == (2, 5, True)
+
+
+def test_fedkts_teachers_share_out_a_partys_samples_and_students_learn_their_majority(ballots):
+    # Teachers 0, 1, 2 of a partitioning say 3, 7, 7, so every student learns 7.
+    fed, fitted, _ = ballots(
+        "fedkt(teachers=3)", lambda m: (3, 7, 7)[int(m.role[-1])] if "teacher" in m.role else 7
+    )
+    party = [(m, given) for m, given in fitted if m.index == 0]
+    assert [m.role for m, _ in party] == [
+        *("teacher/0/0", "teacher/0/1", "teacher/0/2", "student/0/0"),
+        *("teacher/1/0", "teacher/1/1", "teacher/1/2", "student/1/0"),
+    ]
+    cuts = [[set(m.private.tolist()) for m, _ in party[s : s + 3]] for s in (0, 4)]
+    for parts in cuts:
+        assert [len(part) for part in parts] == [92, 92, 91], "275 samples in equal parts"
+        assert set().union(*parts) == set(fed.clients[0].private.tolist())
+    assert cuts[0] != cuts[1], "each partitioning is another one"
+    assert all(torch.equal(given, fed.labels(m.private)) for m, given in party[:3])
+    student, lesson = party[3]
+    assert torch.equal(student.private, fed.public)
+    assert lesson.tolist() == [7] * 60
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    # Students of parties 0 to 3 say (1, 1), (2, 5), (2, 6), (2, 8): party 0 alone is consistent.
+    [("fedkt(teachers=1)", 1), ("fedkt(teachers=1, consistent=False)", 2)],
+)
+def test_fedkts_server_learns_what_consistent_parties_say(call, wanted, ballots):
+    says = ((1, 1), (2, 5), (2, 6), (2, 8))
+    fed, _, target = ballots(call, lambda m: says[m.index][int(m.role.split("/")[1])])
+    assert target.distributions.argmax(1).tolist() == [wanted] * 60
+    assert target.weights.tolist() == [1.0] * 60
+    log = fed.take_log()
+    assert log["target_share"] == 1.0
+    right = (fed.labels(fed.public) == wanted).double().mean()
+    assert log["target_accuracy"] == pytest.approx(float(right))
+
+
+def test_fedkts_samples_without_a_vote_have_no_weight(ballots):
+    fed, _, target = ballots("fedkt(teachers=1)", lambda model: int(model.role.split("/")[1]))
+    assert target.weights.tolist() == [0.0] * 60
+    assert fed.take_log()["target_share"] == 0.0
 
 
 @pytest.mark.parametrize(

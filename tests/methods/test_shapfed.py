@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from celm_family import family, play
+from celm_family import family, one_more, play
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,16 @@ def test_shapfed_compares_with_the_average_by_the_last_rounds_weights(federation
     play(fed, method, 2)
     # (1 + cos) / 2 are 1 and .5.
     assert used == [[0.5, 0.5], pytest.approx([2 / 3, 1 / 3])]
+
+
+def test_shapfed_counts_all_alike_where_nobody_has_a_positive_share(federation, monkeypatch):
+    similar = iter([[[0.5], [0.1]], [[-0.2], [-0.4]]])
+    monkeypatch.setattr(
+        "fedlogit.methods.shapfed.class_similarity",
+        lambda heads, weights: torch.tensor(next(similar)).double(),
+    )
+    call = "shapfed(cosine='raw', smoothing=0)"
+    fed, method = family(federation, call, clients=2, partition="iid")
+    method.init(fed)
+    found = [(one_more(fed, method), fed.take_log()["no_positive_share"]) for _ in range(2)]
+    assert found == [(pytest.approx([5 / 6, 1 / 6]), 0), ([0.5, 0.5], 1)]

@@ -21,9 +21,6 @@ KINDS = ("usual", "large", "twins", "flat")
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-TIES = pytest.mark.xfail(strict=True, reason="needs the mend of CFFL's ties at the clip")
-
-
 def sources(times: int = 50) -> Iterator[np.random.Generator]:
     return map(np.random.default_rng, range(times))
 
@@ -185,7 +182,7 @@ def test_class_similarity():
         assert same(found, plain.cosines(heads, weights))
 
 
-@pytest.mark.parametrize("tied", [False, pytest.param(True, marks=TIES)])
+@pytest.mark.parametrize("tied", [False, True])
 def test_largest_entries(tied):
     for source in sources():
         values = source.integers(-3, 4, 30) if tied else source.normal(0, 1, 30)

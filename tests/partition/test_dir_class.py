@@ -30,6 +30,14 @@ def test_balance_stops_clients_that_hold_their_share():
     assert max(largest) > 10_000
 
 
+def test_a_class_that_nobody_can_take_is_drawn_anew():
+    # At this alpha a class goes whole to one of two clients, and with balance the second class to
+    # the other: if its draw names the first, no share is left of it and all is drawn again.
+    for seed in range(10):
+        parts = get("dir_class(0.001, balance=True)").split(np.repeat([0, 1], 10), 2, 2, seed)
+        assert sorted(part.tolist() for part in parts) == [[*range(10)], [*range(10, 20)]]
+
+
 @pytest.mark.parametrize(
     ("alpha", "jsd", "hellinger"), [(0.05, 0.595, 0.670), (0.01, 0.637, 0.725)]
 )

@@ -60,6 +60,13 @@ def test_pieces_of_a_text_are_at_least_a_sequence():
     assert "text.length = 10: longer than a client's chunk, which would have 8" in str(error.value)
 
 
+def test_without_sequences_a_piece_may_be_shorter():
+    split = make_split(np.zeros(2, int), 1, "contiguous", 2, 0)
+    assert [part.tolist() for part in split.clients] == [[0], [1]]
+    with pytest.raises(FedlogitError, match="clients = 3 is more than the 2 samples"):
+        make_split(np.zeros(2, int), 1, "contiguous", 3, 0)
+
+
 def test_later_settings_leave_the_names_of_divisions_alone():
     plain = small_spec()
     assert set(plain.split_key()) == {
@@ -85,6 +92,33 @@ def test_an_unstratified_public_set_follows_the_pool():
     split = make_split(LABELS, 4, "iid", 3, 0, Public(size=500, stratified=False))
     # Half of everything: 200, 150, 100, 50 on average, deviations below 8.
     assert np.abs(np.array(per_class(split.public)) - [200, 150, 100, 50]).max() < 40
+
+
+def test_samples_of_another_data_set_are_public_and_anchors_come_off_the_end():
+    labels = np.arange(100) % 10
+    public = Public(size=30, stratified=False, dataset="photos8", anchors=7)
+    split = make_split(labels, 10, "iid", 4, 0, public=public, foreign=50)
+    assert split.public[:7].tolist() == list(range(93, 100))
+    assert (np.diff(split.public) > 0).all()
+    assert split.public[7] >= 100
+    assert split.public[-1] < 150
+    assert sorted(np.concatenate(split.clients)) == list(range(93))
+    whole = make_split(labels, 10, "iid", 4, 0, public=public.model_copy(update={"size": 50}),
+                       foreign=50)  # fmt: skip
+    assert len(whole.public) == 57
+
+
+@pytest.mark.parametrize(
+    ("public", "said"),
+    [
+        ({"size": 51}, "public.size = 51: photos8 has only 50 samples"),
+        ({"size": 5, "anchors": 100}, "public.anchors = 100: give less than the 100 samples"),
+    ],
+)
+def test_too_few_samples_of_another_data_set_or_for_anchors(public, said):
+    chosen = Public(stratified=False, dataset="photos8", **public)
+    with pytest.raises(FedlogitError, match=said):
+        make_split(np.arange(100) % 10, 10, "iid", 4, 0, public=chosen, foreign=50)
 
 
 def test_a_subsample_keeps_class_proportions_and_holds_all_else():
@@ -188,5 +222,8 @@ def test_a_split_spec_reads_what_a_run_spec_gives():
     assert found.pop("text") is None
     assert found["public"].pop("last") is False
     assert found == data
+    short = {key: data[key] for key in ("dataset", "partition", "clients", "seed")}
+    left_out = SplitSpec.read(short, "test")
+    assert (left_out.train_size, left_out.public, left_out.text) == (None, None, None)
     with pytest.raises(FedlogitError, match="unknown key 'client'; did you mean 'clients'"):
         SplitSpec.read(data | {"client": 3}, "test")

@@ -194,6 +194,23 @@ def test_a_claim_may_hold_on_average(runs, judge):
     assert row["result"] == "does not hold on average"
 
 
+@pytest.mark.parametrize(
+    ("values", "planned", "agrees", "whole"),
+    [
+        ([0.125, 0.25], 2, True, True),
+        ([0.125, 0.125], 2, False, True),  # equal to the margin is not above it
+        ([0.125, 0.25], 3, True, False),
+        ([0.5, math.nan], 2, False, True),
+        ([0.5], 1, True, True),
+        ([], 0, False, False),
+        ([], 1, False, False),
+    ],
+)
+def test_what_agrees_and_what_is_whole(values, planned, agrees, whole):
+    evidence = Evidence("", pd.Series(values, dtype=float), 0.125, planned)
+    assert (evidence.agrees, evidence.whole) == (agrees, whole)
+
+
 def test_means_over_cells_are_of_the_seeds_that_all_have():
     def cell(*values, seeds=(0, 1, 2), rival="a"):
         return Evidence("", pd.Series(values, index=seeds), 0.1, 3, rival)

@@ -12,12 +12,28 @@ def test_z_scores_use_the_population_s_spread():
     assert z_scores(np.full((1, 3), 1 / 3)).tolist() == [[0, 0, 0]], "no spread, nobody stands out"
 
 
+def test_a_spread_of_rounding_is_none():
+    # -d and d have a population std of d.
+    assert z_scores(np.array([[-1.02e-9, 1.02e-9]]))[0] == pytest.approx([-1, 1])
+    assert z_scores(np.array([[-1e-9, 1e-9]])).tolist() == [[0, 0]]
+    assert z_scores(np.array([[-0.98e-9, 0.98e-9]])).tolist() == [[0, 0]]
+
+
 def test_auroc_counts_honest_clients_above_the_rider():
     # Round 1: the rider (last) is below both; round 2: between them; round 3: equal to both.
     rounds = np.array([[0.4, 0.4, 0.2], [0.1, 0.6, 0.3], [1 / 3] * 3])
     assert auroc(rounds[:1], [2]) == 1
     assert auroc(rounds[1:2], [2]) == 0.5
     assert auroc(rounds, [2]) == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_riders_are_compared_with_honest_clients_only():
+    # Riders 0 and 3 hold .1 and .5; honest .2 and .4: .1 is below both, .5 below none.
+    contributions = np.array([[0.1, 0.2, 0.4, 0.5]])
+    assert auroc(contributions, [0, 3]) == 0.5
+    # z = (-1.26, -.63, .63, 1.26): of the honest, one of two is below -.6, none below -.7.
+    rates = false_positive_rate(contributions, [0, 3], np.array([-0.7, -0.6]))
+    assert rates.tolist() == [0, 0.5]
 
 
 def test_false_positives_are_honest_clients_below_the_threshold():
@@ -36,3 +52,4 @@ def test_thresholds_are_those_documented():
     assert THRESHOLDS[0] == -2.0
     assert THRESHOLDS[-1] == 0.0
     assert len(THRESHOLDS) == 21
+    assert THRESHOLDS[[5, 13]].tolist() == [-1.5, -0.7]

@@ -107,6 +107,19 @@ def test_intervals_without_width_may_touch_the_margin(ours, paper, expected):
     assert verdict(Sample(ours, 0.0, 3), Sample(paper, 0.0, 3)) == expected
 
 
+def test_a_margin_belongs_to_what_is_within_it():
+    for margin, expected in ((0.01, "reproduced"), (0.03, "partly reproduced")):
+        assert verdict(Sample(margin + 1e-12, 0.0, 3), Sample(0.0, 0.0, 3)) == expected
+        assert verdict(Sample(margin + 1e-12, 0.0, 3), Sample(0.0), exact=True) == expected
+    assert verdict(Sample(0.03 + 1e-12, NAN, 1), Sample(0.0)) == "single run, within"
+
+
+# Two runs of the paper's with S = .01: 95 % is ± 12.706 x .01/√2 = .0898, so .1 is not surely off.
+def test_two_runs_of_the_papers_are_known_to_scatter():
+    assert verdict(Sample(0.1, 0.0, 3), Sample(0.0, 0.01, 2)) == "inconclusive"
+    assert verdict(Sample(0.1199, 0.0, 3), Sample(0.0, 0.01, 2)) == "not reproduced"
+
+
 # Ours have s = .003, n = 3. Exact, the paper's number would leave a 95 % interval of
 # ± 4.303 x .003/√3 = .00745, so .03745 is "not reproduced" whatever the paper does not say.
 # Without ±, n = 3: 90 % is ± 2.920 x .003 √(2/3) = .007153: limits .002847 and .022847.
@@ -166,6 +179,11 @@ def test_margins_of_quantities_with_a_unit_are_relative(difference, expected):
     for n, std in ((1, NAN), (3, 0.0)):
         exact = Sample(200 + difference, std, n)
         assert verdict(exact, Sample(200.0), unit=200, exact=True) == expected
+
+
+def test_an_exact_quantity_needs_no_spread_of_the_papers():
+    assert verdict(Sample(200.0, 0.0, 3), Sample(200.0, 50.0, 3), 200, exact=True) == "reproduced"
+    assert verdict(Sample(200.0, 0.0, 3), Sample(200.0, 50.0, 3), 200) == "inconclusive"
 
 
 def test_a_quantity_whose_runs_differ_is_not_exact():

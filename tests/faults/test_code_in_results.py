@@ -1,0 +1,60 @@
+"""A run may name code: whoever reads it never imports that, and training never from data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from cached_runs import finished, project
+from calls import RUNS, script
+from sealed import seal
+from small import small_spec
+
+from fedlogit import methods
+from fedlogit.component import Call
+from fedlogit.errors import FedlogitError
+from fedlogit.files import read_json, write_json
+from fedlogit.papers import run_dir
+from fedlogit.spec import RunSpec
+
+__all__ = ["finished", "project"]
+PAYLOAD = "open('executed', 'w').close()\nPayload = 1\n"
+
+
+@pytest.fixture
+def planted(project, finished, monkeypatch) -> Path:
+    """A finished run whose method is code beside it, where Python would find it."""
+    folder = finished(scale="paper")
+    spec = read_json(folder / "spec.json")
+    for package in (Path("results"), RUNS):
+        (package / "payload.py").write_text(PAYLOAD)
+    spec["method"] = {"name": "results.runs.payload:Payload", "params": {"x": 1}}
+    changed = RunSpec.read(spec, "test")
+    target = RUNS / run_dir(changed)
+    target.parent.mkdir(parents=True)
+    folder.rename(target)
+    write_json(target / "spec.json", spec)
+    result = read_json(target / "result.json")
+    result["provenance"]["spec_digest"] = changed.digest()
+    write_json(target / "result.json", result)
+    seal(target)
+    monkeypatch.syspath_prepend(str(project))
+    return target
+
+
+@pytest.mark.parametrize("name", ["cached", "publish"])
+def test_reading_a_run_never_imports_what_it_names(planted, name):
+    Path("results/runs.dvc").write_text("outs: []\n")
+    script(name)
+    assert not Path("executed").exists()
+    assert not [module for module in sys.modules if module.startswith("results")]
+
+
+@pytest.mark.parametrize("name", ["results.runs.payload:Payload", "data.payload:Payload"])
+def test_training_never_imports_from_results_or_data(planted, name):
+    with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
+        methods.get(Call(name=name))
+    with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
+        methods.complete(small_spec().model_copy(update={"method": Call(name=name)}))
+    assert not Path("executed").exists()

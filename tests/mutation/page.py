@@ -1,0 +1,170 @@
+"""The page of a mutation test: counts, and every mutant that lives with the reason."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from mutation.forks import Outcome
+
+NEEDED = 0.9
+OPERATORS = {
+    "arg_removal": "an argument of a call left out, or None",
+    "assignment": "a value assigned replaced by None",
+    "augmented_assignment": "`+=` and the like replaced by `=`",
+    "dict_arguments": "a key of `dict(…)` renamed",
+    "if_exp": "a conditional expression's condition always or never true",
+    "keywords": "`in`, `is`, `break`, `continue` replaced by another",
+    "lambda": "a lambda that returns None",
+    "match": "a case of a match left out",
+    "name": "True and False exchanged",
+    "number": "a number plus 1",
+    "remove_unary_ops": "`not` or `~` left out",
+    "string": "a string changed",
+    "swap_op": "an operator or a comparison replaced by another",
+    "symmetric_string_methods_swap": "a method of strings replaced by its mirror image",
+    "unsymmetrical_string_methods_swap": "`split` and `rsplit` exchanged",
+}
+Result = tuple[dict, Outcome]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many mutants die."""
+
+    died: int
+    all: int
+
+    @property
+    def share(self) -> float:
+        """The share that dies, 1 where there are none."""
+        return self.died / self.all if self.all else 1.0
+
+    def __str__(self) -> str:
+        return f"{self.died} of {self.all} die ({100 * self.share:.1f} %)"
+
+
+def rate(results: Sequence[Result]) -> Rate:
+    """Return how many of some mutants died."""
+    return Rate(sum(outcome.status != "survived" for _, outcome in results), len(results))
+
+
+def page(head: dict, results: Sequence[Result], reasons: Path) -> str:
+    """Return the page as markdown.
+
+    Args:
+        head: The sample's first line: seed, candidates by room, tools, rules.
+        results: Mutants and their outcomes, those with a name among them.
+        reasons: YAML list of {file, function, removed, added, reason}.
+    """
+    known = Reasons(reasons)
+    by_name = [r for r in results if r[0]["room"] == "by name"]
+    drawn = [r for r in results if r[0]["room"] != "by name"]
+    lives = sorted(
+        (mutant for mutant, outcome in drawn if outcome.status == "survived"),
+        key=lambda mutant: (mutant["file"], mutant["start"]),
+    )
+    reasoned = sum(known.of(mutant) is not None for mutant in lives)
+    tools = ", ".join(f"{name} {version}" for name, version in _tools(head).items())
+    blocks = [
+        "# Mutation tests",
+        "A mutant is the library with one small change, made by a rule. Its tests must notice: at"
+        " least one must fail. `make mutation-test` draws a seeded sample of the mutants of the"
+        " methods, the aggregators, the partitions, the verdicts and claims, the ledger and the"
+        " merges, tests each with the tests of its room, and writes this page.",
+        f"Last run: {time.strftime('%Y-%m-%d')}, seed {head['seed']}, {tools}."
+        f" **{rate(drawn)}**; at least {100 * NEEDED:.0f} % must. Of those that live,"
+        f" {reasoned} of {len(lives)} are explained below. {_ends(drawn)}",
+        _counts("room", drawn, lambda m: m["room"], lambda room: room, head["candidates"]),
+        "By kind of change:",
+        _counts("change", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),
+        "## Left out by rule",
+        head["rules"],
+        "## Mutants with a name",
+        f"They break an algorithm where no test noticed once: {rate(by_name)}, and all must"
+        " (`tests/mutants.yaml`).",
+        _named(by_name),
+        "## Mutants that live",
+        "Reasons are in `tests/mutants_survivors.yaml`.",
+        *(_alive(mutant, known) for mutant in lives),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+class Reasons:
+    """Why mutants live, by file, function and changed lines."""
+
+    def __init__(self, file: Path) -> None:
+        entries = yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
+        self._known = {_words(entry): " ".join(entry["reason"].split()) for entry in entries or []}
+
+    def of(self, mutant: dict) -> str | None:
+        """Return the reason, or None where nobody has given one."""
+        return self._known.get(_words(mutant))
+
+
+def _words(mutant: dict) -> tuple[str, ...]:
+    keys = ("file", "function", "removed", "added")
+    return tuple(" ".join(str(mutant[key]).split()) for key in keys)
+
+
+def _tools(head: dict) -> dict[str, str]:
+    here = {name: importlib.metadata.version(name) for name in ("pytest", "torch")}
+    return head["tools"] | {"Python": platform.python_version()} | here
+
+
+def _ends(results: Sequence[Result]) -> str:
+    """Return how mutants died, where not by a test that fails."""
+    said = {
+        "import": "could not be imported",
+        "timeout": "took more than three times as long as the tests of its room",
+        "crashed": "ended the process",
+    }
+    counts = {text: sum(o.status == status for _, o in results) for status, text in said.items()}
+    parts = [f"{count} {text}" for text, count in counts.items() if count]
+    return f"Among those that died: {', '.join(parts)}." if parts else ""
+
+
+def _counts(
+    title: str,
+    results: Sequence[Result],
+    group: Callable[[dict], str],
+    label: Callable[[str], str],
+    candidates: dict[str, int] | None = None,
+) -> str:
+    """Return a table of how many died, by group."""
+    header = [title, *(["possible"] if candidates else []), "tested", "died", "live", "share"]
+    rows = []
+    for name in sorted({group(mutant) for mutant, _ in results}):
+        found = rate([r for r in results if group(r[0]) == name])
+        possible = [str(candidates.get(name, ""))] if candidates else []
+        counts = [found.all, found.died, found.all - found.died]
+        rows.append([label(name), *possible, *map(str, counts), f"{100 * found.share:.1f} %"])
+    return _table(header, rows)
+
+
+def _named(results: Sequence[Result]) -> str:
+    rows = [
+        [mutant["key"], "**lives**" if o.status == "survived" else f"`{o.by or o.status}`"]
+        for mutant, o in results
+    ]
+    return _table(["mutant", "first test that fails"], rows) if rows else ""
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    escaped = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+
+
+def _alive(mutant: dict, known: Reasons) -> str:
+    old = [f"- {line}" for line in mutant["removed"].splitlines()]
+    new = [f"+ {line}" for line in mutant["added"].splitlines()]
+    shown = "\n".join(["```diff", *old, *new, "```"])
+    why = known.of(mutant) or "*Not explained.*"
+    return f"`{mutant['file']}:{mutant['line']}`, `{mutant['function']}`\n\n{shown}\n\n{why}"

@@ -1,0 +1,206 @@
+"""Test mutants, each with the tests of its room, and write the page of those that live.
+
+python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
+
+Mutants that stand in `tests/mutants.yaml` by name are always tested. What is known is kept in the
+work folder, so that a run that was stopped goes on; a change of code or tests begins anew. Exit
+code 1 says that a mutant with a name lives, or more than a tenth of the sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+import yaml
+from mutation.forks import Change, Outcome, Run, Tree, digest, import_libraries
+from mutation.page import NEEDED, page, rate
+
+ROOT = Path(__file__).resolve().parents[2]
+_PATIENCE = 3  # times as long as all tests of a room take without a mutation
+_GRACE = 30.0  # seconds more
+
+
+class Record:
+    """Outcomes by mutant, a JSON line each, of one state of code and tests."""
+
+    def __init__(self, path: Path, state: str) -> None:
+        self._path = path
+        head, *lines = path.read_text("utf-8").splitlines() if path.exists() else ["null"]
+        self.outcomes: dict[str, Outcome] = {}
+        if json.loads(head) == {"state": state}:
+            entries = map(json.loads, lines)
+            self.outcomes = {entry.pop("key"): Outcome(**entry) for entry in entries}
+        else:
+            path.write_text(json.dumps({"state": state}) + "\n", "utf-8")
+
+    def add(self, key: str, outcome: Outcome) -> None:
+        """Remember an outcome."""
+        self.outcomes[key] = outcome
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": key, **asdict(outcome)}) + "\n")
+
+
+def named(file: Path, root: Path) -> list[dict]:
+    """Return the mutants of a list, as those of a sample are.
+
+    Raises:
+        ValueError: if what a mutant replaces does not stand in its file once.
+    """
+    found = []
+    for entry in yaml.safe_load(file.read_text("utf-8")) if file.exists() else []:
+        text = (root / entry["file"]).read_text("utf-8")
+        if text.count(entry["old"]) != 1:
+            raise ValueError(f"{file.name}: {entry['name']}: `old` stands not once in its file")
+        start = text.index(entry["old"])
+        found.append(
+            {
+                "key": entry["name"], "room": "by name", "file": entry["file"],
+                "line": text.count("\n", 0, start) + 1, "start": start,
+                "end": start + len(entry["old"]), "new": entry["new"],
+                "removed": entry["old"], "added": entry["new"], "tests": [entry["tests"]],
+            }
+        )  # fmt: skip
+    return found
+
+
+def tests_of(mutant: dict, rooms: dict[str, dict], root: Path) -> list[str]:
+    """Return the test files of a mutant, the closest first."""
+    if "tests" in mutant:
+        return list(mutant["tests"])
+    room, module = rooms[mutant["room"]], Path(mutant["file"]).stem
+    files = files_of(room, root)
+    own = [file for file in files if Path(file).name.startswith(f"test_{module}")]
+    return list(dict.fromkeys([*own, *room["first"].get(module, "").split(), *files]))
+
+
+def files_of(room: dict, root: Path) -> list[str]:
+    """Return all test files of a room."""
+    found: list[Path] = []
+    for pattern in room["tests"]:
+        for path in sorted(root.glob(pattern)):
+            found += sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
+    return [path.relative_to(root).as_posix() for path in found]
+
+
+def wait(run: Run) -> Outcome:
+    """Wait for a run's end."""
+    while (outcome := run.poll()) is None:
+        time.sleep(0.02)
+    return outcome
+
+
+def limits(
+    rooms: dict[str, dict], tree: Tree, work: Path, record: Record, root: Path
+) -> dict[str, float]:
+    """Return how long tests of each room may take; they must pass without a mutation.
+
+    Raises:
+        RuntimeError: if they do not.
+    """
+    for name, room in rooms.items():
+        if f"as it is: {name}" not in record.outcomes:
+            run = Run(tree.folder, files_of(room, root), 3600, work / "as_it_is", compiled=True)
+            outcome = wait(run)
+            if outcome.status != "survived":
+                raise RuntimeError(
+                    f"tests of {name} fail without a mutation: {outcome.by or outcome.status};"
+                    f" see {work / 'as_it_is'}"
+                )
+            record.add(f"as it is: {name}", outcome)
+            print(f"{name}: its tests take {outcome.seconds:.0f} s", flush=True)
+    return {
+        name: _GRACE + _PATIENCE * record.outcomes[f"as it is: {name}"].seconds for name in rooms
+    }
+
+
+def try_all(
+    jobs: Sequence[tuple[dict, list[str], float]], trees: Sequence[Tree], work: Path, record: Record
+) -> None:
+    """Test mutants, as many at a time as there are trees."""
+    waiting, total = list(reversed(jobs)), len(jobs)
+    running: dict[int, tuple[dict, Run, ExitStack]] = {}
+    with ExitStack() as everything:
+        while waiting or running:
+            for place, tree in enumerate(trees):
+                if place not in running and waiting:
+                    mutant, tests, limit = waiting.pop()
+                    change = everything.enter_context(ExitStack())
+                    change.enter_context(tree.changed(_change(mutant)))
+                    run = Run(tree.folder, tests, limit, work / f"mutant_{place}")
+                    running[place] = mutant, run, change
+            for place, (mutant, run, change) in list(running.items()):
+                outcome = run.poll()
+                if outcome is None:
+                    continue
+                change.close()
+                del running[place]
+                record.add(mutant["key"], outcome)
+                done = total - len(waiting) - len(running)
+                print(
+                    f"{done}/{total} {outcome.status} {outcome.seconds:.1f} s"
+                    f" {mutant['file']}:{mutant['line']} {outcome.by}",
+                    flush=True,
+                )
+            time.sleep(0.02)
+
+
+def _change(mutant: dict) -> Change:
+    return Change(mutant["file"], mutant["start"], mutant["end"], mutant["new"])
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--sample", type=Path, required=True, help="what generate.py wrote")
+    add("--work", type=Path, required=True, help="folder for copies and outcomes")
+    add("--root", type=Path, default=ROOT, help="the project")
+    add("--rooms", type=Path, default=Path(__file__).with_name("rooms.yaml"))
+    add("--named", type=Path, default=ROOT / "tests/mutants.yaml")
+    add("--reasons", type=Path, default=ROOT / "tests/mutants_survivors.yaml")
+    add("--page", type=Path, help="where to write the page")
+    add("--room", action="append", help="mutants of these rooms only; writes no page")
+    add("--workers", type=int, default=2)
+    args = parser.parse_args(argv)
+    work = args.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+
+    head, *sample = (json.loads(line) for line in args.sample.read_text("utf-8").splitlines())
+    rooms = {room["room"]: room for room in yaml.safe_load(args.rooms.read_text("utf-8"))}
+    mutants = [*named(args.named, args.root), *sample]
+    record = Record(work / "record.jsonl", digest(args.root))
+    if args.room:
+        rooms = {name: room for name, room in rooms.items() if name in args.room}
+        mutants = [mutant for mutant in mutants if mutant["room"] in rooms]
+
+    import_libraries()
+    first = Tree(args.root, work / "tree_0")
+    allowed = limits(rooms, first, work, record, args.root)
+    trees = [first, *(Tree(first.folder, work / f"tree_{i}") for i in range(1, args.workers))]
+    jobs = [
+        (mutant, tests_of(mutant, rooms, args.root), allowed.get(mutant["room"], 600.0))
+        for mutant in mutants
+        if mutant["key"] not in record.outcomes
+    ]
+    try_all(jobs, trees, work, record)
+
+    results = [(mutant, record.outcomes[mutant["key"]]) for mutant in mutants]
+    if args.page:
+        args.page.write_text(page(head, results, args.reasons), "utf-8")
+    by_name = [r for r in results if r[0]["room"] == "by name"]
+    drawn = [r for r in results if r[0]["room"] != "by name"]
+    print(f"by name: {rate(by_name)}; sample: {rate(drawn)}")
+    return int(any(o.status == "survived" for _, o in by_name) or rate(drawn).share < NEEDED)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

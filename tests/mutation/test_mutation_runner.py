@@ -1,0 +1,163 @@
+"""The runner of mutation tests on a package of one module: one mutant dies, one lives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from mutation import run
+from mutation.forks import Change, Outcome, Tree
+from mutation.page import page, rate
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = "def twice(x):\n    return x + x\n\n\ndef shown(x):\n    return str(x)\n"
+TEST = "from fedlogit.sums import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
+ENDLESS = "def twice(x):\n    while True: pass"
+ROOMS = [{"room": "sums", "files": ["fedlogit/*.py"], "tests": ["tests/sums"], "first": {}}]
+HEAD = {"seed": 0, "candidates": {"sums": 9}, "rules": "- none.", "tools": {"mutmut": "3"}}
+
+
+def mutant(old: str, new: str, function: str = "twice") -> dict:
+    start = MODULE.index(old)
+    return {
+        "key": new, "room": "sums", "file": "fedlogit/sums.py", "function": function, "line": 2,
+        "operator": "swap_op", "start": start, "end": start + len(old), "new": new,
+        "removed": old, "added": new,
+    }  # fmt: skip
+
+
+DIES = mutant("x + x", "x - x")
+LIVES = mutant("str(x)", "str(None)", "shown")
+CANNOT_BE_IMPORTED = mutant("def twice(x)", "def thrice(x)")
+NEVER_ENDS = mutant("def twice(x):", ENDLESS)
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A project of one module and one test."""
+    files = {
+        "fedlogit/__init__.py": "",
+        "fedlogit/sums.py": MODULE,
+        "tests/sums/test_sums.py": TEST,
+        "rooms.yaml": yaml.safe_dump(ROOMS),
+    }
+    for name, text in files.items():
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "project"
+
+
+def write_sample(project: Path, *mutants: dict) -> None:
+    lines = [json.dumps(line) + "\n" for line in (HEAD, *mutants)]
+    (project / "sample.jsonl").write_text("".join(lines))
+
+
+def mutation_test(project: Path) -> subprocess.CompletedProcess[str]:
+    """Run the runner on a project, in a process of its own: it forks."""
+    program = (
+        "import sys; from mutation import forks, run; forks.LIBRARIES = ('pytest',)\n"
+        "run._PATIENCE, run._GRACE = 0, 10.0\n"
+        "sys.exit(run.main(sys.argv[1:]))"
+    )
+    options = {"root": ".", "rooms": "rooms.yaml", "sample": "sample.jsonl", "work": "work",
+               "named": "named.yaml", "reasons": "reasons.yaml", "page": "page.md"}  # fmt: skip
+    arguments = [word for key, value in options.items() for word in (f"--{key}", value)]
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=project, env={"PYTHONPATH": str(ROOT / "tests"), "PATH": ""}, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+
+
+def test_mutants_die_and_live_as_the_tests_say(project):
+    write_sample(project, DIES, LIVES, CANNOT_BE_IMPORTED, NEVER_ENDS)
+    result = mutation_test(project)
+    assert "sample: 3 of 4 die (75.0 %)" in result.stdout, result.stderr
+    record = (project / "work/record.jsonl").read_text().splitlines()
+    outcomes = {entry["key"]: entry for entry in map(json.loads, record[2:])}
+    assert {key: outcome["status"] for key, outcome in outcomes.items()} == {
+        "x - x": "killed",
+        "str(None)": "survived",
+        "def thrice(x)": "import",
+        ENDLESS: "timeout",
+    }
+    assert outcomes["x - x"]["by"] == "tests/sums/test_sums.py::test_twice"
+    assert result.returncode == 1  # three quarters are fewer than nine tenths
+    assert (project / "fedlogit/sums.py").read_text() == MODULE
+
+
+def test_a_stopped_run_goes_on_and_a_changed_test_begins_anew(project):
+    write_sample(project, DIES)
+    assert mutation_test(project).returncode == 0
+    assert "1/1" not in mutation_test(project).stdout  # nothing is left to be tested
+    (project / "tests/sums/test_sums.py").write_text(TEST + "\n")
+    assert "1/1 killed" in mutation_test(project).stdout
+
+
+def test_a_mutant_with_a_name_must_die(project):
+    write_sample(project, DIES)
+    entry = {"name": "shows nothing", "file": "fedlogit/sums.py", "old": "str(x)", "new": "''",
+             "tests": "tests/sums/test_sums.py"}  # fmt: skip
+    (project / "named.yaml").write_text(yaml.safe_dump([entry]))
+    result = mutation_test(project)
+    assert result.stdout.endswith("by name: 0 of 1 die (0.0 %); sample: 1 of 1 die (100.0 %)\n"), (
+        result.stderr
+    )
+    assert result.returncode == 1
+    assert "| shows nothing | **lives** |" in (project / "page.md").read_text()
+
+
+def test_tests_must_pass_without_a_mutation(project):
+    write_sample(project, DIES)
+    (project / "tests/sums/test_sums.py").write_text(TEST.replace("== 4", "== 5"))
+    result = mutation_test(project)
+    assert "tests of sums fail without a mutation: tests/sums/test_sums.py" in result.stderr
+
+
+def test_a_named_mutant_must_replace_something(project):
+    (project / "named.yaml").write_text(
+        "- {name: odd, file: fedlogit/sums.py, old: 'x * x', new: x, tests: tests/sums}"
+    )
+    with pytest.raises(ValueError, match="odd: `old` stands not once in its file"):
+        run.named(project / "named.yaml", project)
+
+
+def test_a_module_s_own_tests_come_first(project):
+    (project / "tests/sums/test_all.py").touch()
+    rooms = {"sums": ROOMS[0]}
+    own, other = "tests/sums/test_sums.py", "tests/sums/test_all.py"
+    assert run.tests_of(DIES, rooms, project) == [own, other]
+    rooms = {"sums": ROOMS[0] | {"first": {"parts": other}}}
+    assert run.tests_of(DIES | {"file": "fedlogit/parts.py"}, rooms, project) == [other, own]
+
+
+def test_a_change_is_taken_back_with_its_time(project, tmp_path):
+    tree = Tree(project, tmp_path / "tree")
+    path = tree.folder / "fedlogit/sums.py"
+    time = path.stat().st_mtime_ns
+    with tree.changed(Change("fedlogit/sums.py", 0, 3, "async def")):
+        assert path.read_text() == MODULE.replace("def", "async def", 1)
+        assert path.stat().st_mtime_ns != time  # or Python would take what it compiled before
+    assert (path.read_text(), path.stat().st_mtime_ns) == (MODULE, time)
+
+
+def test_the_page_says_why_a_mutant_lives_or_that_nobody_has(tmp_path):
+    reasons = tmp_path / "reasons.yaml"
+    known = {key: LIVES[key] for key in ("file", "function", "removed", "added")}
+    reasons.write_text(yaml.safe_dump([known | {"reason": "Nobody reads it."}]))
+    outcome = Outcome("survived", 1.0)
+    text = page(HEAD, [(LIVES, outcome), (DIES, outcome)], reasons)
+    assert "- str(x)\n+ str(None)\n```\n\nNobody reads it." in text
+    assert "- x + x\n+ x - x\n```\n\n*Not explained.*" in text
+    assert "| sums | 9 | 2 | 0 | 2 | 0.0 % |" in text
+
+
+def test_rates_count_all_that_do_not_survive():
+    statuses = ["killed", "import", "timeout", "crashed", "survived"]
+    found = rate([({}, Outcome(status, 1.0)) for status in statuses])
+    assert (found.died, found.all, found.share) == (4, 5, 0.8)
