@@ -191,13 +191,13 @@ def test_largest_entries(tied):
         assert same(found, plain.largest(values.tolist(), count))
 
 
-@pytest.mark.parametrize("part", ["distributions", "weights"])
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -0.5])
+@pytest.mark.parametrize("part", ["distributions", "weights"])
 def test_what_is_no_distribution_or_weight_is_refused(part, bad):
     for source in sources(20):
-        given = random_targets(source)
-        at = int(source.integers(9))
-        getattr(given, part)[at, ...] = bad
+        given, at = random_targets(source), int(source.integers(9))
+        spoilt = torch.tensor([bad, 1 - bad, 0, 0])  # which sums to 1 where it can
+        getattr(given, part)[at] = spoilt if part == "distributions" else bad
         with pytest.raises(FedlogitError, match=f"no distribution for public sample {at}:"):
             checked(given, torch.zeros(3, 9, 4), "some")
 
