@@ -7,7 +7,7 @@ votes are on the whole public set, and a sample that nobody votes on teaches not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ def rounds(
     """Yield what is to agree after the only round."""
     x, truth = world.x[world.public], world.y[world.public]
 
-    def trained(role: str, i: int, j: int, points: torch.Tensor, labels: torch.Tensor):
+    def answers(role: str, i: int, j: int, points: torch.Tensor, labels: torch.Tensor) -> list[int]:
         """Return what the j-th model of a role, trained by party i, says of the public samples."""
         model = perceptron(world.units[i], world.newcomer(role, i, j))
         batches = world.batches(f"{role}/{j}", i, 1, len(points))
@@ -31,15 +31,13 @@ def rounds(
     for i in world.clients:
         students = []
         for p in range(partitions):
-            mine = world.private[i][
-                world.numbers("fedkt/cut", i, p).permutation(len(world.private[i]))
-            ]
+            order = world.numbers("fedkt/cut", i, p).permutation(len(world.private[i]))
+            parts = np.array_split(world.private[i][order], teachers)
             said = [
-                trained(f"teacher/{p}", i, j, part, world.y[part])
-                for j, part in enumerate(np.array_split(mine, teachers))
+                answers(f"teacher/{p}", i, j, part, world.y[part]) for j, part in enumerate(parts)
             ]
             labels = torch.tensor([plurality(votes) for votes in zip(*said, strict=True)])
-            students.append(trained(f"student/{p}", i, 0, world.public, labels))
+            students.append(answers(f"student/{p}", i, 0, world.public, labels))
             sent += 4 * len(world.first[i])
         ballots.append(list(zip(*students, strict=True)))
     labels = []
@@ -60,7 +58,7 @@ def rounds(
     }
 
 
-def plurality(votes) -> int | None:
+def plurality(votes: Sequence[int]) -> int | None:
     """Return the class named most often, the lowest of a tie; None without votes."""
     counts = Counter(votes)
     return min(counts, key=lambda c: (-counts[c], c)) if counts else None

@@ -71,19 +71,16 @@ def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, obj
             losses["loss_distil"] = np.mean([stage("distil", i, *answer) for i in world.clients])
         said, entropy = z.argmax(2), entr(z.double().softmax(2)).sum(2)
         pairs = [(a == b).double().mean() for a, b in permutations(said, 2)] or [1.0]
-        yield (
-            losses
-            | noted
-            | {
-                "server": vector(server),
-                "clients": [vector(client) for client in clients],
-                "accuracy": (server(world.x_test).argmax(1) == world.y_test).double().mean(),
-                "test_logits": [client(world.x_test) for client in clients],
-                "bytes_up": 4 * z.numel(),
-                "bytes_down": 4 * z.numel() if r < world.rounds else 0,
-                "client_public_accuracy": (said == y).double().mean(),
-                "oracle_accuracy": (said == y).any(0).double().mean(),
-                "agreement": sum(pairs) / len(pairs),
-                "kept/aggregation/weights": softmax(-entropy.numpy(), axis=0),
-            }
-        )
+        row = {
+            "server": vector(server),
+            "clients": [vector(client) for client in clients],
+            "accuracy": (server(world.x_test).argmax(1) == world.y_test).double().mean(),
+            "test_logits": [client(world.x_test) for client in clients],
+            "bytes_up": 4 * z.numel(),
+            "bytes_down": 4 * z.numel() if r < world.rounds else 0,
+            "client_public_accuracy": (said == y).double().mean(),
+            "oracle_accuracy": (said == y).any(0).double().mean(),
+            "agreement": sum(pairs) / len(pairs),
+            "kept/aggregation/weights": softmax(-entropy.numpy(), axis=0),
+        }
+        yield losses | noted | row

@@ -20,7 +20,7 @@ SECOND = {
     "FedET": fedet.rounds,
     "MinE": mine.rounds,
     "FedKT": fedkt.rounds,
-    "Aggregator": aggregators.rounds,
+    "Aggregator from outside": aggregators.rounds,
 }
 
 
@@ -80,9 +80,16 @@ CASES = [
     case("FedET", "fedet(regularisation=0.0)", 1, {"regularisation": 0.0}),
     case("MinE", "mine"),
     case("MinE", "mine", 3, **STAGES),
-    case("Aggregator", "aggregator", 1, {"function": "mean_probability"}),
-    case("Aggregator", "aggregator('examples.median:median')", 1, {"function": "median_logit"}),
-    case("Aggregator", f"aggregator('{MAJORITY}')", 1, {"function": "majority"}, **BROAD),
+    case("Aggregator from outside", "aggregator", 2, {"function": "mean_probability"}),
+    case(
+        "Aggregator from outside",
+        "aggregator('examples.median:median')",
+        1,
+        {"function": "median_logit"},
+    ),
+    case(
+        "Aggregator from outside", f"aggregator('{MAJORITY}')", 1, {"function": "majority"}, **BROAD
+    ),
     case("FedKT", "fedkt", **BROAD, **SHORT),
     case("FedKT", "fedkt(consistent=False)", 1, {"consistent": False}, **SHORT),
     case("FedKT", "fedkt(partitions=3, teachers=2)", 1, {"partitions": 3, "teachers": 2}, **BROAD),

@@ -1,7 +1,7 @@
 """Methods that federate logits beside their second versions: Average, UWA, MM and references."""
 
 import pytest
-from oracles import aggregator, average, fully_informed, local, meta_model, uwa
+from oracles import average, fully_informed, local, meta_model, uwa
 from oracles.agreement import Comparison, compare
 
 SKEWED = ("partition", "dir_client(0.5)")
@@ -57,21 +57,11 @@ META_MODEL = [
         for trees in ("forest", "boosting")
     ),
 ]
-AGGREGATOR = [
-    Comparison("Aggregator from outside", "aggregator", rounds=2, tolerance=1e-4),
-    Comparison(
-        "Aggregator from outside",
-        "aggregator('oracles.aggregator:product')",
-        rounds=1,
-        tolerance=1e-4,
-        settings=(("aggregate", "product"),),
-    ),
-]
 VERSIONS = {
     "average": average, "local": local, "fully_informed": fully_informed, "uwa": uwa,
-    "meta_model": meta_model, "aggregator": aggregator,
+    "meta_model": meta_model,
 }  # fmt: skip
-CASES = [*LIFETIMES, *REFERENCES, *UWA, *META_MODEL, *AGGREGATOR]
+CASES = [*LIFETIMES, *REFERENCES, *UWA, *META_MODEL]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
