@@ -53,8 +53,8 @@ figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every s
 		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
 
 .PHONY: redraw
-redraw: $(STAMP) ## Draw again what finished runs cover, in one process (CHECK=1: compare with what is there)
-	@python scripts/redraw.py $(if $(CHECK),--check)
+redraw: $(STAMP) ## Draw again what finished runs cover and remove the rest (CHECK=1: only compare)
+	@python scripts/redraw.py $(if $(CHECK),--check,--prune)
 
 .PHONY: report
 report: $(STAMP) ## Put every paper's tables and figures, as they are, into results/report.html

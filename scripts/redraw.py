@@ -1,7 +1,8 @@
 """Draw every table, figure and summary that finished runs cover, at every scale, in one process.
 
-python scripts/redraw.py; with --check it draws into a temporary folder and compares with what is
-there: numbers to rounding, texts exactly, pictures to what one sees.
+python scripts/redraw.py; with --prune it also removes what no finished run gives. With --check it
+draws into a temporary folder and compares with what is there: numbers to rounding, texts exactly,
+pictures to what one sees.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tempfile import TemporaryDirectory
 from fedlogit.cli import run_main
 from fedlogit.config import Settings
 from fedlogit.papers import Plan, list_papers
-from fedlogit.results.redraw import differences, redraw
+from fedlogit.results.redraw import differences, orphans, redraw
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,12 +30,18 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 on a difference"
     )
+    parser.add_argument("--prune", action="store_true", help="remove what no finished run gives")
     args = parser.parse_args(argv)
     papers = tuple(list_papers(args.papers))
     settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
     plan = Plan(settings, args.papers, args.results)
     if not args.check:
-        print(f"{len(redraw(plan, args.references, args.results))} files drawn")
+        drawn = redraw(plan, args.references, args.results)
+        stale = orphans(args.results, drawn) if args.prune else []
+        for path in stale:
+            path.unlink()
+            print(f"removed {path}: no finished run gives it")
+        print(f"{len(drawn)} files drawn, {len(stale)} removed")
         return 0
     with TemporaryDirectory() as folder:
         drawn = redraw(plan, args.references, Path(folder))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fedlogit.results.figures import write_figure
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
 
-__all__ = ["differences", "redraw"]
+__all__ = ["differences", "orphans", "redraw"]
 
 _KINDS = ("tables", "figures", "summary")
 _ROUNDING = 1e-9  # relative; sums of float64 in another order
@@ -85,6 +85,13 @@ def differences(there: Path, fresh: Path) -> list[str]:
         if not _same(there / name, fresh / name):
             lines.append(f"{there / name}: the finished runs give something else")
     return lines
+
+
+def orphans(results: Path, drawn: Iterable[Path]) -> list[Path]:
+    """Return the tables, figures and summaries in a folder that are not among those just drawn."""
+    kept = set(drawn)
+    found = (path for kind in _KINDS for path in (results / kind).rglob("*.*"))
+    return sorted(path for path in found if path not in kept)
 
 
 def _files(root: Path) -> set[Path]:
