@@ -135,3 +135,8 @@ def test_margin_of_a_tally():
     assert margin(torch.tensor([[0.5, 0.3, 0.2], [0.5, 0.5, 0.0]])).tolist() == pytest.approx(
         [0.2, 0.0]
     )
+
+
+def test_margin_where_samples_have_positions():
+    shares = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9], [0.25, 0.25, 0.5]])
+    assert margin(shares.expand(2, 3, 3))[1].tolist() == pytest.approx([0.2, 0.8, 0.25])
