@@ -352,6 +352,11 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
         ("best", GREATER, "one axis with a list of rivals"),
         ("greater", {**GREATER, "wher": {}}, "did you mean 'where'"),
         ("greater", {**GREATER, "where": {"datset": "mnist"}}, "did you mean 'dataset'"),
+        (
+            "greater",
+            {**GREATER, "over": ["datset"]},
+            "unknown axis 'datset'; did you mean 'dataset'",
+        ),
         ("greater", {"left": {}, "right": {}}, "several runs of one seed match"),
     ],
 )
