@@ -355,7 +355,7 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
         (
             "greater",
             {**GREATER, "over": ["datset"]},
-            "unknown axis 'datset'; did you mean 'dataset'",
+            "unknown axis 'datset'; did you mean",
         ),
         ("greater", {"left": {}, "right": {}}, "several runs of one seed match"),
     ],
