@@ -67,6 +67,14 @@ def test_what_a_trimmed_mean_is_with_so_many_peers(peers, trim, rule):
     assert trims_to(peers, trim) == rule
 
 
+def test_each_probe_is_normalised_by_itself():
+    claims = torch.tensor([[[1.0, 3.0], [0.5, 0.5]], [[1.0, 1.0], [2.0, 0.0]]])  # two peers
+    # Probe 0: means 1 and 2 of 3; probe 1: 1.25 and .25 of 1.5.
+    wanted = [pytest.approx([1 / 3, 2 / 3]), pytest.approx([5 / 6, 1 / 6])]
+    assert combine(claims, "mean").tolist() == wanted
+    assert combine(claims, "median").tolist() == wanted  # of two peers the same
+
+
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e-38, 1e-44])
 def test_the_smallest_rows_are_normalised_too(size):
     rows = torch.tensor([[1.0, 3.0], [0.0, 0.0]]) * size
@@ -127,3 +135,8 @@ def test_margin_of_a_tally():
     assert margin(torch.tensor([[0.5, 0.3, 0.2], [0.5, 0.5, 0.0]])).tolist() == pytest.approx(
         [0.2, 0.0]
     )
+
+
+def test_margin_where_samples_have_positions():
+    shares = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9], [0.25, 0.25, 0.5]])
+    assert margin(shares.expand(2, 3, 3))[1].tolist() == pytest.approx([0.2, 0.8, 0.25])

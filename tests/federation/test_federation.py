@@ -25,6 +25,11 @@ def test_merge_by_hand(federation):
     assert torch.allclose(weighted, torch.full((n,), 2.5))
 
 
+def test_merging_one_client_changes_nothing(federation):
+    fed = federation(clients=1)
+    assert torch.equal(fed.merge().vector, fed.clients[0].vector)
+
+
 def broken(fed, index):
     """Return the federation with a parameter of one model that is no number."""
     with torch.no_grad():

@@ -30,6 +30,19 @@ def test_totals_add_rounds_and_keep_kinds_apart():
     assert ledger.of_round(3) == {"bytes_up": 0, "bytes_down": 0}
 
 
+def test_messages_of_one_kind_in_one_round_add_up():
+    ledger = Ledger()
+    for probes in (16, 8):
+        ledger.down("votes", torch.zeros(probes, dtype=torch.uint8), clients=3)
+    assert ledger.of_round(0)["bytes_down.votes"] == (16 + 8) * 3
+
+
+def test_links_are_counted_instead_of_the_mesh():
+    ledger = Ledger()
+    ledger.exchange("votes", torch.zeros(10, 16, dtype=torch.int64), bits=4, links=20)
+    assert ledger.totals() == {"up": {"votes": 160}, "down": {"votes": 160}}  # 20 x 16 x 4 / 8
+
+
 def test_packed_votes_round_up_to_whole_bytes_a_message():
     votes = torch.zeros(5, dtype=torch.int64)
     assert message_bytes(votes, bits=4) == 3  # 20 bits

@@ -90,16 +90,16 @@ class Tree:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def digest(project: Path) -> str:
-    """Return a digest of all that can change how a mutant ends."""
+def digest(project: Path, tests: Sequence[str]) -> str:
+    """Return a digest of all that can change how these tests of a mutant end."""
     found = hashlib.sha256()
-    for name in _CHANGES:
-        top = project / name
-        files = [top] if top.is_file() else sorted(p for p in top.rglob("*") if p.is_file())
-        for path in files:
+    for top in _CHANGES:
+        for path in sorted([project / top, *(project / top).rglob("*")]):
+            name = path.relative_to(project).as_posix()
             ours = "mutation" in path.parts or path.name.startswith("mutants")
-            if "__pycache__" not in path.parts and not ours:
-                found.update(f"{path.relative_to(project)}\n".encode() + path.read_bytes())
+            other = path.name.startswith("test_") and name not in tests
+            if path.is_file() and path.suffix != ".pyc" and not ours and not other:
+                found.update(f"{name}\n".encode() + path.read_bytes())
     return found.hexdigest()
 
 

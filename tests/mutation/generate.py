@@ -39,6 +39,7 @@ from mutmut.mutation.mutators import mutation_operators, operator_string
 
 GUARDS = {"device", "strict"}
 CALLS = {"len", "isinstance", "cast", "TypeVar", "warn", "print", "getLogger", "debug", "info"}
+TYPES = {"Callable", "Literal", "dict", "list", "tuple"}
 WHOLE = (cst.Annotation, cst.Import, cst.ImportFrom, cst.Decorator, cst.Raise, cst.Assert)
 
 
@@ -113,7 +114,7 @@ def _left_out(node: cst.CSTNode) -> bool:
             return True
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value="__all__"))]):
             return True
-        case cst.Assign(value=cst.Subscript(value=cst.Name(value="Literal" | "Callable"))):
+        case cst.Assign(value=cst.Subscript(value=cst.Name(value=kind))) if kind in TYPES:
             return True
         case cst.Assign(value=cst.BinaryOperation(operator=cst.BitOr(), left=left)):
             return _name(left)[:1].isupper()

@@ -3,8 +3,9 @@
 python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
 
 Mutants that stand in `tests/mutants.yaml` by name are always tested. What is known is kept in the
-work folder, so that a run that was stopped goes on; a change of code or tests begins anew. Exit
-code 1 says that a mutant with a name lives, or more than a tenth of the sample.
+work folder, so that a run that was stopped goes on; where the library or a room's tests have
+changed, the room begins anew. Exit code 1 says that a mutant with a name lives, or more than a
+tenth of the sample.
 """
 
 from __future__ import annotations
@@ -28,23 +29,28 @@ _GRACE = 30.0  # seconds more
 
 
 class Record:
-    """Outcomes by mutant, a JSON line each, of one state of code and tests."""
+    """Outcomes by mutant, a JSON line each.
 
-    def __init__(self, path: Path, state: str) -> None:
-        self._path = path
-        head, *lines = path.read_text("utf-8").splitlines() if path.exists() else ["null"]
+    Args:
+        path: The file.
+        states: A digest by room; outcomes of another state of code or tests do not count.
+    """
+
+    def __init__(self, path: Path, states: dict[str, str]) -> None:
+        self._path, self._states = path, states
         self.outcomes: dict[str, Outcome] = {}
-        if json.loads(head) == {"state": state}:
-            entries = map(json.loads, lines)
-            self.outcomes = {entry.pop("key"): Outcome(**entry) for entry in entries}
-        else:
-            path.write_text(json.dumps({"state": state}) + "\n", "utf-8")
+        for line in path.read_text("utf-8").splitlines() if path.exists() else []:
+            entry = json.loads(line)
+            key, room, state = (entry.pop(name) for name in ("key", "room", "state"))
+            if states.get(room) == state:
+                self.outcomes[key] = Outcome(**entry)
 
-    def add(self, key: str, outcome: Outcome) -> None:
+    def add(self, key: str, room: str, outcome: Outcome) -> None:
         """Remember an outcome."""
         self.outcomes[key] = outcome
+        line = {"key": key, "room": room, "state": self._states[room], **asdict(outcome)}
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": key, **asdict(outcome)}) + "\n")
+            file.write(json.dumps(line) + "\n")
 
 
 def named(file: Path, root: Path) -> list[dict]:
@@ -113,7 +119,7 @@ def limits(
                     f"tests of {name} fail without a mutation: {outcome.by or outcome.status};"
                     f" see {work / 'as_it_is'}"
                 )
-            record.add(f"as it is: {name}", outcome)
+            record.add(f"as it is: {name}", name, outcome)
             print(f"{name}: its tests take {outcome.seconds:.0f} s", flush=True)
     return {
         name: _GRACE + _PATIENCE * record.outcomes[f"as it is: {name}"].seconds for name in rooms
@@ -141,7 +147,7 @@ def try_all(
                     continue
                 change.close()
                 del running[place]
-                record.add(mutant["key"], outcome)
+                record.add(mutant["key"], mutant["room"], outcome)
                 done = total - len(waiting) - len(running)
                 print(
                     f"{done}/{total} {outcome.status} {outcome.seconds:.1f} s"
@@ -177,10 +183,14 @@ def main(argv: Sequence[str]) -> int:
     head, *sample = (json.loads(line) for line in args.sample.read_text("utf-8").splitlines())
     rooms = {room["room"]: room for room in yaml.safe_load(args.rooms.read_text("utf-8"))}
     mutants = [*named(args.named, args.root), *sample]
-    record = Record(work / "record.jsonl", digest(args.root))
     if args.room:
         rooms = {name: room for name, room in rooms.items() if name in args.room}
         mutants = [mutant for mutant in mutants if mutant["room"] in rooms]
+    tests = {name: files_of(room, args.root) for name, room in rooms.items()}
+    tests["by name"] = sorted({test for m in mutants for test in m.get("tests", [])})
+    record = Record(
+        work / "record.jsonl", {room: digest(args.root, files) for room, files in tests.items()}
+    )
 
     import_libraries()
     first = Tree(args.root, work / "tree_0")

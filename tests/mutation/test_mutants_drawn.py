@@ -59,6 +59,10 @@ def test_only_functions_that_fit():
     }
 
 
+def test_names_of_types_stay():
+    assert not changes("Rules = list[tuple[str, bool]]\nKind = Literal['a']\nAny = A | B.C\n")
+
+
 def test_guards_devices_and_prose_stay():
     text = 'y = list(zip(a, strict=True), g(1, device=d), say("in words"))\n'
     assert {new for _, new in changes(text)} == {

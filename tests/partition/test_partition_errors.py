@@ -107,6 +107,7 @@ def test_dir_class_that_never_reaches_min_size():
 )
 def test_too_few_clients_for_the_roles(call, clients, least):
     refuse(f"clients = {clients}: {call} needs at least {least}", call, clients)
+    assert len(make_split(LABELS, 10, call, least, 0).clients) == least
 
 
 def test_natural():

@@ -186,6 +186,14 @@ def test_what_is_beside_the_indices_is_covered_too(tmp_path, name):
         Split.load(path)
 
 
+def test_an_array_under_another_name_is_refused(tmp_path):
+    make_split(LABELS, 4, "iid", 3, 0).save(tmp_path / "indices.npz")
+    arrays = load_npz(tmp_path / "indices.npz")
+    save_npz(tmp_path / "indices.npz", arrays | {"client_099": arrays.pop("client_002")})
+    with pytest.raises(DataError, match="is damaged"):
+        Split.load(tmp_path / "indices.npz")
+
+
 def test_the_first_difference_between_two_splits_is_named():
     split = make_split(LABELS, 4, "iid", 3, 0, Public(size=20))
     same = make_split(LABELS, 4, "iid", 3, 0, Public(size=20))

@@ -316,6 +316,12 @@ def test_shrinking_does_not_hold(runs, judge):
     assert judge(_gaps(runs, 0.005, 0.13), "shrinking", **SHRINKING)["result"] == "does not hold"
 
 
+def test_nothing_shrinks_along_one_value(runs, judge):
+    row = judge(runs(0.6) + runs(0.7, method="uwa"), "shrinking", **SHRINKING)
+    assert (row["result"], row["cells"]) == ("not run", "not run")
+    assert row["evidence"] == "fewer than two values of partition not run"
+
+
 def test_shrinking_order_can_be_given(runs, judge):
     where = {"partition": ["k_classes(8)", "k_classes(2)"]}
     row = judge(_gaps(runs, 0.005, 0.13), "shrinking", where=where, **SHRINKING)
@@ -346,6 +352,11 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
         ("best", GREATER, "one axis with a list of rivals"),
         ("greater", {**GREATER, "wher": {}}, "did you mean 'where'"),
         ("greater", {**GREATER, "where": {"datset": "mnist"}}, "did you mean 'dataset'"),
+        (
+            "greater",
+            {**GREATER, "over": ["datset"]},
+            "unknown axis 'datset'; did you mean",
+        ),
         ("greater", {"left": {}, "right": {}}, "several runs of one seed match"),
     ],
 )
