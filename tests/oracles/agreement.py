@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import torch
 from oracles.world import World
 from torch.nn.utils import parameters_to_vector
 
-from fedlogit import methods, models
+from fedlogit import methods, models, partition
 from fedlogit.federation import Federation
 from fedlogit.federation.client import Client
 from fedlogit.federation.topology import hearing
@@ -29,7 +30,7 @@ from fedlogit.federation.work import minibatches
 from fedlogit.rng import derive, rng, torch_rng
 from fedlogit.spec import RunSpec
 
-__all__ = ["Comparison", "compare", "world_of"]
+__all__ = ["Comparison", "compare", "compare_partition", "world_of"]
 
 Rounds = Callable[..., Iterator[dict[str, object]]]
 
@@ -105,6 +106,30 @@ def compare(
     assert largest, f"{case}: nothing was compared"
     _record(case, second, largest)
     return largest
+
+
+def compare_partition(
+    case: Comparison, second: Callable[..., list[list[int]]], labels: np.ndarray, clients: int
+) -> None:
+    """Compare who holds which samples with every seed; there is no tolerance.
+
+    Args:
+        case: The partition as a call, its seeds, and what its second version is told.
+        second: From labels, clients, classes, seed and addressed generators to each one's samples.
+        labels: Class of each sample, (n,).
+        clients: Number of clients.
+
+    Raises:
+        AssertionError: naming the first seed and client with other samples.
+    """
+    classes = int(labels.max()) + 1
+    for seed in case.seeds:
+        ours = partition.get(case.call).split(labels, clients, classes, seed)
+        numbers = partial(rng, seed)
+        theirs = second(labels, clients, classes, seed, numbers, **dict(case.settings))
+        for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+            assert mine.tolist() == sorted(other), f"{case}, seed {seed}: client {i}"
+    _record(case, second, {"samples": 0})
 
 
 def play(fed: Federation, method: methods.Method, r: int) -> dict[str, float]:

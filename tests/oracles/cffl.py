@@ -37,7 +37,8 @@ def rounds(
                 least = sorted(update.abs().tolist(), reverse=True)[kept - 1]
                 update[update.abs() < least] = 0  # all that are as large as the last one stay
             sent.append(update)
-            size += 8 * int((update != 0).sum()) if sparse else 4 * len(update)
+            # A value and an index each where sparse; zeros may be among the largest.
+            size += 8 * max(kept, int((update != 0).sum())) if sparse else 4 * len(update)
             scored = perceptron(world.units[i], w_g + update)
             scores.append(accuracy(scored, world.x[held], world.y[held]))
         share = _shared(reputable * scores)

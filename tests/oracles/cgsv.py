@@ -53,7 +53,7 @@ def rounds(
                 kept = ceil(tanh(altruism * rep[i]) / most * len(part))
                 least = sorted(part.abs().tolist(), reverse=True)[kept - 1]
                 rewards.append(torch.where(part.abs() >= least, part, 0.0))
-                entries += kept
+                entries += max(kept, int((rewards[-1] != 0).sum()))
             own[i] = own[i] + torch.cat(rewards)
         yield {
             "server": w_g,

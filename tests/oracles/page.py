@@ -48,7 +48,7 @@ def page(records: list[dict[str, Any]]) -> str:
     ]
     cases = sum(record["rounds"] * len(record["seeds"]) for record in found)
     methods = len({record["method"] for record in found})
-    total = f"{methods} methods, {len(found)} comparisons, {cases:,} rounds.\n"
+    total = f"{methods} methods and partitions, {len(found)} comparisons, {cases:,} rounds.\n"
     return "\n".join([INTRODUCTION, total, *sections])
 
 

@@ -39,7 +39,7 @@ def rounds(
             smoothing * old + (1 - smoothing) * x for old, x in zip(gamma or new, new, strict=True)
         ]
         positive = [max(0.0, x) for x in gamma]
-        weights = [x / sum(positive) for x in positive]
+        weights = [x / sum(positive) if any(positive) else 1 / n for x in positive]
         w_g = sum(w * w_i for w, w_i in zip(weights, sent, strict=True))
         own = sent
         each = 4 * len(w_g) * n

@@ -58,27 +58,29 @@ CFFL = [
 # Which entries are the largest: compared on images without constant pixels, see `speckled`.
 SPARSE = [
     case("CFFL", "cffl", {"sparse": True, "upload": 0.3, "clip": 10.0}),
-    case("CFFL", "cffl", {"sparse": True, "server_weights": "sum", "clip": 0.5}),
+    case("CFFL", "cffl", {"sparse": True, "server_weights": "sum", "clip": 0.1, "upload": 0.5}),
     case("CFFL", "cffl", {"sparse": True}, rounds=4),  # most entries are as large as the bound
 ]
 CGSV = [
     case("CGSV", "cgsv", rounds=5),
-    case("CGSV", "cgsv", {"norm": 0.5, "normalise": "above"}, rounds=5, **SKEWED),
+    case("CGSV", "cgsv", {"norm": 1.5, "normalise": "above"}, rounds=5, **SKEWED),
     case("CGSV", "cgsv", {"altruism": 1e7, "smoothing": 0.5}),
     case("CGSV", "cgsv", {"smoothing": 0.0}, rounds=4),
 ]
 SHAPFED = [
     case("ShapFed", "shapfed", rounds=4),
     case("ShapFed", "shapfed", {"smoothing": 0.5, "rewards": True}, rounds=4),
-    case("ShapFed", "shapfed", {"cosine": "raw"}, rounds=4),
+    case("ShapFed", "shapfed", {"cosine": "raw", "smoothing": 0.0}, rounds=4),
     case("ShapFed", "shapfed", {"cosine": "raw", "rewards": True, "smoothing": 0.0}, **SKEWED),
 ]
+# Updates are lost in rounding, so that no cosine is positive.
+NOBODY = case("ShapFed", "shapfed", {"cosine": "raw"}, sgd=SGD | {"lr": 1e-15})
 CELM = [
     case("CELM", "celm", {"steps": 10, "warm_up": 0.5}, rounds=5, tolerance=1e-4),
     case("CELM", "celm", {"steps": 5, "warm_up": 1.0, "smoothing": 0.0}, tolerance=1e-4),
     case("CELM", "celm", {"steps": 5, "rate": 0.1, "local_heads": False, "debias": False}),
     case("CELM", "celm", {"steps": 5, "warm_start": False, "warm_up": 1.0, "penalty": 0.1}),
-    case("CELM", "celm", {"steps": 5, "classes_per_round": 4, "warm_up": 0.7}),
+    case("CELM", "celm", {"steps": 5, "classes_per_round": 4, "warm_up": 0.7}, rounds=4),
     case("CELM", "celm", {"steps": 40}, rounds=2, tolerance=1e-4),
 ]
 VERSIONS = {
@@ -86,9 +88,9 @@ VERSIONS = {
     "celm": celm,
 }  # fmt: skip
 LIVES = [replace(comparison, settings=tuple(told.items())) for comparison, told in LIVES]
-TIES = pytest.mark.xfail(strict=True, reason="needs the mend of ties at CFFL's clip")
-CASES = [*FEDAVG, *LIVES, *FEDPROX, *CFFL, *SPARSE[:2], pytest.param(SPARSE[2], marks=TIES)]
-CASES += [*CGSV, *SHAPFED, *CELM]
+SHARES = pytest.mark.xfail(strict=True, reason="needs the mend of shares where none is positive")
+CASES = [*FEDAVG, *LIVES, *FEDPROX, *CFFL, *SPARSE[:2], SPARSE[2]]
+CASES += [*CGSV, *SHAPFED, pytest.param(NOBODY, marks=SHARES), *CELM]
 
 
 @pytest.fixture

@@ -80,4 +80,4 @@ def test_the_page_tells_what_was_compared_and_how_far_it_was_off():
     }  # fmt: skip
     row = "| `fedavg` | bytes, server's weights | 3 x 2 | 1e-05 | 2e-08 |"
     assert row in page([record | {"largest": {"server": 1.0}}, record])
-    assert "1 methods, 1 comparisons, 6 rounds." in page([record])
+    assert "1 methods and partitions, 1 comparisons, 6 rounds." in page([record])

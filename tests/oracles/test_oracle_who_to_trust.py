@@ -57,11 +57,31 @@ META_MODEL = [
         for trees in ("forest", "boosting")
     ),
 ]
+META_MODEL += [  # with so many known samples the network stops early, and not with its last weights
+    Comparison(
+        "Meta-Model",
+        "meta_model(per_class=100)",
+        rounds=2,
+        tolerance=1e-4,
+        changes=(SKEWED,),
+        settings=(("per_class", 100),),
+    ),
+]
+# A client of one hidden unit that is dead on all known samples: its logits are constant there.
+CONSTANT = Comparison(
+    "Meta-Model",
+    "meta_model(per_class=9)",
+    rounds=2,
+    seeds=(0,),
+    tolerance=1e-4,
+    changes=(("models", ["mlp(hidden=[1])"]), ("optimizer", {"name": "adam", "lr": 0.05})),
+    settings=(("per_class", 9),),
+)
 VERSIONS = {
     "average": average, "local": local, "fully_informed": fully_informed, "uwa": uwa,
     "meta_model": meta_model,
 }  # fmt: skip
-CASES = [*LIFETIMES, *REFERENCES, *UWA, *META_MODEL]
+CASES = [*LIFETIMES, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
