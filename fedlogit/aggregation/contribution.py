@@ -40,9 +40,9 @@ def smooth(old: torch.Tensor | None, new: torch.Tensor, keep: float) -> torch.Te
 
 
 def normalised(values: torch.Tensor) -> torch.Tensor:
-    """Return values ≥ 0 that sum to 1; uniform if all are 0."""
+    """Return values ≥ 0 that sum to 1; uniform if all are 0. NaN stays, to be refused."""
     total = values.sum()
-    return values / total if float(total) > 0 else torch.full_like(values, 1 / len(values))
+    return torch.full_like(values, 1 / len(values)) if float(total) == 0 else values / total
 
 
 def class_similarity(heads: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

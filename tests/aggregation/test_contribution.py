@@ -85,3 +85,4 @@ def test_largest_keeps_entries_as_large_as_the_last_one():
 def test_normalised_falls_back_to_uniform():
     assert normalised(torch.tensor([1.0, 3.0])).tolist() == [0.25, 0.75]
     assert normalised(torch.zeros(4)).tolist() == [0.25] * 4
+    assert normalised(torch.tensor([1.0, torch.nan])).isnan().all(), "no share, not an equal one"
