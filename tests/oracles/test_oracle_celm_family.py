@@ -88,9 +88,7 @@ VERSIONS = {
     "celm": celm,
 }  # fmt: skip
 LIVES = [replace(comparison, settings=tuple(told.items())) for comparison, told in LIVES]
-SHARES = pytest.mark.xfail(strict=True, reason="needs the mend of shares where none is positive")
-CASES = [*FEDAVG, *LIVES, *FEDPROX, *CFFL, *SPARSE[:2], SPARSE[2]]
-CASES += [*CGSV, *SHAPFED, pytest.param(NOBODY, marks=SHARES), *CELM]
+CASES = [*FEDAVG, *LIVES, *FEDPROX, *CFFL, *SPARSE, *CGSV, *SHAPFED, NOBODY, *CELM]
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ REPEAT = case("fr_repeat", 4)
 CASES = [
     case("dir_client(0.05)", alpha=0.05),
     case("dir_client(100.0)", alpha=100.0),
-    pytest.param(MANY, marks=pytest.mark.xfail(strict=True, reason="needs the mend of sums")),
-    pytest.param(REPEAT, marks=pytest.mark.xfail(strict=True, reason="needs the mend of sizes")),
+    MANY,
+    REPEAT,
     case("pls(2, 80, 10)", m0=2, s_max=80, s_min=10),
     case("pls(3, 60, 5)", 4, m0=3, s_max=60, s_min=5),
     case("sls"),
