@@ -95,35 +95,36 @@ def files_of(room: dict, root: Path) -> list[str]:
     return [path.relative_to(root).as_posix() for path in found]
 
 
-def wait(run: Run) -> Outcome:
-    """Wait for a run's end."""
-    while (outcome := run.poll()) is None:
-        time.sleep(0.02)
-    return outcome
-
-
 def limits(
-    rooms: dict[str, dict], tree: Tree, work: Path, record: Record, root: Path
+    rooms: dict[str, dict], tree: Tree, work: Path, record: Record, root: Path, workers: int
 ) -> dict[str, float]:
     """Return how long tests of each room may take; they must pass without a mutation.
 
     Raises:
         RuntimeError: if they do not.
     """
-    for name, room in rooms.items():
-        if f"as it is: {name}" not in record.outcomes:
-            run = Run(tree.folder, files_of(room, root), 3600, work / "as_it_is", compiled=True)
-            outcome = wait(run)
-            if outcome.status != "survived":
-                raise RuntimeError(
-                    f"tests of {name} fail without a mutation: {outcome.by or outcome.status};"
-                    f" see {work / 'as_it_is'}"
-                )
-            record.add(f"as it is: {name}", name, outcome)
-            print(f"{name}: its tests take {outcome.seconds:.0f} s", flush=True)
-    return {
-        name: _GRACE + _PATIENCE * record.outcomes[f"as it is: {name}"].seconds for name in rooms
-    }
+    waiting = [name for name in rooms if _as_it_is(name) not in record.outcomes]
+    waiting.sort(key=lambda name: len(files_of(rooms[name], root)))  # the last is the first
+    running: dict[str, Run] = {}
+    while waiting or running:
+        while waiting and len(running) < workers:
+            name = waiting.pop()
+            log = work / f"as_it_is_{name}"
+            running[name] = Run(tree.folder, files_of(rooms[name], root), 3600, log, compiled=True)
+        for name, run in list(running.items()):
+            if outcome := run.poll():
+                del running[name]
+                if outcome.status != "survived":
+                    why = f"{outcome.by or outcome.status}; see {work}/as_it_is_{name}"
+                    raise RuntimeError(f"tests of {name} fail without a mutation: {why}")
+                record.add(_as_it_is(name), name, outcome)
+                print(f"{name}: its tests take {outcome.seconds:.0f} s", flush=True)
+        time.sleep(0.02)
+    return {name: _GRACE + _PATIENCE * record.outcomes[_as_it_is(name)].seconds for name in rooms}
+
+
+def _as_it_is(room: str) -> str:
+    return f"as it is: {room}"
 
 
 def try_all(
@@ -194,7 +195,7 @@ def main(argv: Sequence[str]) -> int:
 
     import_libraries()
     first = Tree(args.root, work / "tree_0")
-    allowed = limits(rooms, first, work, record, args.root)
+    allowed = limits(rooms, first, work, record, args.root, args.workers)
     trees = [first, *(Tree(first.folder, work / f"tree_{i}") for i in range(1, args.workers))]
     jobs = [
         (mutant, tests_of(mutant, rooms, args.root), allowed.get(mutant["room"], 600.0))
