@@ -134,12 +134,20 @@ class Run:
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if pid == 0 and seconds < self._limit:
             return None
-        with suppress(ProcessLookupError):
-            os.killpg(self._pid, signal.SIGKILL)  # with all that the tests started
+        self._kill()
         if pid == 0:
             os.waitpid(self._pid, 0)
             return Outcome("timeout", seconds)
         return self._ended(os.waitstatus_to_exitcode(status), seconds)
+
+    def stop(self) -> None:
+        """End the tests where `poll` has not said that they ended."""
+        self._kill()
+        os.waitpid(self._pid, 0)
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)  # with all that the tests started
 
     def _ended(self, code: int, seconds: float) -> Outcome:
         # pytest: 0 all passed, 1 some failed, 2 not collected, 3 pytest's own fault, 4 no conftest
