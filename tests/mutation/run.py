@@ -1,6 +1,6 @@
 """Test mutants, each with the tests of its room, and write the page of those that live.
 
-python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
+PYTHONPATH=tests python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
 
 Mutants that stand in `tests/mutants.yaml` by name are always tested. What is known is kept in the
 work folder, so that a run that was stopped goes on; where the library or a room's tests have
