@@ -132,14 +132,24 @@ class Run:
         """Return the outcome, or None while the tests run; end them at their limit."""
         seconds = time.monotonic() - self._begun
         pid, status = os.waitpid(self._pid, os.WNOHANG)
-        if pid == 0 and seconds < self._limit:
+        if pid:
+            self._end_group()
+            return self._ended(os.waitstatus_to_exitcode(status), seconds)
+        if seconds < self._limit:
             return None
+        self.stop()
+        return Outcome("timeout", seconds)
+
+    def stop(self) -> None:
+        """End tests that still run."""
+        os.kill(self._pid, signal.SIGKILL)  # it may not have its group yet
+        os.waitpid(self._pid, 0)
+        self._end_group()
+
+    def _end_group(self) -> None:
+        """End what the tests started and left."""
         with suppress(ProcessLookupError):
-            os.killpg(self._pid, signal.SIGKILL)  # with all that the tests started
-        if pid == 0:
-            os.waitpid(self._pid, 0)
-            return Outcome("timeout", seconds)
-        return self._ended(os.waitstatus_to_exitcode(status), seconds)
+            os.killpg(self._pid, signal.SIGKILL)
 
     def _ended(self, code: int, seconds: float) -> Outcome:
         # pytest: 0 all passed, 1 some failed, 2 not collected, 3 pytest's own fault, 4 no conftest

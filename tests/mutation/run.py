@@ -1,6 +1,6 @@
 """Test mutants, each with the tests of its room, and write the page of those that live.
 
-python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
+PYTHONPATH=tests python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
 
 Mutants that stand in `tests/mutants.yaml` by name are always tested. What is known is kept in the
 work folder, so that a run that was stopped goes on; where the library or a room's tests have
@@ -95,70 +95,82 @@ def files_of(room: dict, root: Path) -> list[str]:
     return [path.relative_to(root).as_posix() for path in found]
 
 
-def wait(run: Run) -> Outcome:
-    """Wait for a run's end."""
-    while (outcome := run.poll()) is None:
-        time.sleep(0.02)
-    return outcome
-
-
 def limits(
-    rooms: dict[str, dict], tree: Tree, work: Path, record: Record, root: Path
+    rooms: dict[str, dict], tree: Tree, work: Path, record: Record, root: Path, workers: int
 ) -> dict[str, float]:
     """Return how long tests of each room may take; they must pass without a mutation.
 
     Raises:
         RuntimeError: if they do not.
     """
-    for name, room in rooms.items():
-        if f"as it is: {name}" not in record.outcomes:
-            run = Run(tree.folder, files_of(room, root), 3600, work / "as_it_is", compiled=True)
-            outcome = wait(run)
-            if outcome.status != "survived":
-                raise RuntimeError(
-                    f"tests of {name} fail without a mutation: {outcome.by or outcome.status};"
-                    f" see {work / 'as_it_is'}"
-                )
-            record.add(f"as it is: {name}", name, outcome)
-            print(f"{name}: its tests take {outcome.seconds:.0f} s", flush=True)
-    return {
-        name: _GRACE + _PATIENCE * record.outcomes[f"as it is: {name}"].seconds for name in rooms
-    }
+    waiting = [name for name in rooms if _as_it_is(name) not in record.outcomes]
+    waiting.sort(key=lambda name: len(files_of(rooms[name], root)))  # the last is the first
+    running: dict[str, Run] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                name = waiting.pop()
+                tests, log = files_of(rooms[name], root), work / f"as_it_is_{name}"
+                running[name] = Run(tree.folder, tests, 3600, log, compiled=True)
+            for name, run in list(running.items()):
+                if outcome := run.poll():
+                    del running[name]
+                    if outcome.status != "survived":
+                        why = f"{outcome.by or outcome.status}; see {work}/as_it_is_{name}"
+                        raise RuntimeError(f"tests of {name} fail without a mutation: {why}")
+                    record.add(_as_it_is(name), name, outcome)
+                    print(f"{name}: its tests take {outcome.seconds:.0f} s", flush=True)
+            time.sleep(0.02)
+    finally:
+        for run in running.values():
+            run.stop()
+    return {name: _GRACE + _PATIENCE * record.outcomes[_as_it_is(name)].seconds for name in rooms}
+
+
+def _as_it_is(room: str) -> str:
+    return f"as it is: {room}"
+
+
+class Trial:
+    """A mutant that is tested in a tree."""
+
+    def __init__(
+        self, mutant: dict, tests: Sequence[str], limit: float, tree: Tree, log: Path
+    ) -> None:
+        self.mutant = mutant
+        self._change = ExitStack()
+        place = mutant["file"], mutant["start"], mutant["end"], mutant["new"]
+        self._change.enter_context(tree.changed(Change(*place)))
+        self.run = Run(tree.folder, tests, limit, log)
+
+    def ended(self) -> Outcome | None:
+        """Return how it ended and take the change back, or None while it runs."""
+        outcome = self.run.poll()
+        if outcome:
+            self._change.close()
+        return outcome
 
 
 def try_all(
     jobs: Sequence[tuple[dict, list[str], float]], trees: Sequence[Tree], work: Path, record: Record
 ) -> None:
     """Test mutants, as many at a time as there are trees."""
-    waiting, total = list(reversed(jobs)), len(jobs)
-    running: dict[int, tuple[dict, Run, ExitStack]] = {}
-    with ExitStack() as everything:
+    waiting, done = list(reversed(jobs)), 0
+    running: dict[int, Trial] = {}
+    try:
         while waiting or running:
             for place, tree in enumerate(trees):
                 if place not in running and waiting:
-                    mutant, tests, limit = waiting.pop()
-                    change = everything.enter_context(ExitStack())
-                    change.enter_context(tree.changed(_change(mutant)))
-                    run = Run(tree.folder, tests, limit, work / f"mutant_{place}")
-                    running[place] = mutant, run, change
-            for place, (mutant, run, change) in list(running.items()):
-                outcome = run.poll()
-                if outcome is None:
-                    continue
-                change.close()
-                del running[place]
-                record.add(mutant["key"], mutant["room"], outcome)
-                done = total - len(waiting) - len(running)
-                print(
-                    f"{done}/{total} {outcome.status} {outcome.seconds:.1f} s"
-                    f" {mutant['file']}:{mutant['line']} {outcome.by}",
-                    flush=True,
-                )
+                    running[place] = Trial(*waiting.pop(), tree, work / f"mutant_{place}")
+                elif place in running and (outcome := running[place].ended()):
+                    mutant, done = running.pop(place).mutant, done + 1
+                    record.add(mutant["key"], mutant["room"], outcome)
+                    said = f"{done}/{len(jobs)} {outcome.status} {outcome.seconds:.1f} s"
+                    print(f"{said} {mutant['file']}:{mutant['line']} {outcome.by}", flush=True)
             time.sleep(0.02)
-
-
-def _change(mutant: dict) -> Change:
-    return Change(mutant["file"], mutant["start"], mutant["end"], mutant["new"])
+    finally:
+        for trial in running.values():
+            trial.run.stop()
 
 
 def main(argv: Sequence[str]) -> int:
@@ -194,7 +206,7 @@ def main(argv: Sequence[str]) -> int:
 
     import_libraries()
     first = Tree(args.root, work / "tree_0")
-    allowed = limits(rooms, first, work, record, args.root)
+    allowed = limits(rooms, first, work, record, args.root, args.workers)
     trees = [first, *(Tree(first.folder, work / f"tree_{i}") for i in range(1, args.workers))]
     jobs = [
         (mutant, tests_of(mutant, rooms, args.root), allowed.get(mutant["room"], 600.0))

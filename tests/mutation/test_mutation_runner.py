@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from mutation import run
-from mutation.forks import Change, Outcome, Tree
+from mutation.forks import Change, Outcome, Run, Tree
 from mutation.page import page, rate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,6 +144,16 @@ def test_a_change_is_taken_back_with_its_time(project, tmp_path):
         assert path.read_text() == MODULE.replace("def", "async def", 1)
         assert path.stat().st_mtime_ns != time  # or Python would take what it compiled before
     assert (path.read_text(), path.stat().st_mtime_ns) == (MODULE, time)
+
+
+def test_tests_that_are_stopped_are_gone(project, tmp_path):
+    endless = project / "tests/sums/test_endless.py"
+    endless.write_text("def test_it():\n    while True: pass\n")
+    process = Run(project, ["tests/sums/test_endless.py"], 60.0, tmp_path / "log")
+    assert process.poll() is None
+    process.stop()
+    with pytest.raises(ChildProcessError):
+        process.poll()
 
 
 def test_the_page_says_why_a_mutant_lives_or_that_nobody_has(tmp_path):
