@@ -150,10 +150,9 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 	&& python scripts/readme_results.py $(1) --block fedol \
 		results/tables/fedol/extended/table1.md results/figures/fedol/extended/pseudo_labels.png \
 	&& python scripts/readme_results.py $(1) --block tally_train \
-		results/tables/tally_train/extended/table1.md \
-		results/tables/tally_train/extended/table2.md results/figures/tally_train/extended/figure2.png \
-		results/tables/tally_train/extended/table3_tokens.md \
-		results/figures/tally_train/extended/theory_figure.png \
+		results/tables/tally_train/quick/table1.md \
+		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
+		results/tables/tally_train/quick/table3.md \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
 
 .PHONY: readme
