@@ -178,6 +178,7 @@ def _child(tree: Path, tests: Sequence[str], log: Path, said: Path) -> None:
     code = 3
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
         os.dup2(out, 2)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -204,6 +205,7 @@ def main(argv: Sequence[str]) -> int:
         work / "record.jsonl", {room: digest(args.root, files) for room, files in tests.items()}
     )
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the children, too
     import_libraries()
     first = Tree(args.root, work / "tree_0")
     allowed = limits(rooms, first, work, record, args.root, args.workers)
