@@ -54,13 +54,14 @@ def rate(results: Sequence[Result]) -> Rate:
     return Rate(sum(outcome.status != "survived" for _, outcome in results), len(results))
 
 
-def page(head: dict, results: Sequence[Result], reasons: Path) -> str:
+def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> str:
     """Return the page as markdown.
 
     Args:
         head: The sample's first line: seed, candidates by room, tools, rules.
         results: Mutants and their outcomes, those with a name among them.
         reasons: YAML list of {file, function, removed, added, reason}.
+        sample: How many were drawn; the test may have been stopped before it came to all.
     """
     known = Reasons(reasons)
     by_name = [r for r in results if r[0]["room"] == "by name"]
@@ -80,6 +81,7 @@ def page(head: dict, results: Sequence[Result], reasons: Path) -> str:
         f"Last run: {time.strftime('%Y-%m-%d')}, seed {head['seed']}, {tools}."
         f" **{rate(drawn)}**; at least {100 * NEEDED:.0f} % must. Of those that live,"
         f" {reasoned} of {len(lives)} are explained below. {_ends(drawn)}",
+        f"Stopped after {len(drawn)} of the {sample} drawn." if len(drawn) < sample else "",
         _counts("room", drawn, lambda m: m["room"], lambda room: room, head["candidates"]),
         "By kind of change:",
         _counts("change", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),

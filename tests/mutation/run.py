@@ -189,6 +189,7 @@ def main(argv: Sequence[str]) -> int:
     add("--page", type=Path, help="where to write the page")
     add("--room", action="append", help="mutants of these rooms only; writes no page")
     add("--workers", type=int, default=2)
+    add("--so-far", action="store_true", help="test nothing; write the page of what was tested")
     args = parser.parse_args(argv)
     work = args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
@@ -205,6 +206,10 @@ def main(argv: Sequence[str]) -> int:
         work / "record.jsonl", {room: digest(args.root, files) for room, files in tests.items()}
     )
 
+    if args.so_far:
+        tested = [m for m in mutants if m["key"] in record.outcomes]
+        return _report(args, head, tested, record, len(sample))
+
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the children, too
     import_libraries()
     first = Tree(args.root, work / "tree_0")
@@ -217,13 +222,20 @@ def main(argv: Sequence[str]) -> int:
     ]
     try_all(jobs, trees, work, record)
 
+    return _report(args, head, mutants, record, len(sample))
+
+
+def _report(
+    args: argparse.Namespace, head: dict, mutants: Sequence[dict], record: Record, drawn: int
+) -> int:
+    """Write the page of these mutants, print the rates, and return the exit code."""
     results = [(mutant, record.outcomes[mutant["key"]]) for mutant in mutants]
     if args.page:
-        args.page.write_text(page(head, results, args.reasons), "utf-8")
+        args.page.write_text(page(head, results, args.reasons, drawn), "utf-8")
     by_name = [r for r in results if r[0]["room"] == "by name"]
-    drawn = [r for r in results if r[0]["room"] != "by name"]
-    print(f"by name: {rate(by_name)}; sample: {rate(drawn)}")
-    return int(any(o.status == "survived" for _, o in by_name) or rate(drawn).share < NEEDED)
+    sample = [r for r in results if r[0]["room"] != "by name"]
+    print(f"by name: {rate(by_name)}; sample: {rate(sample)}")
+    return int(any(o.status == "survived" for _, o in by_name) or rate(sample).share < NEEDED)
 
 
 if __name__ == "__main__":

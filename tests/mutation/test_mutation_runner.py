@@ -161,10 +161,11 @@ def test_the_page_says_why_a_mutant_lives_or_that_nobody_has(tmp_path):
     known = {key: LIVES[key] for key in ("file", "function", "removed", "added")}
     reasons.write_text(yaml.safe_dump([known | {"reason": "Nobody reads it."}]))
     outcome = Outcome("survived", 1.0)
-    text = page(HEAD, [(LIVES, outcome), (DIES, outcome)], reasons)
+    text = page(HEAD, [(LIVES, outcome), (DIES, outcome)], reasons, 3)
     assert "- str(x)\n+ str(None)\n```\n\nNobody reads it." in text
     assert "- x + x\n+ x - x\n```\n\n*Not explained.*" in text
     assert "| sums | 9 | 2 | 0 | 2 | 0.0 % |" in text
+    assert "Stopped after 2 of the 3 drawn." in text
 
 
 def test_rates_count_all_that_do_not_survive():
