@@ -21,6 +21,7 @@ from fedlogit.files import array_digest, load_npz, save_npz, write_atomic
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+_SLACK = 1 << 20  # bytes for headers and digests
 _KEYS = (*TEXTS, "tokenizer", "trained_on")
 
 __all__ = ["Tokens", "load_tokens", "sequences", "token_files", "tokenise", "train_tokenizer"]
@@ -132,7 +133,8 @@ def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.nd
     for path in (arrays, tokenizer):
         if not path.exists():
             raise DataError(f"{path} does not exist; {again}")
-    found = load_npz(arrays)
+    # A token is at least one byte of the text, and has at most four.
+    found = load_npz(arrays, 4 * sum(map(len, texts.values())) + _SLACK)
     lacking = [key for key in (*_KEYS, "digest") if key not in found]
     if lacking:
         older = " (older versions wrote none)" if lacking == ["digest"] else ""
