@@ -37,6 +37,7 @@ def stop_after(rounds: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise KeyboardInterrupt
         return original(fed, method)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(runs, "_round", stops)
-        yield
+        with pytest.raises(KeyboardInterrupt):
+            yield
