@@ -24,10 +24,12 @@ __all__ = [
     "json_digest",
     "load_npz",
     "read_json",
+    "read_sealed",
     "remove_leftovers",
     "save_npz",
     "write_atomic",
     "write_json",
+    "write_sealed",
 ]
 
 LIMIT = 4 << 30
@@ -92,6 +94,28 @@ def read_json(path: Path) -> Any:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}") from None
+
+
+def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record as JSON, atomically, with a digest of all of it under ``digest``."""
+    write_json(path, {**record, "digest": json_digest(record)})
+
+
+def read_sealed(path: Path, again: str) -> dict[str, Any]:
+    """Read what `write_sealed` wrote.
+
+    Args:
+        path: The file.
+        again: How it is made again, for the message.
+
+    Raises:
+        DataError: if the file is missing, not JSON, or not as it was written.
+    """
+    data = read_json(path)
+    rest = {k: v for k, v in data.items() if k != "digest"} if isinstance(data, dict) else {}
+    if not rest or json_digest(rest) != data.get("digest"):
+        raise DataError(f"{path} is damaged: its digest does not match; {again}")
+    return rest
 
 
 def json_digest(data: Any) -> str:
