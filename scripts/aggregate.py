@@ -45,6 +45,9 @@ def main(argv: Sequence[str]) -> None:
     answers = load_answers(args.logits)
     targets = checked(method.targets(answers.public), answers.public, method.name)
     save_targets(targets, answers, args.out)
+    points, classes = targets.distributions.shape[0], targets.distributions.shape[-1]
+    clients = len(answers.public)
+    print(f"{args.out}: targets of {clients} clients on {points} samples, {classes} classes")
 
 
 if __name__ == "__main__":
