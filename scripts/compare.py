@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import read_artefact
-from fedlogit.results.compare import read_reference
+from fedlogit.results.compare import nothing_published, read_reference
 from fedlogit.results.summary import write_summary
 
 
@@ -28,14 +28,15 @@ def main(argv: Sequence[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables, as JSON")
-    parser.add_argument("--reference", type=Path, required=True, help="published numbers, as CSV")
+    parser.add_argument("--reference", type=Path, help="published numbers, as CSV; none: there are none")
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     args = parser.parse_args(argv)
     artefacts = [read_artefact(path) for path in args.artefacts]
     kinds = sorted({(artefact.paper, artefact.scale) for artefact in artefacts})
     if len(kinds) > 1:
         raise FedlogitError(f"--artefacts: one paper at one scale, not {kinds}")
-    print(write_summary(artefacts, read_reference(args.reference), args.out))
+    reference = read_reference(args.reference) if args.reference else nothing_published()
+    print(write_summary(artefacts, reference, args.out))
     return 0
 
 

@@ -20,6 +20,7 @@ from fedlogit.cli import run_main
 from fedlogit.federation.checkpoint import remove_checkpoints
 from fedlogit.federation.run import Options, check_folder, making, run
 from fedlogit.federation.setup import open_data
+from fedlogit.files import read_json
 
 
 def main(argv: Sequence[str]) -> None:
@@ -41,6 +42,10 @@ def main(argv: Sequence[str]) -> None:
             dataset, split = open_data(spec, args.data, args.split)
             options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)
             run(spec, methods.get(spec.method), dataset, split, args.out, options)
+    result = read_json(args.out / "result.json")
+    found = [f"{key} {result['final'][key]:.4f}" for key in ("accuracy",) if key in result["final"]]
+    said = [f"{spec.method.name} on {spec.dataset}", result["status"], f"rounds {spec.rounds}", *found]
+    print(f"{args.out}: {', '.join(said)}")
 
 
 if __name__ == "__main__":

@@ -216,6 +216,7 @@ def load_paper(name: str, folder: Path) -> Paper:
     paper = read_part(Paper, load_yaml(path), path.name)
     try:
         _check_names(paper)
+        _check_labels(paper)
         _check_overrides(paper)
     except FedlogitError as error:
         raise FedlogitError(f"{path.name}: {error}") from None
@@ -254,6 +255,20 @@ def _check_names(paper: Paper) -> None:
                 _known(f"scales.{name}.{section}", key, known)
         for key in scale.include or ():
             _known(f"scales.{name}.include", key, paper.artefacts)
+
+
+def _check_labels(paper: Paper) -> None:
+    """Check that every method of a table or figure has a name to print, at every scale."""
+    scaled = [entry for scale in paper.scales.values() for entry in scale.artefacts.values()]
+    grids = [grid for entry in (*paper.artefacts.values(), *scaled) for grid in entry.grid or []]
+    grids += [entry.axes for entry in (*paper.scales.values(), *scaled)]
+    for method in (method for grid in grids for method in grid.get("method", [])):
+        name = str(method).partition("(")[0]
+        if name in paper.methods and not {name, method} & paper.labels.keys():
+            raise FedlogitError(
+                f"labels: the method {name!r} has no name to print; add a line such as"
+                f" '{name}: {name.replace('_', ' ').capitalize()}'"
+            )
 
 
 def _known(where: str, name: str, names: dict[str, Any]) -> None:

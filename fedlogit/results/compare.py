@@ -16,12 +16,15 @@ from fedlogit.results.text import is_share, markdown, number, spread
 from fedlogit.results.verdict import VERDICT_RULE, Sample, interval, is_exact, verdict
 
 __all__ = [
+    "NOTHING_PUBLISHED",
     "RIGHT",
     "compare",
     "comparison_markdown",
     "comparison_table",
     "matching",
     "not_run",
+    "nothing_published",
+    "published",
     "read_reference",
 ]
 
@@ -29,6 +32,11 @@ _KEYS = ["dataset", "partition", "method"]
 RIGHT = ("Paper", "Ours", "n", "Difference", "90 % interval")
 """Columns of a comparison that hold numbers."""
 _COLUMNS = ["table", *_KEYS, "metric", "mean", "std"]
+_COMPARED = [
+    *("table", *_KEYS, "metric", "paper", "paper_std", "paper_n", "ours", "std", "difference"),
+    *("n", "diverged", "low", "high", "verdict", "scale", "device"),
+]
+NOTHING_PUBLISHED = "There are no published numbers to put beside ours."
 
 
 def read_reference(path: Path) -> pd.DataFrame:
@@ -69,6 +77,21 @@ def read_reference(path: Path) -> pd.DataFrame:
     )
 
 
+def published(folder: Path, paper: str) -> pd.DataFrame:
+    """Return the numbers in ``<folder>/<paper>.csv``; of a study without that file, no rows.
+
+    Raises:
+        DataError: if there is a file and it is wrong; see `read_reference`.
+    """
+    path = folder / f"{paper}.csv"
+    return read_reference(path) if path.exists() else nothing_published()
+
+
+def nothing_published() -> pd.DataFrame:
+    """Return what `read_reference` returns, without a row: a study has no published numbers."""
+    return pd.DataFrame(columns=[*_COLUMNS, "n", "where"])
+
+
 def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFrame:
     """Return a row per published number: the paper's, ours, the difference, and a verdict.
 
@@ -86,6 +109,8 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
             collect(artefact, published["metric"].unique()) if artefact and artefact.runs else None
         )
         rows += [_row(paper, frame) for paper in published.to_dict("records")]
+    if not rows:
+        return pd.DataFrame(columns=_COMPARED)
     frame = pd.DataFrame(rows)
     return frame if frame["where"].any() else frame.drop(columns="where")
 
@@ -204,6 +229,8 @@ def _interval_text(row: Mapping[Any, Any]) -> str:
 
 def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return a comparison as a section of Markdown, with its rule and where the runs come from."""
+    if rows.empty:
+        return f"### Paper beside ours\n\n{NOTHING_PUBLISHED}"
     table = comparison_table(rows, artefacts[0].labels)
     text = markdown(table, right=RIGHT)
     used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]

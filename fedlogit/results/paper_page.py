@@ -35,12 +35,14 @@ def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
         DataError: if a file of results is damaged.
     """
     arxiv = f" ([arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv}))" if paper.arxiv else ""
+    numbers = f"workflow/reference/{paper.paper}.csv"
+    given = (results.parent / numbers).exists()
     parts = [
         _NOTE,
         f"# {paper.title}",
         f"`{paper.paper}`{arxiv}. Grids: [workflow/papers/{paper.paper}.yaml]"
         f"({root}/workflow/papers/{paper.paper}.yaml); published numbers:"
-        f" [workflow/reference/{paper.paper}.csv]({root}/workflow/reference/{paper.paper}.csv);"
+        f" {f'[{numbers}]({root}/{numbers})' if given else 'none'};"
         f" what the paper leaves open: [docs/deviations.md](../deviations.md);"
         " its claims beside all others: [docs/claims.md](../claims.md).",
         "## What is implemented",

@@ -19,7 +19,7 @@ from fedlogit.papers import Plan
 from fedlogit.papers.expansion import Artefact as Planned
 from fedlogit.papers.expansion import artefact_json
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.compare import read_reference
+from fedlogit.results.compare import published
 from fedlogit.results.figures import write_figure
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
@@ -36,7 +36,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
 
     Args:
         plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
-        references: The folder of published numbers, ``<paper>.csv``.
+        references: The folder of published numbers, ``<paper>.csv``; a study may have none.
         out: The folder for ``tables``, ``figures`` and ``summary``.
 
     Returns:
@@ -51,7 +51,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
             tables = [a for a in plan.of(paper.paper, scale) if a.kind == "table"]
             if tables:
                 folder = out / "summary" / paper.paper / scale
-                reference = read_reference(references / f"{paper.paper}.csv")
+                reference = published(references, paper.paper)
                 write_summary([_resolved(plan, a) for a in tables], reference, folder)
                 paths += sorted(folder.iterdir())
     return paths
@@ -62,7 +62,7 @@ def _draw(plan: Plan, planned: Planned, references: Path, out: Path) -> list[Pat
     path = out / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
     if artefact.kind == "table":
         return write_table(artefact, path)
-    return write_figure(artefact, path, read_reference(references / f"{artefact.paper}.csv"))
+    return write_figure(artefact, path, published(references, artefact.paper))
 
 
 def _resolved(plan: Plan, planned: Planned) -> Artefact:

@@ -11,7 +11,13 @@ from fedlogit.errors import DataError
 from fedlogit.files import write_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims
-from fedlogit.results.compare import RIGHT, compare, comparison_markdown, comparison_table
+from fedlogit.results.compare import (
+    NOTHING_PUBLISHED,
+    RIGHT,
+    compare,
+    comparison_markdown,
+    comparison_table,
+)
 from fedlogit.results.metrics import metrics
 from fedlogit.results.text import markdown, write_csv, write_text
 
@@ -83,7 +89,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
     for paper, names in labels.items():
         table = summary_table(results, paper, scale, names)
         parts.append(f"## {paper}, scale `{scale}`")
-        parts.append(markdown(table, right=RIGHT))
+        parts.append(NOTHING_PUBLISHED if table.empty else markdown(table, right=RIGHT))
         parts.append("\n".join([_claims(results, paper, scale), *_places(results, paper, scale)]))
     return "\n\n".join(parts)
 

@@ -125,6 +125,17 @@ def summary_input(wildcards):
     }
 
 
+def published(wildcards):
+    """Return the file of a paper's published numbers, in a list; a study may have none."""
+    file = here(f"workflow/reference/{wildcards.paper}.csv")
+    return [file] if os.path.exists(file) else []
+
+
+def published_option(wildcards, input):
+    """Return the option of scripts that names the published numbers, where there are any."""
+    return [part for file in input.reference for part in ("--reference", file)]
+
+
 def told(file):
     """Return the caption that a file ends with, or "" while there is none; for the report."""
     lines = Path(file).read_text().splitlines() if os.path.exists(file) else []

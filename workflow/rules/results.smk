@@ -34,7 +34,7 @@ rule table:
 rule figure:
     input:
         unpack(artefact_input),
-        reference=lambda wildcards: here(f"workflow/reference/{wildcards.paper}.csv"),
+        reference=published,
     output:
         png=report(
             "results/figures/{paper}/{scale}/{id}.png",
@@ -55,15 +55,16 @@ rule figure:
         script=here("scripts/figure.py"),
         out=lambda wildcards, output: os.path.splitext(output.png)[0],
         told=lambda wildcards, output: told(output.caption),
+        reference=published_option,
     shell:
-        "python {params.script:q} --artefact {input.artefact:q} --reference {input.reference:q}"
+        "python {params.script:q} --artefact {input.artefact:q} {params.reference:q}"
         " --out {params.out:q} > {log:q} 2>&1"
 
 
 rule compare:
     input:
         unpack(summary_input),
-        reference=lambda wildcards: here(f"workflow/reference/{wildcards.paper}.csv"),
+        reference=published,
     output:
         summary=report(
             "results/summary/{paper}/{scale}/summary.md",
@@ -90,9 +91,10 @@ rule compare:
         runtime=10,
     params:
         script=here("scripts/compare.py"),
+        reference=published_option,
         out=subpath(output.summary, parent=True),
     shell:
-        "python {params.script:q} --artefacts {input.artefacts:q} --reference {input.reference:q}"
+        "python {params.script:q} --artefacts {input.artefacts:q} {params.reference:q}"
         " --out {params.out:q} > {log:q} 2>&1"
 
 
