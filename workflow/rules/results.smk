@@ -29,6 +29,7 @@ rule table:
         told=lambda wildcards, output: told(output.markdown),
     shell:
         "python {params.script:q} --artefact {input.artefact:q} --out {params.out:q} > {log:q} 2>&1"
+        + forget_others("input.artefact")
 
 
 rule figure:
@@ -57,7 +58,7 @@ rule figure:
         told=lambda wildcards, output: told(output.caption),
     shell:
         "python {params.script:q} --artefact {input.artefact:q} --reference {input.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1"
+        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefact")
 
 
 rule compare:
@@ -93,7 +94,7 @@ rule compare:
         out=subpath(output.summary, parent=True),
     shell:
         "python {params.script:q} --artefacts {input.artefacts:q} --reference {input.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1"
+        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefacts")
 
 
 rule page:
@@ -117,3 +118,4 @@ rule page:
         script=here("scripts/page.py"),
     shell:
         "python {params.script:q} --artefacts {input.artefacts:q} --out {output:q} > {log:q} 2>&1"
+        + forget_others("input.artefacts")
