@@ -14,9 +14,12 @@ import argparse
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from _cache import call_dvc, dvc, errors_of, kept, tell
 
