@@ -55,7 +55,7 @@ def download(name: str, out: Path, mirror: Path | None = None, sources: Path = S
         FedlogitError: if the name is unknown, or `out` cannot be written.
         DataError: if no source serves, in one line: what was tried, why it failed, what to do.
     """
-    card(name)
+    card(name)  # an unknown name is refused first
     out = Path(out)
     with suppress(FedlogitError):  # not there yet, or incomplete
         return read_mark(out, name)

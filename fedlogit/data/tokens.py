@@ -22,10 +22,10 @@ from fedlogit.locks import held
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_SLACK = 1 << 20  # bytes for headers and digests
-_KEYS = (*TEXTS, "tokenizer", "trained_on")
-
 __all__ = ["Tokens", "load_tokens", "sequences", "token_files", "tokenise", "train_tokenizer"]
+
+_KEYS = (*TEXTS, "tokenizer", "trained_on")
+_SLACK = 1 << 20  # bytes for headers and digests
 
 
 @dataclass(frozen=True, eq=False)
