@@ -26,6 +26,7 @@ __all__ = [
     "read_json",
     "read_sealed",
     "remove_leftovers",
+    "remove_leftovers_of",
     "save_npz",
     "write_atomic",
     "write_json",
@@ -68,6 +69,14 @@ def remove_leftovers(folder: Path) -> None:
     for path in folder.rglob(".*"):
         if _TEMPORARY.fullmatch(path.name):
             path.unlink(missing_ok=True)
+
+
+def remove_leftovers_of(path: Path) -> None:
+    """Remove what killed processes left of `write_atomic` of one file; for who holds its lock."""
+    temporary = re.compile(rf"\.{re.escape(path.stem)}\.\d+{re.escape(path.suffix)}")
+    for found in path.parent.glob(".*"):
+        if temporary.fullmatch(found.name):
+            found.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fedlogit.component import Part
@@ -14,6 +16,7 @@ from fedlogit.data.raw import MARK, Raw
 from fedlogit.data.sources import SOURCES, Base, Folder, Mirror, read_sources
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import file_digest, read_json, write_json
+from fedlogit.locks import held
 
 __all__ = ["Mark", "download", "read_mark"]
 
@@ -40,7 +43,7 @@ def download(name: str, out: Path, mirror: Path | None = None, sources: Path = S
     """Fill `out` with the raw files of a data set and ``source.json``, which says who served them.
 
     Every source is tried in a temporary folder; only files whose decoded content is the data set's
-    are kept. If `out` is complete already, nothing happens.
+    are kept. If `out` is complete already, nothing happens. Who finds another process at it waits.
 
     Args:
         name: A name from `DATASETS`.
@@ -52,22 +55,29 @@ def download(name: str, out: Path, mirror: Path | None = None, sources: Path = S
         FedlogitError: if the name is unknown, or `out` cannot be written.
         DataError: if no source serves, in one line: what was tried, why it failed, what to do.
     """
-    about, out = card(name), Path(out)
-    try:
+    card(name)  # an unknown name is refused first
+    out = Path(out)
+    with suppress(FedlogitError):  # not there yet, or incomplete
         return read_mark(out, name)
-    except FedlogitError:
-        pass  # not there yet, or incomplete
+    with held(out.parent / f".{out.name}.lock", f"waiting for another download of {name}"):
+        with suppress(FedlogitError):
+            return read_mark(out, name)
+        return _first(read_sources(name, sources), name, out, mirror)
+
+
+def _first(sources: list[Base], name: str, out: Path, mirror: Path | None) -> Mark:
+    """Fill `out` from the first source that serves."""
     failures = []
-    for source in read_sources(name, sources):
+    for source in sources:
         with _workspace(out) as temporary:
             try:
-                mark = _try(source, name, Path(temporary), mirror)
+                mark = _try(source, name, temporary, mirror)
             except (DataError, OSError) as error:
                 failures.append(f"{source.about()}: {error}")
                 continue
-            _move(Path(temporary), out, mark)
+            _move(temporary, out, mark)
             return mark
-    raise DataError(_nothing(name, failures, mirror, about.homepage))
+    raise DataError(_nothing(name, failures, mirror, card(name).homepage))
 
 
 def read_mark(out: Path, name: str) -> Mark:
@@ -88,13 +98,23 @@ def read_mark(out: Path, name: str) -> Mark:
     return mark
 
 
-def _workspace(out: Path) -> tempfile.TemporaryDirectory[str]:
-    """Return a temporary folder on the same disk as `out`."""
+@contextmanager
+def _workspace(out: Path) -> Iterator[Path]:
+    """Yield an empty folder on the same disk as `out`, for who holds its lock.
+
+    It always has the same name, so that what a killed process left in it is found and removed.
+    """
+    folder = out.parent / f".{out.name}.part"
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent)
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir()
     except OSError as error:
-        raise FedlogitError(f"cannot write {out.parent}: {error.strerror}") from None
+        raise FedlogitError(f"cannot write {folder}: {error.strerror}") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _try(source: Base, name: str, folder: Path, mirror: Path | None) -> Mark:

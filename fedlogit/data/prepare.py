@@ -14,7 +14,8 @@ from fedlogit.data.download import read_mark
 from fedlogit.data.isic import decode_isic
 from fedlogit.data.raw import Raw
 from fedlogit.errors import DataError
-from fedlogit.files import load_npz, save_npz, write_json
+from fedlogit.files import load_npz, remove_leftovers_of, save_npz, write_json
+from fedlogit.locks import held
 
 __all__ = ["describe", "prepare"]
 
@@ -45,11 +46,14 @@ def prepare(name: str, raw: Path, out: Path) -> dict[str, Any]:
     if about.kind == "images":
         arrays = canonical(about, _typed(arrays))
     digest = check(about, arrays, str(raw))
-    path = out / f"{name}.npz"
-    if not _is_there(about, path, digest):
-        save_npz(path, arrays)
     description = describe(about, arrays, digest) | {"source": mark.source}
-    write_json(path.with_suffix(".json"), description)
+    path, written = out / f"{name}.npz", out / f"{name}.json"
+    with held(out / f".{name}.lock", f"waiting for another preparation of {name}"):
+        remove_leftovers_of(path)
+        remove_leftovers_of(written)
+        if not _is_there(about, path, digest):
+            save_npz(path, arrays)
+        write_json(written, description)
     return description
 
 

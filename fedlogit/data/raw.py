@@ -26,11 +26,8 @@ __all__ = ["MARK", "Raw"]
 MARK = "source.json"  # written last: a raw folder without it is incomplete
 _BLOCK = 1 << 20  # bytes read at once
 _NAME = 1 << 16  # bytes of a member's long name or further attributes, which `tarfile` reads whole
-_TAR = {
-    ".tar": "r|",
-    ".tgz": "r|gz",
-    ".tar.gz": "r|gz",
-}  # `tarfile` bounds what it unpacks of these
+# How to open them; of other compressions `tarfile` would unpack ten kilobytes at once, unbounded.
+_TAR = {".tar": "r|", ".tgz": "r|gz", ".tar.gz": "r|gz"}
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
          tarfile.SOLARIS_XHDTYPE)  # fmt: skip
 _ZIP = (".zip",)
@@ -60,11 +57,15 @@ class Raw:
         Raises:
             DataError: if one is missing or damaged, or they have more bytes than that.
         """
-        found: list[bytes] = []
+        left = limit
 
         def content(stream: IO[bytes]) -> bytes:
-            found.append(_content(stream, limit - sum(map(len, found)), limit))
-            return found[-1]
+            nonlocal left
+            found = _content(stream, left)
+            if found is None:
+                raise DataError(f"{', '.join(names)} unpack to more than {limit:,} bytes")
+            left -= len(found)
+            return found
 
         return self.scan(names, content)
 
@@ -150,12 +151,12 @@ def _plain(member: str, name: str, stream: IO[bytes]) -> IO[bytes]:
     return stream if member == name else gzip.open(stream)  # type: ignore[return-value]
 
 
-def _content(stream: IO[bytes], left: int, limit: int) -> bytes:
-    """Return all that is left in a stream, if that is at most `left` bytes."""
+def _content(stream: IO[bytes], limit: int) -> bytes | None:
+    """Return what a stream holds, or None as soon as that is more than `limit` bytes."""
     content = io.BytesIO()
     while block := stream.read(_BLOCK):
-        if content.tell() + len(block) > left:
-            raise DataError(f"its files are refused: they unpack to more than {limit:,} bytes")
+        if content.tell() + len(block) > limit:
+            return None
         content.write(block)
     return content.getvalue()
 

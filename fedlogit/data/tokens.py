@@ -16,15 +16,16 @@ import numpy as np
 
 from fedlogit.data.content import TEXTS
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import array_digest, load_npz, save_npz, write_atomic
+from fedlogit.files import array_digest, load_npz, remove_leftovers_of, save_npz, write_atomic
+from fedlogit.locks import held
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_SLACK = 1 << 20  # bytes for headers and digests
-_KEYS = (*TEXTS, "tokenizer", "trained_on")
-
 __all__ = ["Tokens", "load_tokens", "sequences", "token_files", "tokenise", "train_tokenizer"]
+
+_KEYS = (*TEXTS, "tokenizer", "trained_on")
+_SLACK = 1 << 20  # bytes for headers and digests
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +50,17 @@ class Tokens:
     def save(self, folder: Path, name: str, vocabulary: int) -> None:
         """Write the tokenizer, then the tokens."""
         arrays, tokenizer = token_files(folder, name, vocabulary)
-        with write_atomic(tokenizer) as temporary:
-            temporary.write_text(self.tokenizer, encoding="utf-8")
         found = self.splits | {
             "tokenizer": np.array(self.digest),
             "trained_on": np.array(self.trained_on),
         }
-        save_npz(arrays, found | {"digest": np.array(_digest(found))})
+        lock = arrays.with_name(f".{arrays.stem}.lock")
+        with held(lock, f"waiting for another tokenisation of {name}"):
+            remove_leftovers_of(arrays)
+            remove_leftovers_of(tokenizer)
+            with write_atomic(tokenizer) as temporary:
+                temporary.write_text(self.tokenizer, encoding="utf-8")
+            save_npz(arrays, found | {"digest": np.array(_digest(found))})
 
 
 def _digest(arrays: dict[str, np.ndarray]) -> str:

@@ -16,6 +16,7 @@ from typing import IO
 from tqdm import tqdm
 
 from fedlogit.errors import DataError
+from fedlogit.files import LIMIT
 
 __all__ = ["TIMEOUT", "client", "get"]
 
@@ -28,7 +29,7 @@ def get(url: str, path: Path) -> None:
     """Download a file.
 
     Raises:
-        DataError: if the address does not answer, or the file arrives incomplete.
+        DataError: if the address does not answer, or the file arrives incomplete or has no end.
     """
     request = urllib.request.Request(url, headers={"User-Agent": "fedlogit"})  # noqa: S310
     try:
@@ -48,6 +49,8 @@ def _copy(answer: IO[bytes], file: IO[bytes], size: int, name: str) -> int:
     with tqdm(total=size or None, unit="B", unit_scale=True, desc=name, disable=None) as bar:
         while block := answer.read(_BLOCK):
             file.write(block)
+            if file.tell() > LIMIT:
+                raise ValueError(f"more than {LIMIT:,} bytes arrived")
             bar.update(len(block))
         return int(bar.n) if not bar.disable else file.tell()
 

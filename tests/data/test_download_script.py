@@ -181,7 +181,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def test_get_stores_a_file_and_reports_a_missing_or_incomplete_one(tmp_path):
+def test_get_stores_a_file_and_reports_a_missing_or_incomplete_one(tmp_path, monkeypatch):
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}/"
@@ -190,6 +190,9 @@ def test_get_stores_a_file_and_reports_a_missing_or_incomplete_one(tmp_path):
             transport.get(base + "none", tmp_path / "none")
         with pytest.raises(DataError, match=r"/short: .*4 (of 10 )?bytes"):
             transport.get(base + "short", tmp_path / "short")
+        monkeypatch.setattr(transport, "LIMIT", 3)
+        with pytest.raises(DataError, match=r"/whole: more than 3 bytes arrived"):
+            transport.get(base + "whole", tmp_path / "long")
         server.shutdown()
     assert (tmp_path / "whole").read_bytes() == b"1234"
     with pytest.raises(DataError, match=r"127\.0\.0\.1.*: Connection refused"):

@@ -131,7 +131,7 @@ def packed(folder: Path, how: str) -> None:
 def test_a_raw_file_is_read_up_to_what_the_data_set_has(tmp_path, how):
     packed(tmp_path, how)
     most = f"{MNIST.limit:,}"
-    with refused(f"they unpack to more than {most} bytes"), memory_below(2 * MNIST.limit):
+    with refused(f"unpack to more than {most} bytes"), memory_below(2 * MNIST.limit):
         decode("idx", Raw(tmp_path), MNIST)
 
 
@@ -139,7 +139,7 @@ def test_several_files_share_the_limit(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(bytes(60)))
     assert Raw(tmp_path).read(["a", "b"], 120) == {"a": bytes(60), "b": bytes(60)}
-    with refused("its files are refused: they unpack to more than 119 bytes"):
+    with refused("a, b unpack to more than 119 bytes"):
         Raw(tmp_path).read(["a", "b"], 119)
 
 

@@ -158,6 +158,20 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     assert not list(result.parent.glob("checkpoint*"))
 
 
+def test_snakemakes_own_lock_stays_after_a_kill_until_it_is_unlocked(tmp_path, target):
+    goal, locks = f"{target[0]}/result.json", tmp_path / ".snakemake" / "locks"
+    first = snakemake(tmp_path, goal)
+    until(lambda: any(locks.glob("*")), first)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+    again = snakemake(tmp_path, goal)
+    said, _ = again.communicate(timeout=120)
+    assert again.returncode == 1
+    assert "cannot be locked" in said
+    for arguments in (["--unlock"], ["--dry-run", goal]):
+        ends_well(snakemake(tmp_path, *arguments))
+
+
 def test_snakemake_killed_twenty_times(python, tmp_path, target):
     """At moments spread over its start, its run and its end, with all that it started."""
     run, _ = target
