@@ -1,8 +1,8 @@
 """From a text to tokens: byte-pair encoding, trained on the training split only.
 
 ``<name>.bpe<V>.json`` is the tokenizer, in the format of the library `tokenizers`;
-``<name>.bpe<V>.npz`` holds the tokens of each split, and the digests of the tokenizer and of the
-text that it was trained on, by which both files are checked whenever they are read.
+``<name>.bpe<V>.npz`` holds the tokens of each split, and the digests of these, of the tokenizer and
+of the text that it was trained on, by which both files are checked whenever they are read.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Tokens:
         with write_atomic(tokenizer) as temporary:
             temporary.write_text(self.tokenizer, encoding="utf-8")
         notes = {"tokenizer": np.array(self.digest), "trained_on": np.array(self.trained_on)}
+        notes["digest"] = np.array(_digest(self.splits))
         save_npz(arrays, self.splits | notes)
 
 
@@ -123,7 +124,7 @@ def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.nd
         if not path.exists():
             raise DataError(f"{path} does not exist; {again}")
     found = load_npz(arrays)
-    lacking = [key for key in (*TEXTS, "tokenizer", "trained_on") if key not in found]
+    lacking = [key for key in (*TEXTS, "tokenizer", "trained_on", "digest") if key not in found]
     if lacking:
         raise DataError(f"{arrays}: {lacking[0]} is missing; {again}")
     splits = {split: found[split] for split in TEXTS}
@@ -139,7 +140,13 @@ def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.nd
             raise DataError(
                 f"{arrays}: {split} must be a row of tokens below {vocabulary}; {again}"
             )
+    if _digest(splits) != str(found["digest"]):
+        raise DataError(f"{arrays} is damaged: its digest does not match; {again}")
     return tokens
+
+
+def _digest(splits: dict[str, np.ndarray]) -> str:
+    return array_digest(*(splits[split] for split in TEXTS))
 
 
 def sequences(tokens: np.ndarray, length: int, where: str) -> tuple[np.ndarray, np.ndarray]:

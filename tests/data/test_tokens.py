@@ -171,3 +171,15 @@ def test_bad_options_get_one_line(script, tmp_path, arguments, said):
         script([*arguments, "--data", str(tmp_path)])
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_tokens_that_were_changed_afterwards(texts, tokens, tmp_path):
+    tokens.save(tmp_path, "docs", V)
+    path, _ = token_files(tmp_path, "docs", V)
+    content = load_npz(path)
+    save_npz(path, content | {"test": content["test"][::-1]})
+    with pytest.raises(DataError, match="is damaged: its digest does not match; make it with"):
+        load_tokens("docs", tmp_path, V, texts)
+    save_npz(path, {key: value for key, value in content.items() if key != "digest"})
+    with pytest.raises(DataError, match="digest is missing; make it with"):
+        load_tokens("docs", tmp_path, V, texts)
