@@ -16,11 +16,11 @@ from sealed import seal
 from small import small_spec
 
 from fedlogit.errors import DataError
+from fedlogit.federation.client_files import load_weights
 from fedlogit.federation.stages import (
     load_answers,
     load_given,
     load_targets,
-    load_weights,
     save_targets,
 )
 from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
@@ -113,6 +113,7 @@ def test_a_damaged_stage_is_never_taken(stages, name):
         assert found == good, how  # within white space, say, or dates in an archive
     assert len(said) > 20
     assert all(Path(name).stem in line and "\n" not in line for line in said)
+    assert all("; remove " in line for line in said)
 
 
 def test_the_last_stage_names_what_its_result_rests_on(stages):
@@ -165,13 +166,21 @@ def test_weights_without_the_digest_that_their_header_should_have(stages):
 
 def test_other_weights_than_those_that_answered(stages):
     change_weights(stages / "clients" / "weights.safetensors", lambda value: value + 1)
-    assert "clients.json: another weights_digest" in distil(stages)
+    assert "clients.json is of other clients than" in distil(stages)
     note = stages / "clients" / "clients.json"
     record = read_sealed(note, "")
     models = load_weights(stages / "clients" / "weights.safetensors", SPEC)
     named = {f"client{i}/{key}": v for i, own in enumerate(models) for key, v in own.items()}
     write_sealed(note, record | {"weights_digest": tensor_digest(named)})
-    assert "logits.json: another weights_digest" in distil(stages)
+    assert "logits.json is of other clients than" in distil(stages)
+
+
+def test_answers_exported_under_the_run_s_own_spec_serve_it(stages):
+    clients = stages / "clients"
+    weights = ("--weights", str(clients / "weights.safetensors"))
+    made("export_logits", *options(stages, stages / "spec.json", clients), *weights)
+    assert read_json(clients / "logits.json")["spec_digest"] == SPEC.digest()
+    assert distil(stages) == ""
 
 
 def test_clients_of_another_division(stages):

@@ -13,7 +13,7 @@ from small import small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
-from fedlogit.federation.stages import load_weights
+from fedlogit.federation.client_files import load_weights
 from fedlogit.results.runs import read_run
 
 
