@@ -120,7 +120,10 @@ def read_sealed(path: Path, again: str) -> dict[str, Any]:
     Raises:
         DataError: if the file is missing, not JSON, or not as it was written.
     """
-    data = read_json(path)
+    try:
+        data = read_json(path)
+    except DataError as error:
+        raise DataError(f"{error}; {again}") from None
     rest = {k: v for k, v in data.items() if k != "digest"} if isinstance(data, dict) else {}
     if not rest or json_digest(rest) != data.get("digest"):
         raise DataError(f"{path} is damaged: its digest does not match; {again}")

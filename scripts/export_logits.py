@@ -19,8 +19,9 @@ from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
+from fedlogit.federation.client_files import load_weights
 from fedlogit.federation.jobs import Job
-from fedlogit.federation.stages import export_logits, load_weights
+from fedlogit.federation.stages import export_logits
 
 
 def main(argv: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ has an address that does not know who asks.
 
 ``train_clients``: a folder with ``spec.json``, ``weights.safetensors`` and ``clients.json``.
 ``export_logits``: ``logits.npz`` and ``logits.json``.
-``aggregate``: ``targets.npz`` and ``targets.json``.
+``aggregate``: ``targets.npz``.
 ``distil``: the run's folder.
 
 Each file has a digest of what is in it and of what it was made of; who reads it checks both.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +28,17 @@ from fedlogit.aggregation.targets import Targets
 from fedlogit.component import Call
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.client import Client
+from fedlogit.federation.client_files import (
+    again,
+    load_weights,
+    read_part,
+    save_part,
+    saying,
+    weights_digest,
+)
 from fedlogit.federation.federation import Federation
-from fedlogit.federation.provenance import check_facts, code_version, differences
-from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.federation.provenance import code_version, differences
+from fedlogit.federation.tensors import save_tensors, tensor_digest
 from fedlogit.files import (
     array_digest,
     load_npz,
@@ -54,15 +63,13 @@ __all__ = [
     "load_answers",
     "load_given",
     "load_targets",
-    "load_weights",
     "restore",
     "save_targets",
     "train_clients",
-    "weights_digest",
 ]
 
-_CLIENT = re.compile(r"client(\d+)/(.+)")
 _OF_CLIENTS = ("code_version", "own_code", "device", "wall_seconds", "started")
+_TARGETS = ("distributions", "weights", "logits_digest", "method", "code_version")
 _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
 
 
@@ -149,13 +156,13 @@ def train_clients(fed: Federation, folder: Path) -> str:
     parts = {c.index: folder / f"part-{c.index}.safetensors" for c in everybody}
     for client in everybody:
         if parts[client.index].exists():
-            _load(client, _read_part(parts[client.index], fed))
+            _load(client, read_part(parts[client.index], fed))
     left = [c for c in everybody if not parts[c.index].exists()]
     for start in range(0, len(left), fed.workers):
         fed.clients = left[start : start + fed.workers]
         fed.train_private()
         for client in fed.clients:
-            _save_part(parts[client.index], _tensors(client), fed)
+            save_part(parts[client.index], _tensors(client), fed)
     fed.clients = everybody
     joined = {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
     header = {"spec": fed.spec.digest(), "digest": tensor_digest(joined)}
@@ -200,7 +207,9 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
         DataError: naming the file and the client whose logits are missing, of the wrong shape or
             type, or not finite; or if the file is not the one that was exported.
     """
-    arrays = load_npz(path)
+    beside = path.with_name("logits.json")
+    with saying(again(beside)) if beside.exists() else nullcontext():
+        arrays = load_npz(path)
     if "points" not in arrays or arrays["points"].ndim != 1:
         raise DataError(f"{path}: has no 'points' (indices of the public samples)")
     public = _stack(path, arrays, "public", len(arrays["points"]), classes)
@@ -211,10 +220,9 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
     if labels.ndim != 1 or len(labels) not in (0, test.shape[1]):
         raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")
     digest = _digest(arrays)
-    beside = path.with_name("logits.json")
-    if beside.exists() and read_sealed(beside, _again(beside)).get("logits_digest") != digest:
+    if beside.exists() and read_sealed(beside, again(beside)).get("logits_digest") != digest:
         raise DataError(
-            f"{path} is not what {beside.name} describes: its digest differs; {_again(beside)}"
+            f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
         )
     return Answers(
         torch.from_numpy(public),
@@ -254,17 +262,17 @@ def load_targets(path: Path, answers: Answers, method: Call) -> tuple[Targets, d
         DataError: if the file is another thing, damaged, or made of other logits or by another
             method.
     """
-    arrays = load_npz(path)
-    again = f"remove {path} and aggregate again"
-    if {"distributions", "weights", "logits_digest", "method", "digest"} - arrays.keys():
-        raise DataError(f"{path}: not an aggregator's targets, or without a digest; {again}")
-    digest = str(arrays.pop("digest"))
-    if digest != _digest(arrays):
-        raise DataError(f"{path} is damaged: its digest does not match; {again}")
-    if str(arrays["logits_digest"]) != answers.digest:
-        raise DataError(f"{path}: targets made of other logits than the run's; {again}")
-    if str(arrays["method"]) != _canonical(method):
-        raise DataError(f"{path}: targets made by {arrays['method']}, not by {method}; {again}")
+    with saying(f"remove {path} and aggregate again"):
+        arrays = load_npz(path)
+        if {*_TARGETS, "digest"} - arrays.keys():
+            raise DataError(f"{path}: not an aggregator's targets, or without a digest")
+        digest = str(arrays.pop("digest"))
+        if digest != _digest(arrays):
+            raise DataError(f"{path} is damaged: its digest does not match")
+        if str(arrays["logits_digest"]) != answers.digest:
+            raise DataError(f"{path}: targets made of other logits than the run's")
+        if str(arrays["method"]) != _canonical(method):
+            raise DataError(f"{path}: targets made by {arrays['method']}, not by {method}")
     targets = Targets(
         torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"])
     )
@@ -278,32 +286,6 @@ def _canonical(method: Call) -> str:
     return json.dumps(method.model_dump(mode="json"), sort_keys=True)
 
 
-def load_weights(
-    path: Path, spec: RunSpec, digest: str | None = None
-) -> list[dict[str, torch.Tensor]]:
-    """Read every client's model, by parameter name.
-
-    Args:
-        path: ``weights.safetensors`` of `train_clients`, or a run's exported weights.
-        spec: How many clients there should be.
-        digest: The spec that the clients must have been trained by; None takes any.
-
-    Raises:
-        DataError: if the file is damaged, is of other clients, or has a weight that is not finite.
-    """
-    found: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.clients)]
-    for name, tensor in _read_tensors(path, digest).items():
-        match = _CLIENT.fullmatch(name)
-        if match and int(match[1]) < spec.clients:
-            found[int(match[1])][match[2]] = tensor
-            if not torch.isfinite(tensor).all():
-                raise DataError(f"{path}: weight {name} is not finite; {_again(path)}")
-    missing = [i for i, tensors in enumerate(found) if not tensors]
-    if missing:
-        raise DataError(f"{path}: has no weights of client {missing[0]} (of {spec.clients})")
-    return found
-
-
 def load_given(spec: RunSpec, weights: Path, logits: Path, targets: Path | None) -> Given:
     """Read what the stages before `distil` left.
 
@@ -313,13 +295,12 @@ def load_given(spec: RunSpec, weights: Path, logits: Path, targets: Path | None)
     digest = clients_spec(spec).digest()
     models, answers = load_weights(weights, spec, digest), load_answers(logits)
     trained, answered = weights.with_name("clients.json"), logits.with_name("logits.json")
-    clients = read_sealed(trained, _again(trained))
-    exported = read_sealed(answered, _again(answered))
-    made = {"spec_digest": digest, "weights_digest": weights_digest(models)}
+    clients = read_sealed(trained, again(trained))
+    exported = read_sealed(answered, again(answered))
+    specs = (digest, spec.digest())  # clients answer the same under that of any run on them
     for path, record in ((trained, clients), (answered, exported)):
-        for key, wanted in made.items():
-            if record.get(key) != wanted:
-                raise DataError(f"{path}: another {key} than {weights}'s; {_again(path)}")
+        if record["spec_digest"] not in specs or record["weights_digest"] != weights_digest(models):
+            raise DataError(f"{path} is of other clients than {weights}; {again(path)}")
     taught, note = load_targets(targets, answers, spec.method) if targets else (None, {})
     note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
     note |= {"logits_digest": answers.digest, "logits_code_version": exported["code_version"]}
@@ -333,7 +314,9 @@ def begin(fed: Federation, given: Given) -> None:
         FedlogitError: if it is another federation's.
     """
     if differ := differences(given.data, {k: fed.facts.get(k) for k in given.data}):
-        raise FedlogitError(f"the run's clients were trained on other data: {differ}")
+        raise FedlogitError(
+            f"the run's clients were trained on other data: {differ}; remove their folder"
+        )
     if given.answers is not None:
         check_public(fed, given.answers)
     restore(fed, given.weights)
@@ -361,49 +344,6 @@ def _load(client: Client, tensors: dict[str, torch.Tensor]) -> None:
 def _tensors(client: Client) -> dict[str, torch.Tensor]:
     state = client.model.state_dict()
     return {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
-
-
-def weights_digest(weights: list[dict[str, torch.Tensor]]) -> str:
-    """Return the SHA-256 over every client's model, as hex."""
-    named = {f"client{i}/{key}": v for i, own in enumerate(weights) for key, v in own.items()}
-    return tensor_digest(named)
-
-
-def _read_tensors(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor]:
-    tensors, header = read_tensors(path, "file of weights")
-    # Exports had no header before there were digests; all else that is written here has one.
-    if header and header.get("digest") != tensor_digest(tensors):
-        raise DataError(f"{path} is damaged: its digest does not match; {_again(path)}")
-    if spec_digest is not None and header.get("spec") != spec_digest:
-        raise DataError(f"{path} belongs to another spec; {_again(path)}")
-    return tensors
-
-
-def _save_part(path: Path, tensors: dict[str, torch.Tensor], fed: Federation) -> None:
-    note = json.dumps({"spec": fed.spec.digest(), "facts": fed.facts})
-    save_tensors(path, tensors, {"note": note, "digest": tensor_digest(tensors, note)})
-
-
-def _read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
-    """Read one client's model that this job, before it was stopped, has saved."""
-    tensors, header = read_tensors(path, "client's part")
-    again = f"remove {path.parent}/part-*.safetensors"
-    note = header.get("note", "")
-    if header.get("digest") != tensor_digest(tensors, note):
-        raise DataError(f"{path} is damaged, or has no digest; to train its client again, {again}")
-    found = json.loads(note)
-    check_facts(path, found["facts"], fed.facts, again)
-    if found["spec"] != fed.spec.digest():
-        raise DataError(f"{path} belongs to another spec; {again}")
-    return tensors
-
-
-def _again(path: Path) -> str:
-    """Say how a file of a stage, or an export of a run, is made again."""
-    if path.name == "logits.json":
-        return f"remove {path} and export the logits again"
-    folder = path.parent.parent if path.parent.name == "exports" else path.parent
-    return f"remove {folder} and give the same command again"
 
 
 def _stack(

@@ -4,33 +4,17 @@ Downloads are in tests/data, logits and targets in tests/federation.
 """
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from damaging import damages
 from small import small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
-from fedlogit.federation.stages import load_weights
+from fedlogit.federation.client_files import load_weights
 from fedlogit.results.runs import read_run
-
-
-def damages(path: Path, count: int):
-    """Damage a file in `count` ways, one after another: half of them flips, half truncations."""
-    whole = path.read_bytes()
-    random = np.random.default_rng(0)
-    for i in range(count):
-        at = int(random.integers(len(whole)))
-        if i % 2:
-            path.write_bytes(whole[:at])
-        else:
-            damaged = bytearray(whole)
-            damaged[at] ^= 1 << int(random.integers(8))
-            path.write_bytes(damaged)
-        yield f"{'truncated' if i % 2 else 'flipped'} at {at} of {len(whole)}"
-    path.write_bytes(whole)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from fedlogit.data.raw import Raw
 from fedlogit.data.sources import read_sources
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint
-from fedlogit.federation.stages import load_answers, load_weights
+from fedlogit.federation.client_files import load_weights
+from fedlogit.federation.stages import load_answers
 from fedlogit.files import load_npz
 from fedlogit.papers import load_paper
 from fedlogit.partition import Split

@@ -14,6 +14,7 @@ from calls import script
 from refusals import refused
 from resuming import stop_after
 from small import SMALL, small_spec
+from test_kill import snakemake, target
 
 import fedlogit
 from fedlogit import methods
@@ -24,6 +25,7 @@ from fedlogit.federation.setup import divide
 from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
 from fedlogit.files import read_json, write_json
 
+__all__ = ["target"]
 MEAN = "def mean(logits):\n    return logits.mean(0).softmax(1)\n"
 
 
@@ -158,6 +160,23 @@ def test_another_model_of_cpu_goes_on_and_is_named(train, tmp_path, monkeypatch)
     monkeypatch.setattr(name, lambda device: "CPU C")
     train(tmp_path / "x")  # a finished result is put back on any
     assert read_json(tmp_path / "x" / "result.json")["provenance"] == found
+
+
+def test_snakemake_says_so_and_starts_nothing_anew(python, tmp_path, monkeypatch, target):
+    """As after a preempted job and a `git pull`: the user decides, the checkpoint stays."""
+    run, spec = target
+    folder, code = tmp_path / run, "fedlogit.federation.provenance.code_version"
+    write_json(tmp_path / "spec.json", spec)
+    places = ("--spec", str(tmp_path / "spec.json"), "--out", str(folder), "--device", "cpu")
+    with monkeypatch.context() as patch, stop_after(1, monkeypatch):
+        patch.setattr(code, lambda: "0.0.1+older")
+        script("train", *places, "--data", str(tmp_path), "--checkpoint-seconds", "0", "--quiet")
+    saved = (folder / "checkpoint.safetensors").read_bytes()
+    said, _ = snakemake(tmp_path, f"{run}/result.json", python=python).communicate(timeout=240)
+    assert "checkpoint.safetensors cannot be gone on with: code_version 0.0.1+older -> 0." in said
+    assert f"to start anew, remove {run}/checkpoint*.safetensors" in said
+    assert (folder / "checkpoint.safetensors").read_bytes() == saved
+    assert not (folder / "result.json").exists()
 
 
 def test_restart_forgets_the_checkpoint(train, tmp_path, monkeypatch, copied):

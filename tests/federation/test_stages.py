@@ -14,6 +14,7 @@ from fedlogit import methods
 from fedlogit.aggregation.targets import checked
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.arithmetic import f32_products
+from fedlogit.federation.client_files import load_weights
 from fedlogit.federation.executor import Executor
 from fedlogit.federation.run import Options, run
 from fedlogit.federation.setup import divide, federate
@@ -24,7 +25,6 @@ from fedlogit.federation.stages import (
     in_stages,
     load_answers,
     load_given,
-    load_weights,
     save_targets,
     train_clients,
 )

@@ -1,0 +1,106 @@
+"""Files of clients' models: believed only if whole, of the right clients, and finite."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from fedlogit.errors import DataError
+from fedlogit.federation.federation import Federation
+from fedlogit.federation.provenance import check_facts
+from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.spec import RunSpec
+
+__all__ = ["again", "load_weights", "read_part", "save_part", "saying", "weights_digest"]
+
+_CLIENT = re.compile(r"client(\d+)/(.+)")
+
+
+def load_weights(
+    path: Path, spec: RunSpec, digest: str | None = None
+) -> list[dict[str, torch.Tensor]]:
+    """Read every client's model, by parameter name.
+
+    Args:
+        path: ``weights.safetensors`` of `train_clients`, or a run's exported weights.
+        spec: How many clients there should be.
+        digest: The spec that the clients must have been trained by; None takes any.
+
+    Raises:
+        DataError: if the file is damaged, is of other clients, or has a weight that is not finite.
+    """
+    found: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.clients)]
+    for name, tensor in _read_weights(path, digest).items():
+        match = _CLIENT.fullmatch(name)
+        if match and int(match[1]) < spec.clients:
+            found[int(match[1])][match[2]] = tensor
+            if not torch.isfinite(tensor).all():
+                raise DataError(f"{path}: weight {name} is not finite; {again(path)}")
+    missing = [i for i, tensors in enumerate(found) if not tensors]
+    if missing:
+        raise DataError(f"{path}: has no weights of client {missing[0]} (of {spec.clients})")
+    return found
+
+
+def weights_digest(weights: list[dict[str, torch.Tensor]]) -> str:
+    """Return the SHA-256 over every client's model, as hex."""
+    named = {f"client{i}/{key}": v for i, own in enumerate(weights) for key, v in own.items()}
+    return tensor_digest(named)
+
+
+def save_part(path: Path, tensors: dict[str, torch.Tensor], fed: Federation) -> None:
+    """Save one client's model, with the facts that decided its bits."""
+    note = json.dumps({"spec": fed.spec.digest(), "facts": fed.facts})
+    save_tensors(path, tensors, {"note": note, "digest": tensor_digest(tensors, note)})
+
+
+def read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
+    """Read one client's model that this job, before it was stopped, has saved.
+
+    Raises:
+        DataError: if it is damaged, or was made by another spec, other code or other data.
+    """
+    anew = f"remove {path.parent}/part-*.safetensors"
+    with saying(f"to train its client again, {anew}"):
+        tensors, header = read_tensors(path, "client's part")
+        note = header.get("note", "")
+        if header.get("digest") != tensor_digest(tensors, note):
+            raise DataError(f"{path} is damaged, or has no digest")
+    found = json.loads(note)
+    check_facts(path, found["facts"], fed.facts, anew)
+    if found["spec"] != fed.spec.digest():
+        raise DataError(f"{path} belongs to another spec; {anew}")
+    return tensors
+
+
+def _read_weights(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor]:
+    with saying(again(path)):
+        tensors, header = read_tensors(path, "file of weights")
+        # Exports had no header before there were digests; all else that is written here has one.
+        if header and header.get("digest") != tensor_digest(tensors):
+            raise DataError(f"{path} is damaged: its digest does not match")
+        if spec_digest is not None and header.get("spec") != spec_digest:
+            raise DataError(f"{path} belongs to another spec")
+    return tensors
+
+
+def again(path: Path) -> str:
+    """Say how a file of a stage, or an export of a run, is made again, for a message."""
+    if path.name == "logits.json":
+        return f"remove {path} and export the logits again"
+    folder = path.parent.parent if path.parent.name == "exports" else path.parent
+    return f"remove {folder} and give the same command again"
+
+
+@contextmanager
+def saying(remedy: str) -> Iterator[None]:
+    """Add to the error of a file that cannot be used what to do about it."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{error}; {remedy}") from None
