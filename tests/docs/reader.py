@@ -91,7 +91,8 @@ class Reader:
         folder = self.root.parent / f"python{self.starts}"
         folder.mkdir()
         program = self.stack.enter_context(module.warm_python(folder))
-        self._program("python", f'exec {program} "$@"')
+        cold = Path(sys.prefix, "bin/python")
+        self._program("python", f'[ "$1" = -c ] && exec {cold} "$@"\nexec {program} "$@"')
         self.starts += 1
 
     def _mirror(self) -> None:
