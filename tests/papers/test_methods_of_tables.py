@@ -1,4 +1,4 @@
-"""A method that is added to a table is at every scale that shows the table's methods, with a name."""
+"""A method that is added to a table is at every scale that shows its methods, with a name."""
 
 from __future__ import annotations
 
