@@ -61,9 +61,8 @@ report: $(STAMP) ## Put every paper's tables and figures, as they are, into resu
 	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
 
 .PHONY: pull
-pull: $(STAMP) ## Fetch the finished runs from the cache in dvc-remote; needs no network
-	@dvc pull --quiet results/runs.dvc
-	@python scripts/cached.py
+pull: $(STAMP) ## Fetch finished runs that are not here from the cache in dvc-remote; needs no network
+	@python scripts/pull.py
 
 .PHONY: publish
 publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)

@@ -92,6 +92,9 @@ def parse_call(text: str) -> dict[str, Any]:
 
     Positional arguments are returned under the keys ``"0"``, ``"1"``, …; `instantiate` gives them
     their names. Only literals are evaluated.
+
+    Raises:
+        FedlogitError: if the text is no call of literals, or gives a parameter twice.
     """
     match = _CALL.match(text)
     if not match:
@@ -103,13 +106,17 @@ def parse_call(text: str) -> dict[str, Any]:
         node = ast.parse(f"f{arguments}", mode="eval").body
         if not isinstance(node, ast.Call):
             raise ValueError
-        params = {str(i): ast.literal_eval(a) for i, a in enumerate(node.args)}
-        params |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+        given = [(str(i), ast.literal_eval(a)) for i, a in enumerate(node.args)]
+        given += [(str(k.arg), ast.literal_eval(k.value)) for k in node.keywords]
     except (SyntaxError, ValueError):
         raise FedlogitError(
             f"{text!r}: arguments must be literals, as in 'dir_client(0.05)'"
         ) from None
-    return {"name": name, "params": params}
+    keys = [key for key, _ in given]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice:  # of which a dictionary would keep the last
+        raise FedlogitError(f"{text!r}: {twice} is given twice; give it once")
+    return {"name": name, "params": dict(given)}
 
 
 class Component(Part):

@@ -99,6 +99,13 @@ class Settings(Part):
             )
         return value
 
+    @field_validator("mirror")
+    @classmethod
+    def _is_written_out(cls, value: str | None) -> str | None:
+        if value is not None and (not value or value[0] == "~" or "$" in value):
+            raise ValueError("should be a folder's path; write out ~ and variables")
+        return value
+
     @field_validator("device")
     @classmethod
     def _is_device(cls, value: str) -> str:

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from fedlogit.errors import DataError, FedlogitError
 
 __all__ = [
+    "LIMIT",
     "array_digest",
     "file_digest",
     "json_digest",
     "load_npz",
     "read_json",
+    "read_sealed",
     "remove_leftovers",
     "save_npz",
     "write_atomic",
     "write_json",
+    "write_sealed",
 ]
+
+LIMIT = 4 << 30
+"""Bytes that an archive may unpack to where nothing says how many it should: far more than a run
+writes, and than the largest data set has (Fed-ISIC2019, 3.5e9)."""
 
 _TEMPORARY = re.compile(r"\..+\.\d+\.\w+")  # .name.pid.suffix
 
@@ -88,6 +96,28 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON: {error}") from None
 
 
+def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record as JSON, atomically, with a digest of all of it under ``digest``."""
+    write_json(path, {**record, "digest": json_digest(record)})
+
+
+def read_sealed(path: Path, again: str) -> dict[str, Any]:
+    """Read what `write_sealed` wrote.
+
+    Args:
+        path: The file.
+        again: How it is made again, for the message.
+
+    Raises:
+        DataError: if the file is missing, not JSON, or not as it was written.
+    """
+    data = read_json(path)
+    rest = {k: v for k, v in data.items() if k != "digest"} if isinstance(data, dict) else {}
+    if not rest or json_digest(rest) != data.get("digest"):
+        raise DataError(f"{path} is damaged: its digest does not match; {again}")
+    return rest
+
+
 def json_digest(data: Any) -> str:
     """Return the SHA-256 of `data` as canonical JSON, as hex."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
@@ -115,22 +145,74 @@ def save_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def load_npz(path: Path) -> dict[str, np.ndarray]:
-    """Read all arrays of an ``.npz``; never unpickles.
+def load_npz(path: Path, limit: int = LIMIT) -> dict[str, np.ndarray]:
+    """Read all arrays of an ``.npz``; never unpickles, nor unpacks more than it should.
+
+    Args:
+        path: The file.
+        limit: Bytes that all arrays may have together.
 
     Raises:
-        DataError: if the file is missing, truncated, corrupt, or holds Python objects.
+        DataError: if the file is missing, truncated, corrupt, too large, or holds Python objects.
     """
     try:
+        _check_sizes(path, limit)
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files}
+    except DataError:
+        raise
     except FileNotFoundError:
         raise DataError(f"{path} does not exist") from None
     except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is not a readable .npz archive: {error}") from None
     except Exception as error:  # zlib.error and struct.error, which share no base
         raise DataError(f"{path} is corrupt: {error}") from None
-    for name, array in arrays.items():  # NumPy hands out the bytes of a member that is none
-        if not isinstance(array, np.ndarray):
-            raise DataError(f"{path} is not a readable .npz archive: {name} is not an array")
-    return arrays
+
+
+def _check_sizes(path: Path, limit: int) -> None:
+    """Refuse an archive that is too large before anything is unpacked but its headers.
+
+    No member is unpacked beyond the size that the archive's directory says. NumPy makes room for as
+    much as the header of the array says; so the two must agree.
+    """
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        if total > limit:
+            raise DataError(
+                f"{path} is refused: it unpacks to {total:,} bytes; what it should be has at most"
+                f" {limit:,}"
+            )
+        for member in members:
+            check_packing(path, member)
+            with archive.open(member) as stream:
+                if not _agrees(stream, member.file_size):
+                    name = member.filename.removesuffix(".npy")
+                    raise DataError(
+                        f"{path} is not a readable .npz archive: {name} is not an array of the"
+                        f" {member.file_size:,} bytes that the archive says"
+                    )
+
+
+def check_packing(path: Path, member: zipfile.ZipInfo) -> None:
+    """Refuse a packing that Python unpacks without a bound, and NumPy never writes.
+
+    Raises:
+        DataError: if it is neither deflate nor none.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DataError(f"{path} is refused: its member {member.filename!r} is not deflated")
+
+
+def _agrees(stream: IO[bytes], size: int) -> bool:
+    """Return whether the header of an ``.npy`` says that it has `size` bytes, itself included."""
+    headers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    try:
+        shape, _, kind = headers[np.lib.format.read_magic(stream)](stream)
+    except (ValueError, KeyError):  # no array, or one with field names in Unicode
+        return False
+    # Objects have no size; they are refused when they are read.
+    return kind.hasobject or stream.tell() + math.prod(shape) * kind.itemsize == size

@@ -6,7 +6,7 @@ import fcntl
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +15,10 @@ from fedlogit.errors import FedlogitError
 __all__ = ["first_free", "held"]
 
 _POLL = 0.5  # seconds between attempts
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
@@ -33,20 +37,23 @@ def held(path: Path, waiting: str) -> Iterator[None]:
 
 
 @contextmanager
-def first_free(paths: Sequence[Path], waiting: str) -> Iterator[Path]:
+def first_free(
+    paths: Sequence[Path], waiting: str, make: Callable[[Path], None] = _make
+) -> Iterator[Path]:
     """Hold the first lock file that nobody holds; wait until there is one, and yield its path.
 
     Args:
         paths: Lock files, the preferred first.
         waiting: What to tell a user who has to wait.
+        make: Makes the folder of a lock file before each attempt, if it is not there.
 
     Raises:
-        FedlogitError: if a file cannot be written.
+        FedlogitError: if a file cannot be written or is a link.
     """
     told = False
     while True:
         for path in paths:
-            handle = _try(path)
+            handle = _try(path, make)
             if handle is not None:
                 try:
                     yield path
@@ -61,15 +68,16 @@ def first_free(paths: Sequence[Path], waiting: str) -> Iterator[Path]:
         time.sleep(_POLL)
 
 
-def _try(path: Path) -> int | None:
+def _try(path: Path, make: Callable[[Path], None]) -> int | None:
     """Return a handle that holds the lock, or None if another process does."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make(path.parent)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:  # its last user removed the empty folder between our two steps
         return None
     except OSError as error:
-        raise FedlogitError(f"cannot write {path}: {error.strerror}") from None
+        reason = "it is a link" if path.is_symlink() else error.strerror
+        raise FedlogitError(f"cannot write {path}: {reason}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Whoever held it before may have removed the file between our two steps.

@@ -1,15 +1,19 @@
-"""The list of runs in the cache, which DVC reads, too."""
+"""The list of runs in the cache, which DVC reads, too; what is here of it; calls of DVC."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.results.finished import check_run
 
-__all__ = ["read_listing"]
+__all__ = ["call_dvc", "changed_runs", "dvc", "errors_of", "kept", "read_listing", "tell"]
 
 
 def read_listing(path: Path) -> dict[str, dict[str, Any]]:
@@ -25,3 +29,109 @@ def read_listing(path: Path) -> dict[str, dict[str, Any]]:
         return {out["path"].partition("/")[2]: out for out in outs}
     except (yaml.YAMLError, KeyError, TypeError, AttributeError):
         raise FedlogitError(f"{path} is not a list of DVC's outputs; git checkout it") from None
+
+
+def kept(listing: Path) -> dict[str, dict[str, Any]]:
+    """Return what `read_listing` does, of a list that has runs.
+
+    Raises:
+        DataError: if it has none, or is missing.
+    """
+    outs = read_listing(listing)
+    if not outs:
+        raise DataError(f"{listing} lists no run; git checkout it")
+    return outs
+
+
+def tell(runs: Path, outs: dict[str, dict[str, Any]], reasons: dict[str, str]) -> int:
+    """Print what the cache has, what is here of it, and each run that is not whole.
+
+    Args:
+        runs: The folder of runs.
+        outs: The runs of the cache, as from `read_listing`.
+        reasons: Why a run that is missing could not be pulled, where that is known.
+
+    Returns:
+        An exit code: 2 if a run is missing or damaged.
+    """
+    here = [run for run in outs if (runs / run).is_dir()]
+    unfinished = [run for run in here if not (runs / run / "result.json").exists()]
+    finished = sorted({*here} - {*unfinished})
+    damaged = {run: reason for run in finished if (reason := _damage(runs, runs / run))}
+    size = sum(out["size"] for out in outs.values()) / 1e6
+    print(f"cache: {len(outs)} finished runs, {size:.1f} MB; here: {len(finished)}")
+    own = {*changed_runs(runs.with_suffix(".dvc"))} & {*finished} - {*damaged}
+    if own:
+        print(
+            f"{len(own)} of them are not the published files, as they were made here, and stay;"
+            " dvc pull --force FOLDER puts the published run in the place of yours (which is one:"
+            f" {runs / min(own)})"
+        )
+    print(
+        "not in it: data sets (a run that is missing fetches its own from the official source),"
+        " checkpoints, and runs at scale smoke and quick unless published by name"
+    )
+    for run in unfinished:
+        folder = runs / run
+        print(
+            f"left alone: {folder} is here and not finished; rm -r {folder}; dvc pull {folder} has"
+            " the published one",
+            file=sys.stderr,
+        )
+    missing = sorted({*outs} - {*here})
+    for run in missing:
+        folder = runs / run
+        why = reasons.get(run, f"dvc pull {folder}")
+        print(f"error: {folder} is missing; {why}", file=sys.stderr)
+    for reason in damaged.values():
+        print(f"error: {reason}", file=sys.stderr)
+    return 2 if damaged or missing else 0
+
+
+def _damage(root: Path, folder: Path) -> str:
+    """Return what is wrong with a run, or ""."""
+    try:
+        check_run(root, folder)
+    except FedlogitError as error:
+        return f"{error}; rm -r {folder}; dvc pull {folder} has the published one"
+    return ""
+
+
+def changed_runs(listing: Path) -> list[str]:
+    """Return the published runs whose folder is not what was published."""
+    status = json.loads(dvc("status", "--json", str(listing)))
+    outs = [
+        found["changed outs"]
+        for entries in status.values()
+        for found in entries
+        if "changed outs" in found
+    ]
+    root = listing.with_suffix("").as_posix() + "/"
+    return sorted(
+        path.partition(root)[2] for out in outs for path, how in out.items() if how == "modified"
+    )
+
+
+def dvc(*args: str) -> str:
+    """Call DVC and return what it printed.
+
+    Raises:
+        FedlogitError: with the first error of its message, if it fails.
+    """
+    done = call_dvc(*args)
+    if done.returncode:
+        said = errors_of(done) or [done.stderr.strip() or done.stdout.strip()]
+        raise FedlogitError(f"dvc {args[0]} failed: {said[0]}")
+    return done.stdout
+
+
+def call_dvc(*args: str) -> subprocess.CompletedProcess[str]:
+    """Call DVC, which may fail."""
+    command = [sys.executable, "-m", "dvc", *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def errors_of(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return DVC's lines about errors, without their mark."""
+    lines = done.stderr.splitlines()
+    return [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]

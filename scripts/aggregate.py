@@ -39,12 +39,15 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, required=True, help="targets.npz")
     args = parser.parse_args(argv)
     call = Call(name="aggregator", params={"function": args.function})
-    method = methods.get(read_spec(args.spec).method if args.spec else call)
+    if args.spec:
+        call = read_spec(args.spec).method
+    method = methods.get(call)
     if not isinstance(method, OneShot):
         raise FedlogitError(f"method {method.name} does not make targets of clients' logits")
     answers = load_answers(args.logits)
     targets = checked(method.targets(answers.public), answers.public, method.name)
-    save_targets(targets, answers, args.out)
+    made_by = Call(name=call.name, params=method.params())
+    save_targets(targets, answers, made_by, args.out)
     points, classes = targets.distributions.shape[0], targets.distributions.shape[-1]
     clients = len(answers.public)
     print(f"{args.out}: targets of {clients} clients on {points} samples, {classes} classes")

@@ -9,8 +9,11 @@ Writes compare.csv, compare.md, claims.csv, claims.md and summary.md into OUT; p
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError

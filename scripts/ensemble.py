@@ -21,7 +21,7 @@ from fedlogit.aggregation.targets import checked
 from fedlogit.cli import run_main
 from fedlogit.errors import DataError
 from fedlogit.federation.stages import load_answers
-from fedlogit.files import write_json
+from fedlogit.files import write_sealed
 
 
 def main(argv: Sequence[str]) -> None:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> None:
         "test_samples": len(answers.labels),
         "logits_digest": answers.digest,
     }
-    write_json(args.out, record)
+    write_sealed(args.out, record)
 
 
 if __name__ == "__main__":

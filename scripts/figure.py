@@ -7,8 +7,11 @@ python scripts/figure.py --artefact figure1.json --reference workflow/reference/
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.results.artefact import read_artefact

@@ -6,8 +6,11 @@ python scripts/page.py --artefacts results/plan/celm/paper/*.json --out celm.htm
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.results.artefact import read_artefact

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from fedlogit.cli import run_main
 from fedlogit.papers import list_papers, load_paper
 from fedlogit.results.claims_page import claims_page

@@ -10,15 +10,15 @@ runs that are not in it. A run enters that file only after its bytes have reache
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import yaml
-from _cache import read_listing
+from _cache import changed_runs, dvc, read_listing
 
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
@@ -103,21 +103,6 @@ def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:
     write_text(path, HEADER + yaml.safe_dump({"outs": listed}, sort_keys=False))
 
 
-def changed_runs(listing: Path) -> list[str]:
-    """Return the published runs whose folder is not what was published."""
-    status = json.loads(dvc("status", "--json", str(listing)))
-    outs = [
-        found["changed outs"]
-        for entries in status.values()
-        for found in entries
-        if "changed outs" in found
-    ]
-    root = listing.with_suffix("").as_posix() + "/"
-    return sorted(
-        path.partition(root)[2] for out in outs for path, how in out.items() if how == "modified"
-    )
-
-
 def add(
     listing: Path, new: Sequence[str], published: Mapping[str, dict[str, Any]], remote: str | None
 ) -> None:
@@ -141,21 +126,6 @@ def add(
         write_listing(listing, outs)
     finally:
         part.unlink(missing_ok=True)
-
-
-def dvc(*args: str) -> str:
-    """Call DVC and return what it printed.
-
-    Raises:
-        FedlogitError: with the last line of its message, if it fails.
-    """
-    command = [sys.executable, "-m", "dvc", *args]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        why = said[0] if said else (done.stderr.strip() or done.stdout.strip())
-        raise FedlogitError(f"dvc {args[0]} failed: {why.removeprefix('ERROR: ')}")
-    return done.stdout
 
 
 if __name__ == "__main__":

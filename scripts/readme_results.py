@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from fedlogit.cli import run_main
 from fedlogit.errors import DataError
 from fedlogit.results.readme import results_block, with_block

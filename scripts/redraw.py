@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from fedlogit.cli import run_main
 from fedlogit.config import Settings
 from fedlogit.papers import Plan, list_papers

@@ -8,8 +8,11 @@ Also writes results/summary.md. Needs what scripts/compare.py wrote:
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.papers import load_paper

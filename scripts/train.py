@@ -17,6 +17,7 @@ from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
+from fedlogit.federation.checkpoint import remove_checkpoints
 from fedlogit.federation.run import Options, check_folder, making, run
 from fedlogit.federation.setup import open_data
 from fedlogit.files import read_json
@@ -27,6 +28,7 @@ def main(argv: Sequence[str]) -> None:
     parser = run_options(__doc__)
     parser.add_argument("--out", type=Path, required=True, help="the run's folder")
     parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
+    parser.add_argument("--restart", action="store_true", help="forget a checkpoint; start anew")
     args = parser.parse_args(argv)
     spec = methods.complete(read_spec(args.spec))
     check_folder(spec, args.out)
@@ -34,6 +36,8 @@ def main(argv: Sequence[str]) -> None:
         if not missing:
             print(f"{args.out} is finished")
             return
+        if args.restart:
+            remove_checkpoints(args.out)
         with own_device(args, spec) as device:
             dataset, split = open_data(spec, args.data, args.split)
             options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)

@@ -21,7 +21,7 @@ from fedlogit.federation.finishing import hidden, keep, put_back, show
 from fedlogit.federation.jobs import Job
 from fedlogit.federation.run import check_folder, making
 from fedlogit.federation.stages import clients_spec, train_clients
-from fedlogit.files import write_json
+from fedlogit.files import write_json, write_sealed
 
 OUTPUTS = ("weights.safetensors", "clients.json")
 
@@ -45,10 +45,10 @@ def main(argv: Sequence[str]) -> None:
             if put_back(args.out, OUTPUTS, job.decisive()):
                 print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
                 return
-            train_clients(job.federation, args.out)
+            digest = train_clients(job.federation, args.out)
             weights, note = (args.out / name for name in OUTPUTS)
             weights.replace(hidden(weights))
-            write_json(hidden(note), job.record())
+            write_sealed(hidden(note), job.record() | {"weights_digest": digest})
             keep(args.out, OUTPUTS, job.decisive())
             show(args.out, OUTPUTS)
 

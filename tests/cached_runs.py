@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from calls import ROOT, RUNS
+from calls import ROOT, RUNS, script
 from small import small_spec
 
 from fedlogit.papers import run_dir
+
+PAPER = {"scale": "paper"}
 
 
 @pytest.fixture
@@ -36,3 +38,13 @@ def finished(train) -> Callable[..., Path]:
         return train(folder, **changes)
 
     return make
+
+
+@pytest.fixture
+def published(project, finished: Callable[..., Path]) -> tuple[Path, Path]:
+    """Two published runs of one method."""
+    folders = finished(**PAPER), finished(**PAPER, seed=1)
+    (folders[0] / "checkpoint.safetensors").write_bytes(b"half")
+    done = script("publish")
+    assert done.returncode == 0, done.stderr
+    return folders

@@ -11,9 +11,9 @@ from fedlogit.errors import FedlogitError
 
 
 @contextmanager
-def refused(said: str) -> Iterator[None]:
+def refused(said: str) -> Iterator[pytest.ExceptionInfo[FedlogitError]]:
     """Expect an error of one line that says this."""
     with pytest.raises(FedlogitError) as error:
-        yield
+        yield error
     assert said in str(error.value)
     assert "\n" not in str(error.value)

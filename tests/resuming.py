@@ -1,11 +1,15 @@
-"""Two stages of private training: without a stop, and with a checkpoint in between."""
+"""Stops: two stages of training with a checkpoint in between, and a run that is interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from fedlogit.federation import Federation
+from fedlogit.federation import run as runs
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
 
 
@@ -21,3 +25,19 @@ def whole_and_resumed(build: Callable[[], Federation], folder: Path) -> tuple[Fe
     second.round = 2
     second.train_private()
     return whole, second
+
+
+@contextmanager
+def stop_after(rounds: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Interrupt the run that is trained in this context when it has done this many rounds."""
+    original = runs._round
+
+    def stops(fed, method):
+        if fed.round == rounds:
+            raise KeyboardInterrupt
+        return original(fed, method)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_round", stops)
+        with pytest.raises(KeyboardInterrupt):
+            yield

@@ -6,11 +6,16 @@ and its `note` is shown with every result.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from fedlogit.errors import unknown
 
 __all__ = ["DATASETS", "Card", "card"]
+
+_TEXT = 256 << 20  # bytes of a text at most: its card does not say how many; WikiText-2 has 11e6
+_SLACK = 16 << 20  # bytes for what a mirror may hold besides, such as coarser labels
+_LABELS = 16  # bytes of a sample's label and group
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,13 @@ class Card:
     def unpinned(self) -> str:
         """A remark for a data set whose content may differ from one machine to another, or ""."""
         return "" if self.digest else "content not pinned"
+
+    @property
+    def limit(self) -> int:
+        """Bytes of content at most; files that unpack to more are refused before they are read."""
+        if self.kind == "text":
+            return _TEXT
+        return _SLACK + (self.train + self.test) * (math.prod(self.shape) + _LABELS)
 
     def splits(self) -> list[tuple[str, int]]:
         """Return the splits of images that exist, and their sizes."""

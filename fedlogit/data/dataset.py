@@ -215,7 +215,7 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     about = card(name)
     path = Path(folder) / f"{name}.npz"
     if path.exists():
-        arrays = load_npz(path)
+        arrays = load_npz(path, about.limit)
     elif name in EMBEDDED:  # it need not be prepared
         arrays = EMBEDDED[name]()
     else:

@@ -24,6 +24,7 @@ __all__ = ["FORMATS", "Arrays", "decode", "read_idx"]
 
 Arrays = dict[str, np.ndarray]
 _STL = (3, 96, 96)
+_LABEL = 16  # characters of a label in JSON, with its comma and spaces
 
 
 def decode(name: str, raw: Raw, about: Card) -> Arrays:
@@ -64,36 +65,36 @@ def read_idx(content: bytes, name: str, dims: int) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
 
 
-def _idx(raw: Raw, train: str = "train", test: str = "t10k") -> Arrays:
+def _idx(raw: Raw, about: Card, train: str = "train", test: str = "t10k") -> Arrays:
     names = {
         f"{axis}_{split}": f"{prefix}-{kind}-ubyte"
         for split, prefix in (("train", train), ("test", test))
         for axis, kind in (("x", "images-idx3"), ("y", "labels-idx1"))
     }
-    content = raw.read(list(names.values()))
+    content = raw.read(list(names.values()), about.limit)
     arrays = {key: read_idx(content[n], n, int(n[-7])) for key, n in names.items()}
     return {key: a[..., None] if key[0] == "x" else a for key, a in arrays.items()}
 
 
 def _mnist(raw: Raw, about: Card) -> Arrays:
-    return _idx(raw)
+    return _idx(raw, about)
 
 
 def _emnist(raw: Raw, about: Card) -> Arrays:
     """EMNIST's images are stored transposed; return them upright."""
-    arrays = _idx(raw, "emnist-balanced-train", "emnist-balanced-test")
+    arrays = _idx(raw, about, "emnist-balanced-train", "emnist-balanced-test")
     return {k: a.transpose(0, 2, 1, 3) if k[0] == "x" else a for k, a in arrays.items()}
 
 
 def _cifar10(raw: Raw, about: Card) -> Arrays:
     train = [f"data_batch_{i}.bin" for i in range(1, 6)]
-    content = raw.read([*train, "test_batch.bin"])
+    content = raw.read([*train, "test_batch.bin"], about.limit)
     parts = {"train": [content[n] for n in train], "test": [content["test_batch.bin"]]}
     return _rows(parts, labels=1)
 
 
 def _cifar100(raw: Raw, about: Card) -> Arrays:
-    content = raw.read(["train.bin", "test.bin"])
+    content = raw.read(["train.bin", "test.bin"], about.limit)
     return _rows({"train": [content["train.bin"]], "test": [content["test.bin"]]}, labels=2)
 
 
@@ -115,20 +116,24 @@ def _cifar10_png(raw: Raw, about: Card) -> Arrays:
     """A PNG for each 10,000 images: a row per image, its 32 x 32 pixels one after another."""
     train = [f"data_batch_{i}.png" for i in range(1, 6)]
     labels = ["train_lables.json", "test_lables.json"]  # spelled so
-    content = raw.read([*train, "test_batch.png", *labels])
+    content = raw.read([*train, "test_batch.png"], about.limit)
+    content |= raw.read(labels, (about.train + about.test) * _LABEL)
     return {
-        "x_train": np.concatenate([_sheet(content[n], n) for n in train]),
+        "x_train": np.concatenate([_sheet(content[n], n, about.train) for n in train]),
         "y_train": _json_labels(content[labels[0]], labels[0]),
-        "x_test": _sheet(content["test_batch.png"], "test_batch.png"),
+        "x_test": _sheet(content["test_batch.png"], "test_batch.png", about.test),
         "y_test": _json_labels(content[labels[1]], labels[1]),
     }
 
 
-def _sheet(content: bytes, name: str) -> np.ndarray:
+def _sheet(content: bytes, name: str, most: int) -> np.ndarray:
+    """Return the images of a sheet, of which there must not be more than `most`."""
     try:
         with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
             if image.size[0] != 1024 or image.mode != "RGB":
                 raise DataError(f"{name} is {image.mode} {image.size}, not RGB rows of 1024 pixels")
+            if image.size[1] > most:  # known from the header; pixels are unpacked below
+                raise DataError(f"{name} has {image.size[1]} images; there are {most}")
             return np.asarray(image).reshape(-1, 32, 32, 3)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise error if isinstance(error, DataError) else DataError(f"{name}: {error}") from None
@@ -144,16 +149,18 @@ def _json_labels(content: bytes, name: str) -> np.ndarray:
 def _stl10(raw: Raw, about: Card) -> Arrays:
     """STL-10's unlabelled images, 96 x 96 stored column by column, resized to the card's size."""
     side = about.shape[0]
-    found = raw.scan(["unlabeled_X.bin"], lambda stream: _shrunk(stream, side))
+    found = raw.scan(["unlabeled_X.bin"], lambda s: _shrunk(s, side, about.train))
     return {"x_train": found["unlabeled_X.bin"]}
 
 
-def _shrunk(stream: IO[bytes], side: int) -> np.ndarray:
+def _shrunk(stream: IO[bytes], side: int, most: int) -> np.ndarray:
     size = int(np.prod(_STL))
     images: list[np.ndarray] = []
     while content := stream.read(size):
         if len(content) != size:
             raise DataError(f"unlabeled_X.bin ends within image {len(images)}")
+        if len(images) == most:
+            raise DataError(f"unlabeled_X.bin has more than {most} images")
         pixels = np.frombuffer(content, np.uint8).reshape(_STL).transpose(2, 1, 0)
         image = Image.fromarray(np.ascontiguousarray(pixels))
         images.append(np.asarray(image.resize((side, side), Image.Resampling.BILINEAR)))
@@ -162,7 +169,7 @@ def _shrunk(stream: IO[bytes], side: int) -> np.ndarray:
 
 def _npz(raw: Raw, about: Card) -> Arrays:
     """A mirror's plain arrays: images with or without a channel axis, ``x`` if unlabelled."""
-    arrays = load_npz(raw.folder / f"{about.name}.npz")
+    arrays = load_npz(raw.folder / f"{about.name}.npz", about.limit)
     if "x" in arrays:
         arrays["x_train"] = arrays.pop("x")
     gray = len(about.shape) == 3 and about.shape[-1] == 1
@@ -173,15 +180,15 @@ def _npz(raw: Raw, about: Card) -> Arrays:
 
 
 def _text(raw: Raw, about: Card) -> Arrays:
-    return _texts(raw, {split: f"{split}.txt" for split in ("train", "valid", "test")})
+    return _texts(raw, about, {split: f"{split}.txt" for split in ("train", "valid", "test")})
 
 
 def _wikitext(raw: Raw, about: Card) -> Arrays:
-    return _texts(raw, {split: f"wiki.{split}.raw" for split in ("train", "valid", "test")})
+    return _texts(raw, about, {split: f"wiki.{split}.raw" for split in ("train", "valid", "test")})
 
 
-def _texts(raw: Raw, names: dict[str, str]) -> Arrays:
-    content = raw.read(list(names.values()))
+def _texts(raw: Raw, about: Card, names: dict[str, str]) -> Arrays:
+    content = raw.read(list(names.values()), about.limit)
     return {split: np.frombuffer(content[name], np.uint8) for split, name in names.items()}
 
 

@@ -63,7 +63,7 @@ def _typed(arrays: Arrays) -> Arrays:
 
 def _is_there(about: Card, path: Path, digest: str) -> bool:
     try:
-        return check(about, load_npz(path), str(path)) == digest
+        return check(about, load_npz(path, about.limit), str(path)) == digest
     except DataError:
         return False
 

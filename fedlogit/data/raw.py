@@ -2,11 +2,13 @@
 
 Nothing is extracted to disk: a member is found by the last part of its name, and only regular files
 count. An archive with a path that leads out of a folder is nobody's honest archive, and is refused.
+Nothing is unpacked beyond a limit, whatever sizes an archive declares.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import tarfile
 import zipfile
@@ -14,15 +16,24 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, TypeVar
+from typing import IO, Self, TypeVar
 
 from fedlogit.errors import DataError
+from fedlogit.files import LIMIT, check_packing
 
 __all__ = ["MARK", "Raw"]
 
 MARK = "source.json"  # written last: a raw folder without it is incomplete
-_LIMIT = 4 << 30  # bytes of one member; STL-10's unlabelled images, the largest, have 2.8e9
-_TAR, _ZIP = (".tar", ".tgz", ".tar.gz"), (".zip",)
+_BLOCK = 1 << 20  # bytes read at once
+_NAME = 1 << 16  # bytes of a member's long name or further attributes, which `tarfile` reads whole
+_TAR = {
+    ".tar": "r|",
+    ".tgz": "r|gz",
+    ".tar.gz": "r|gz",
+}  # `tarfile` bounds what it unpacks of these
+_LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
+         tarfile.SOLARIS_XHDTYPE)  # fmt: skip
+_ZIP = (".zip",)
 _BROKEN = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
            tarfile.TarError, RuntimeError)  # fmt: skip
 T = TypeVar("T")
@@ -39,13 +50,23 @@ class Raw:
         found = (path for path in self.folder.iterdir() if path.is_file() and path.name != MARK)
         return sorted(found)
 
-    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+    def read(self, names: Sequence[str], limit: int = LIMIT) -> dict[str, bytes]:
         """Return the content of each named file or archive member; ``.gz`` is unpacked.
 
+        Args:
+            names: Names of files or of members.
+            limit: Bytes that all may have together.
+
         Raises:
-            DataError: if one is missing, damaged or far too large.
+            DataError: if one is missing or damaged, or they have more bytes than that.
         """
-        return self.scan(names, _content)
+        found: list[bytes] = []
+
+        def content(stream: IO[bytes]) -> bytes:
+            found.append(_content(stream, limit - sum(map(len, found)), limit))
+            return found[-1]
+
+        return self.scan(names, content)
 
     def scan(self, names: Sequence[str], reader: Callable[[IO[bytes]], T]) -> dict[str, T]:
         """Return ``reader(stream)`` for each named file or archive member, in one pass.
@@ -74,8 +95,9 @@ class Raw:
 
 def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield (last part of the name, stream) of each regular file in an archive, or of the file."""
-    if path.name.endswith(_TAR):
-        with tarfile.open(path, "r|*") as archive:
+    tar = next((mode for suffix, mode in _TAR.items() if path.name.endswith(suffix)), None)
+    if tar:
+        with tarfile.open(path, tar, tarinfo=_Header) as archive:  # type: ignore[call-overload]
             for info in archive:
                 _check_inside(path, info.name)
                 stream = archive.extractfile(info) if info.isreg() else None
@@ -85,11 +107,30 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
                 _check_inside(path, entry.filename)
+                check_packing(path, entry)
                 with _opened(archive, entry) as stream:
                     yield PurePosixPath(entry.filename).name, stream
     else:
         with path.open("rb") as file:
             yield path.name, file
+
+
+class _Header(tarfile.TarInfo):
+    """A header of a tar archive, refused if `tarfile` would read unbounded what comes after it."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read a header of 512 bytes.
+
+        Raises:
+            ReadError: if it announces a sparse file, or a name or attributes longer than `_NAME`.
+        """
+        header = super().frombuf(buf, encoding, errors)
+        if header.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError(f"its member {header.name!r} is sparse")
+        if header.type in _LONG and header.size > _NAME:
+            raise tarfile.ReadError(f"it has a name or attributes of {header.size:,} bytes")
+        return header
 
 
 def _check_inside(path: Path, member: str) -> None:
@@ -109,11 +150,14 @@ def _plain(member: str, name: str, stream: IO[bytes]) -> IO[bytes]:
     return stream if member == name else gzip.open(stream)  # type: ignore[return-value]
 
 
-def _content(stream: IO[bytes]) -> bytes:
-    content = stream.read(_LIMIT + 1)
-    if len(content) > _LIMIT:
-        raise DataError(f"a file has more than {_LIMIT} bytes")
-    return content
+def _content(stream: IO[bytes], left: int, limit: int) -> bytes:
+    """Return all that is left in a stream, if that is at most `left` bytes."""
+    content = io.BytesIO()
+    while block := stream.read(_BLOCK):
+        if content.tell() + len(block) > left:
+            raise DataError(f"its files are refused: they unpack to more than {limit:,} bytes")
+        content.write(block)
+    return content.getvalue()
 
 
 def _listing(files: list[Path]) -> str:

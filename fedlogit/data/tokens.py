@@ -1,8 +1,8 @@
 """From a text to tokens: byte-pair encoding, trained on the training split only.
 
 ``<name>.bpe<V>.json`` is the tokenizer, in the format of the library `tokenizers`;
-``<name>.bpe<V>.npz`` holds the tokens of each split, and the digests of the tokenizer and of the
-text that it was trained on, by which both files are checked whenever they are read.
+``<name>.bpe<V>.npz`` holds the tokens of each split, the digests of the tokenizer and of the text
+that it was trained on, and a digest of all that; both files are checked whenever they are read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from fedlogit.files import array_digest, load_npz, save_npz, write_atomic
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+_SLACK = 1 << 20  # bytes for headers and digests
+_KEYS = (*TEXTS, "tokenizer", "trained_on")
 
 __all__ = ["Tokens", "load_tokens", "sequences", "token_files", "tokenise", "train_tokenizer"]
 
@@ -48,8 +51,16 @@ class Tokens:
         arrays, tokenizer = token_files(folder, name, vocabulary)
         with write_atomic(tokenizer) as temporary:
             temporary.write_text(self.tokenizer, encoding="utf-8")
-        notes = {"tokenizer": np.array(self.digest), "trained_on": np.array(self.trained_on)}
-        save_npz(arrays, self.splits | notes)
+        found = self.splits | {
+            "tokenizer": np.array(self.digest),
+            "trained_on": np.array(self.trained_on),
+        }
+        save_npz(arrays, found | {"digest": np.array(_digest(found))})
+
+
+def _digest(arrays: dict[str, np.ndarray]) -> str:
+    """Return the SHA-256 of all that the file of tokens holds."""
+    return array_digest(*(arrays[key] for key in _KEYS))
 
 
 def token_files(folder: Path, name: str, vocabulary: int) -> tuple[Path, Path]:
@@ -118,14 +129,18 @@ def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.nd
         DataError: if a file is missing or damaged, or was made of another text.
     """
     arrays, tokenizer = token_files(folder, name, vocabulary)
-    again = f"make it with scripts/tokenise.py {name} --vocabulary {vocabulary}"
+    again = f"make it with scripts/tokenise.py {name} --vocabulary {vocabulary} --data {folder}"
     for path in (arrays, tokenizer):
         if not path.exists():
             raise DataError(f"{path} does not exist; {again}")
-    found = load_npz(arrays)
-    lacking = [key for key in (*TEXTS, "tokenizer", "trained_on") if key not in found]
+    # A token is at least one byte of the text, and has at most four.
+    found = load_npz(arrays, 4 * sum(map(len, texts.values())) + _SLACK)
+    lacking = [key for key in (*_KEYS, "digest") if key not in found]
     if lacking:
-        raise DataError(f"{arrays}: {lacking[0]} is missing; {again}")
+        older = " (older versions wrote none)" if lacking == ["digest"] else ""
+        raise DataError(f"{arrays}: {lacking[0]} is missing{older}; {again}")
+    if str(found["digest"]) != _digest(found):
+        raise DataError(f"{arrays} was changed or damaged: its digest differs; {again}")
     splits = {split: found[split] for split in TEXTS}
     tokens = Tokens(splits, tokenizer.read_text(encoding="utf-8"), str(found["trained_on"]))
     if tokens.digest != str(found["tokenizer"]):

@@ -1,13 +1,13 @@
 """Stopping is normal: a run saves itself atomically and goes on to the same bits.
 
 A checkpoint is one safetensors file: every client's parameters, buffers and optimizer state, the
-method's memory, and, in its header, the rows so far and a digest of all of it. The one before is
-kept, so that a file damaged on disk costs a few rounds and not the run.
+method's memory, and, in its header, the rows so far, the facts that decide the bits, and a digest
+of all of it. The one before is kept, so that a file damaged on disk costs a few rounds and not the
+run. A run goes on only with the code, data, libraries and kind of device that it began with.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from pathlib import Path
@@ -18,7 +18,8 @@ import torch
 from fedlogit.errors import DataError
 from fedlogit.federation.client import State
 from fedlogit.federation.federation import Federation
-from fedlogit.federation.tensors import read_tensors, save_tensors
+from fedlogit.federation.provenance import check_facts
+from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
 
 __all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 
@@ -33,11 +34,13 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
         "round": fed.round,
         "rows": rows,
         "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
+        "facts": fed.facts,
+        "devices": fed.devices,
     }
     header = {
         "spec": fed.spec.digest(),  # for people; the digest covers the note's
         "note": json.dumps(note),
-        "digest": _digest(tensors, json.dumps(note)),
+        "digest": tensor_digest(tensors, json.dumps(note)),
     }
     newest, previous = folder / _NAME, folder / _PREVIOUS
     if newest.exists():
@@ -50,7 +53,7 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
     """Restore the newest sound checkpoint into `fed`; return its rows, or [] if there is none.
 
     Raises:
-        DataError: if a checkpoint belongs to another spec.
+        DataError: if a checkpoint belongs to another spec, or was made by other facts.
     """
     for name in (_NAME, _PREVIOUS):
         path = folder / name
@@ -65,32 +68,30 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
         owner = note.get("spec") or header["spec"]  # the earliest have it in the header only
         if owner != fed.spec.digest():
             raise DataError(f"{path} belongs to another spec ({owner[:8]}); remove it")
+        check_facts(
+            path, note.get("facts"), fed.facts,
+            f"remove {folder}/checkpoint*.safetensors (or give scripts/train.py --restart)",
+        )  # fmt: skip
         _restore(fed, tensors)
         fed.round = note["round"]
         fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
+        before = note["devices"]
+        fed.devices = before if before[-1:] == fed.devices else before + fed.devices
         return note["rows"]
     return []
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove the checkpoints of a finished run."""
+    """Remove a run's checkpoints: it has finished, or is to start anew."""
     for name in (_NAME, _PREVIOUS):
         (folder / name).unlink(missing_ok=True)
 
 
 def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     tensors, header = read_tensors(path, "checkpoint")
-    if header.get("digest") != _digest(tensors, header.get("note", "")):
+    if header.get("digest") != tensor_digest(tensors, header.get("note", "")):
         raise DataError(f"{path} is damaged: its digest does not match")
     return tensors, header
-
-
-def _digest(tensors: dict[str, torch.Tensor], note: str) -> str:
-    digest = hashlib.sha256(note.encode())
-    for name in sorted(tensors):
-        digest.update(name.encode())
-        digest.update(tensors[name].contiguous().cpu().numpy().data)
-    return digest.hexdigest()
 
 
 def _tensors(fed: Federation) -> dict[str, torch.Tensor]:

@@ -2,6 +2,8 @@
 
 There are as many lock files for each GPU as runs may share it. They are of one machine and one
 Slurm job: Slurm gives each job GPUs of its own, and where it hides the others it numbers from 0.
+They lie where all users may write, in a folder that must be this user's alone: nobody else can
+hold its locks, or put a link in place of one.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fedlogit.locks import first_free
+from fedlogit.private import private_folder
 
 __all__ = ["own_gpu", "visible_gpus"]
 
@@ -31,17 +34,18 @@ def own_gpu(device: str, runs_per_gpu: int) -> Iterator[None]:
         runs_per_gpu: How many runs may share a GPU.
 
     Raises:
-        FedlogitError: if a lock file cannot be written.
+        FedlogitError: if a lock file cannot be written, or their folder is another user's.
     """
     gpus = visible_gpus(os.environ)
     if device not in ("auto", "cuda") or not gpus:
         yield
         return
     folder = _folder()
+    _private(folder)
     # The first place on every GPU comes before the second on any.
     places = {folder / f"{gpu}.{i}.lock": gpu for i in range(runs_per_gpu) for gpu in gpus}
     waiting = f"waiting for a GPU: {', '.join(gpus)} taken, runs_per_gpu = {runs_per_gpu}"
-    with _removed_when_empty(folder), first_free(list(places), waiting) as place:
+    with _removed_when_empty(folder), first_free(list(places), waiting, _private) as place:
         if len(gpus) > 1:
             print(f"takes GPU {places[place]} of {', '.join(gpus)}", file=sys.stderr, flush=True)  # noqa: T201
         os.environ["CUDA_VISIBLE_DEVICES"] = places[place]
@@ -49,6 +53,10 @@ def own_gpu(device: str, runs_per_gpu: int) -> Iterator[None]:
             yield
         finally:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+
+
+def _private(folder: Path) -> None:
+    private_folder(folder, "remove it, or set TMPDIR to a folder of yours")
 
 
 @contextmanager
@@ -78,4 +86,4 @@ def visible_gpus(environment: Mapping[str, str], dev: Path = Path("/dev")) -> li
 
 def _folder() -> Path:
     job = os.environ.get("SLURM_JOB_ID", "")
-    return Path(tempfile.gettempdir()) / f"fedlogit-gpus-{os.getuid()}{'-' * bool(job)}{job}"
+    return Path(tempfile.gettempdir()) / f"fedlogit-gpus-{os.geteuid()}{'-' * bool(job)}{job}"

@@ -60,6 +60,7 @@ class Job:
         self.federation = federate(
             spec, method, dataset, division, device, self._executor, self._advance
         )
+        self.federation.facts = self.decisive()
 
     def _advance(self) -> None:
         self._bar.update()

@@ -11,8 +11,8 @@ from fedlogit.federation.federation import Federation
 from fedlogit.federation.finishing import hidden
 from fedlogit.federation.provenance import Provenance
 from fedlogit.federation.shapley import shapley
-from fedlogit.federation.tensors import save_tensors
-from fedlogit.files import file_digest, json_digest, save_npz, write_atomic, write_json
+from fedlogit.federation.tensors import save_tensors, tensor_digest
+from fedlogit.files import file_digest, save_npz, write_atomic, write_sealed
 
 __all__ = ["write_outputs"]
 
@@ -35,6 +35,7 @@ def write_outputs(
     """
     _write_rows(folder / "rounds.csv", rows)
     final: dict[str, Any] = {}
+    exports: dict[str, str] = {}
     if not diverged and not fed.spec.ledger_only:
         scores = fed.evaluate()
         final = scores.row() | {
@@ -42,6 +43,8 @@ def write_outputs(
             "per_client": scores.per_client.tolist(),
         }
         _export(fed, folder / "exports")
+        written = sorted((folder / "exports").glob("[!.]*"))
+        exports = {path.name: file_digest(path) for path in written}
     result = {
         "status": "diverged" if diverged else "finished",
         "message": diverged,
@@ -54,8 +57,9 @@ def write_outputs(
         "bytes": fed.ledger.totals(),
         "provenance": provenance.record(sum(row["seconds"] for row in rows)),
         "rounds_digest": file_digest(folder / "rounds.csv"),
+        "exports": exports,
     }
-    write_json(hidden(folder / "result.json"), result | {"digest": json_digest(result)})
+    write_sealed(hidden(folder / "result.json"), result)
 
 
 def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -93,4 +97,4 @@ def _export_weights(fed: Federation, path: Path) -> None:
         for client in fed.models
         for name, value in client.model.state_dict().items()
     }
-    save_tensors(path, tensors)
+    save_tensors(path, tensors, {"digest": tensor_digest(tensors)})

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import importlib.util
+import json
 import os
 import platform
+import re
 import resource
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +21,21 @@ import torch
 
 import fedlogit
 from fedlogit.data import Dataset
+from fedlogit.errors import DataError
+from fedlogit.files import file_digest
 from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
 
-__all__ = ["Provenance", "code_version"]
+__all__ = ["Provenance", "check_facts", "code_version", "differences", "own_code"]
 
 
 # What a run's numbers come from; not tables, figures and plans.
 _SOURCES = ("aggregation", "data", "federation", "methods", "models", "partition")
-# Facts that decide no bit of a result.
-_INCIDENTAL = ("host_cores", "started", "command")
+# Facts that decide no bit of a result; and a device's model, which may: a job that Slurm puts back
+# into its queue may get a node with another CPU, so a result names all models it was made on. What
+# must be the same is the kind of device and the route of f32 products.
+_INCIDENTAL = ("host_cores", "started", "command", "device", "earlier_devices")
+_OUTSIDE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 
 
 def code_version() -> str:
@@ -41,6 +51,65 @@ def code_version() -> str:
     return f"{fedlogit.__version__}+{digest.hexdigest()[:12]}"
 
 
+def own_code(spec: RunSpec) -> dict[str, str]:
+    """Return a digest of each module outside the package that a spec names, by module.
+
+    It covers the named module's file, not what that imports in turn.
+    """
+    found: dict[str, str] = {}
+    for text in _texts(spec.model_dump(mode="json")):
+        match = _OUTSIDE.fullmatch(text)
+        if match and match[1].partition(".")[0] != fedlogit.__name__:
+            with suppress(ImportError, ValueError):  # it only looks like a name of code
+                module = importlib.util.find_spec(match[1])
+                if module and module.origin and Path(module.origin).is_file():
+                    found[match[1]] = file_digest(Path(module.origin))[:12]
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text within plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return which facts differ, as ``key old -> new``, shortened; "" if none does."""
+    before, now = (json.loads(json.dumps(facts)) for facts in (before, now))
+    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return ", ".join(f"{k} {_short(before.get(k))} -> {_short(now.get(k))}" for k in keys)
+
+
+def _short(fact: Any) -> str:
+    text = "none" if fact is None else str(fact)
+    return text if len(text) <= 32 else f"{text[:12]}…"
+
+
+def check_facts(
+    path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], anew: str
+) -> None:
+    """Refuse to go on with what was made by other facts.
+
+    Args:
+        path: What was made.
+        before: The facts it carries; None if it was made before files carried them.
+        now: Those of the job that would go on.
+        anew: How to start anew.
+
+    Raises:
+        DataError: naming the facts that differ.
+    """
+    if before is None:
+        differ = "it does not say by which code and of which data it was made"
+    else:
+        differ = differences(before, now)
+    if differ:
+        raise DataError(f"{path} cannot be gone on with: {differ}; to start anew, {anew}")
+
+
 class Provenance:
     """Facts about a run, taken when it starts and completed when it ends."""
 
@@ -51,6 +120,7 @@ class Provenance:
         self._start: dict[str, Any] = {
             "spec_digest": spec.digest(),
             "code_version": code_version(),
+            **({"own_code": own} if (own := own_code(spec)) else {}),
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,
             **({"tokenizer_digest": dataset.tokenizer} if dataset.tokenizer else {}),
@@ -58,6 +128,7 @@ class Provenance:
             "split_digest": split.digest,
             "split_notes": list(split.notes),
             "device": device_name(device),
+            "device_type": device.type,
             "precision": spec.precision,
             "f32_matmul": products,
             "torch": torch.__version__,
@@ -69,12 +140,17 @@ class Provenance:
             "command": " ".join(["python", *sys.argv]).replace(f"{Path.cwd()}{os.sep}", ""),
         }
 
+    @property
+    def device(self) -> str:
+        """The model of the device."""
+        return str(self._start["device"])
+
     def add(self, facts: dict[str, Any]) -> None:
         """Add facts, such as where clients come from that were trained before."""
         self._start |= facts
 
     def decisive(self) -> dict[str, Any]:
-        """Return the facts that decide every bit of a result."""
+        """Return the facts that decide every bit of a result on one model of a device."""
         return {key: value for key, value in self._start.items() if key not in _INCIDENTAL}
 
     def record(self, seconds: float) -> dict[str, Any]:

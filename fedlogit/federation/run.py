@@ -127,7 +127,8 @@ def run(
         given: What earlier jobs did, for a run in stages.
 
     Raises:
-        FedlogitError: if the folder is another run's or cannot be written.
+        FedlogitError: if the folder is another run's or cannot be written, or if its checkpoint was
+            made by other code or of other data.
     """
     check_folder(spec, folder)
     write_json(folder / "spec.json", spec.model_dump(mode="json"))
@@ -142,6 +143,7 @@ def run(
     progress = Progress(spec, options.progress)
     try:
         fed = federate(spec, method, dataset, split, options.device, executor, progress.stage)
+        fed.facts, fed.devices = provenance.decisive(), [provenance.device]
         if given is not None:
             begin(fed, given)
         _train(fed, method, folder, options, provenance, progress)
@@ -184,6 +186,8 @@ def _train(
                 raise SystemExit(exit_code(stop[0]))
         if not diverged:
             method.finish(fed)
+    if fed.devices[:-1]:
+        provenance.add({"earlier_devices": fed.devices[:-1]})
     write_outputs(fed, folder, rows, diverged, provenance)
     keep(folder, _OUTPUTS, provenance.decisive())
     remove_checkpoints(folder)

@@ -8,10 +8,13 @@ has an address that does not know who asks.
 ``export_logits``: ``logits.npz`` and ``logits.json``.
 ``aggregate``: ``targets.npz`` and ``targets.json``.
 ``distil``: the run's folder.
+
+Each file has a digest of what is in it and of what it was made of; who reads it checks both.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +28,16 @@ from fedlogit.component import Call
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.client import Client
 from fedlogit.federation.federation import Federation
-from fedlogit.federation.tensors import read_tensors, save_tensors
-from fedlogit.files import array_digest, load_npz, read_json, remove_leftovers, save_npz, write_json
+from fedlogit.federation.provenance import check_facts, code_version, differences
+from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.files import (
+    array_digest,
+    load_npz,
+    read_sealed,
+    remove_leftovers,
+    save_npz,
+    write_sealed,
+)
 from fedlogit.spec import Evaluation, RunSpec
 
 if TYPE_CHECKING:
@@ -47,10 +58,12 @@ __all__ = [
     "restore",
     "save_targets",
     "train_clients",
+    "weights_digest",
 ]
 
 _CLIENT = re.compile(r"client(\d+)/(.+)")
-_OF_CLIENTS = ("code_version", "device", "wall_seconds", "started")
+_OF_CLIENTS = ("code_version", "own_code", "device", "wall_seconds", "started")
+_OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
 
 
 def in_stages(spec: RunSpec, method: Method) -> bool:
@@ -106,15 +119,17 @@ class Given:
         answers: The clients' logits.
         targets: What the aggregator made of them; None for a method that teaches nobody.
         note: Where they come from, for the run's record.
+        data: Digests of the data that the clients trained on, and of their division.
     """
 
     weights: list[dict[str, torch.Tensor]]
     answers: Answers | None = None
     targets: Targets | None = None
     note: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
 
 
-def train_clients(fed: Federation, folder: Path) -> None:
+def train_clients(fed: Federation, folder: Path) -> str:
     """Train every client in round 1 and write ``weights.safetensors``; go on where it stopped.
 
     Clients train as many at a time as there are workers; each is saved when its group is done.
@@ -122,29 +137,37 @@ def train_clients(fed: Federation, folder: Path) -> None:
     Args:
         fed: A federation that has not begun.
         folder: Where to write.
+
+    Returns:
+        The digest of all weights, as `weights_digest`.
+
+    Raises:
+        DataError: if a client that was saved is damaged, or was trained by other code or data.
     """
     everybody = fed.clients
     fed.round = 1
     parts = {c.index: folder / f"part-{c.index}.safetensors" for c in everybody}
     for client in everybody:
         if parts[client.index].exists():
-            _load(client, _read_tensors(parts[client.index], fed.spec.digest()))
+            _load(client, _read_part(parts[client.index], fed))
     left = [c for c in everybody if not parts[c.index].exists()]
     for start in range(0, len(left), fed.workers):
         fed.clients = left[start : start + fed.workers]
         fed.train_private()
         for client in fed.clients:
-            save_tensors(parts[client.index], _tensors(client), {"spec": fed.spec.digest()})
+            _save_part(parts[client.index], _tensors(client), fed)
     fed.clients = everybody
     joined = {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
-    save_tensors(folder / "weights.safetensors", joined, {"spec": fed.spec.digest()})
+    header = {"spec": fed.spec.digest(), "digest": tensor_digest(joined)}
+    save_tensors(folder / "weights.safetensors", joined, header)
     for path in parts.values():
         path.unlink(missing_ok=True)
     remove_leftovers(folder)
+    return header["digest"]
 
 
 def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:
-    """Write what trained clients answer: ``logits.npz`` and, last, ``logits.json`` with a digest.
+    """Write what trained clients answer: ``logits.npz`` and, last, ``logits.json`` with digests.
 
     Arrays are ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, …,
     float32.
@@ -154,11 +177,13 @@ def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folde
     for kind, logits in (("public", fed.logits(fed.public)), ("test", fed.test_logits())):
         arrays |= {f"{kind}_{i:03d}": row.cpu().numpy() for i, row in enumerate(logits)}
     save_npz(folder / "logits.npz", arrays)
-    write_json(
+    write_sealed(
         folder / "logits.json",
         {
-            "digest": _digest(arrays),
+            "logits_digest": _digest(arrays),
+            "weights_digest": weights_digest(weights),
             "spec_digest": fed.spec.digest(),
+            "code_version": code_version(),
             "shape": [len(weights), len(fed.public), fed.classes],
         },
     )
@@ -187,8 +212,10 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
         raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")
     digest = _digest(arrays)
     beside = path.with_name("logits.json")
-    if beside.exists() and read_json(beside).get("digest") != digest:
-        raise DataError(f"{path} is not what {beside.name} describes: its digest differs")
+    if beside.exists() and read_sealed(beside, _again(beside)).get("logits_digest") != digest:
+        raise DataError(
+            f"{path} is not what {beside.name} describes: its digest differs; {_again(beside)}"
+        )
     return Answers(
         torch.from_numpy(public),
         torch.from_numpy(arrays["points"].astype(np.int64)),
@@ -198,28 +225,57 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
     )
 
 
-def save_targets(targets: Targets, answers: Answers, path: Path) -> None:
-    """Write ``targets.npz``: `distributions`, `weights`, and the digest of what they come from."""
+def save_targets(targets: Targets, answers: Answers, method: Call, path: Path) -> None:
+    """Write ``targets.npz``: `distributions`, `weights`, what made them of what, and a digest.
+
+    Args:
+        targets: What the server shall predict.
+        answers: The logits they are made of.
+        method: What made them, with all of its parameters.
+        path: The file.
+    """
     arrays = {
         "distributions": targets.distributions.cpu().numpy(),
         "weights": targets.weights.cpu().numpy(),
         "logits_digest": np.array(answers.digest),
+        "method": np.array(_canonical(method)),
+        "code_version": np.array(code_version()),
     }
-    save_npz(path, arrays)
+    save_npz(path, arrays | {"digest": np.array(_digest(arrays))})
 
 
-def load_targets(path: Path, answers: Answers) -> Targets:
-    """Read what `save_targets` wrote for these answers.
+def load_targets(path: Path, answers: Answers, method: Call) -> tuple[Targets, dict[str, str]]:
+    """Read what `save_targets` wrote for these answers and this method.
+
+    Returns:
+        The targets, and where they come from, for the run's record.
 
     Raises:
-        DataError: if the file is another thing, or made of other logits.
+        DataError: if the file is another thing, damaged, or made of other logits or by another
+            method.
     """
     arrays = load_npz(path)
-    if {"distributions", "weights", "logits_digest"} - arrays.keys():
-        raise DataError(f"{path}: not an aggregator's targets")
+    again = f"remove {path} and aggregate again"
+    if {"distributions", "weights", "logits_digest", "method", "digest"} - arrays.keys():
+        raise DataError(f"{path}: not an aggregator's targets, or without a digest; {again}")
+    digest = str(arrays.pop("digest"))
+    if digest != _digest(arrays):
+        raise DataError(f"{path} is damaged: its digest does not match; {again}")
     if str(arrays["logits_digest"]) != answers.digest:
-        raise DataError(f"{path}: targets made of other logits than the run's; aggregate again")
-    return Targets(torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"]))
+        raise DataError(f"{path}: targets made of other logits than the run's; {again}")
+    if str(arrays["method"]) != _canonical(method):
+        raise DataError(f"{path}: targets made by {arrays['method']}, not by {method}; {again}")
+    targets = Targets(
+        torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"])
+    )
+    return targets, {
+        "targets_digest": digest,
+        "targets_code_version": str(arrays["code_version"]),
+    }
+
+
+def _canonical(method: Call) -> str:
+    return json.dumps(method.model_dump(mode="json"), sort_keys=True)
 
 
 def load_weights(
@@ -233,13 +289,15 @@ def load_weights(
         digest: The spec that the clients must have been trained by; None takes any.
 
     Raises:
-        DataError: if the file is damaged, or is of other clients.
+        DataError: if the file is damaged, is of other clients, or has a weight that is not finite.
     """
     found: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.clients)]
     for name, tensor in _read_tensors(path, digest).items():
         match = _CLIENT.fullmatch(name)
         if match and int(match[1]) < spec.clients:
             found[int(match[1])][match[2]] = tensor
+            if not torch.isfinite(tensor).all():
+                raise DataError(f"{path}: weight {name} is not finite; {_again(path)}")
     missing = [i for i, tensors in enumerate(found) if not tensors]
     if missing:
         raise DataError(f"{path}: has no weights of client {missing[0]} (of {spec.clients})")
@@ -252,18 +310,20 @@ def load_given(spec: RunSpec, weights: Path, logits: Path, targets: Path | None)
     Raises:
         DataError: naming the file that does not fit.
     """
-    answers = load_answers(logits)
-    note = {"logits_digest": answers.digest}
-    made = weights.with_name("clients.json")
-    if made.exists():
-        clients = read_json(made)
-        note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
-    return Given(
-        load_weights(weights, spec, clients_spec(spec).digest()),
-        answers,
-        load_targets(targets, answers) if targets else None,
-        note,
-    )
+    digest = clients_spec(spec).digest()
+    models, answers = load_weights(weights, spec, digest), load_answers(logits)
+    trained, answered = weights.with_name("clients.json"), logits.with_name("logits.json")
+    clients = read_sealed(trained, _again(trained))
+    exported = read_sealed(answered, _again(answered))
+    made = {"spec_digest": digest, "weights_digest": weights_digest(models)}
+    for path, record in ((trained, clients), (answered, exported)):
+        for key, wanted in made.items():
+            if record.get(key) != wanted:
+                raise DataError(f"{path}: another {key} than {weights}'s; {_again(path)}")
+    taught, note = load_targets(targets, answers, spec.method) if targets else (None, {})
+    note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
+    note |= {"logits_digest": answers.digest, "logits_code_version": exported["code_version"]}
+    return Given(models, answers, taught, note, {k: clients[k] for k in _OF_DATA if k in clients})
 
 
 def begin(fed: Federation, given: Given) -> None:
@@ -272,6 +332,8 @@ def begin(fed: Federation, given: Given) -> None:
     Raises:
         FedlogitError: if it is another federation's.
     """
+    if differ := differences(given.data, {k: fed.facts.get(k) for k in given.data}):
+        raise FedlogitError(f"the run's clients were trained on other data: {differ}")
     if given.answers is not None:
         check_public(fed, given.answers)
     restore(fed, given.weights)
@@ -301,11 +363,47 @@ def _tensors(client: Client) -> dict[str, torch.Tensor]:
     return {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
 
 
+def weights_digest(weights: list[dict[str, torch.Tensor]]) -> str:
+    """Return the SHA-256 over every client's model, as hex."""
+    named = {f"client{i}/{key}": v for i, own in enumerate(weights) for key, v in own.items()}
+    return tensor_digest(named)
+
+
 def _read_tensors(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor]:
     tensors, header = read_tensors(path, "file of weights")
+    # Exports had no header before there were digests; all else that is written here has one.
+    if header and header.get("digest") != tensor_digest(tensors):
+        raise DataError(f"{path} is damaged: its digest does not match; {_again(path)}")
     if spec_digest is not None and header.get("spec") != spec_digest:
-        raise DataError(f"{path} belongs to another spec")
+        raise DataError(f"{path} belongs to another spec; {_again(path)}")
     return tensors
+
+
+def _save_part(path: Path, tensors: dict[str, torch.Tensor], fed: Federation) -> None:
+    note = json.dumps({"spec": fed.spec.digest(), "facts": fed.facts})
+    save_tensors(path, tensors, {"note": note, "digest": tensor_digest(tensors, note)})
+
+
+def _read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
+    """Read one client's model that this job, before it was stopped, has saved."""
+    tensors, header = read_tensors(path, "client's part")
+    again = f"remove {path.parent}/part-*.safetensors"
+    note = header.get("note", "")
+    if header.get("digest") != tensor_digest(tensors, note):
+        raise DataError(f"{path} is damaged, or has no digest; to train its client again, {again}")
+    found = json.loads(note)
+    check_facts(path, found["facts"], fed.facts, again)
+    if found["spec"] != fed.spec.digest():
+        raise DataError(f"{path} belongs to another spec; {again}")
+    return tensors
+
+
+def _again(path: Path) -> str:
+    """Say how a file of a stage, or an export of a run, is made again."""
+    if path.name == "logits.json":
+        return f"remove {path} and export the logits again"
+    folder = path.parent.parent if path.parent.name == "exports" else path.parent
+    return f"remove {folder} and give the same command again"
 
 
 def _stack(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -11,7 +13,7 @@ from safetensors.torch import save_file
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import write_atomic
 
-__all__ = ["read_tensors", "save_tensors"]
+__all__ = ["read_tensors", "save_tensors", "tensor_digest"]
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
@@ -41,3 +43,13 @@ def save_tensors(
             save_file(tensors, temporary, metadata=header)
         except SafetensorError as error:  # it does not say which file
             raise FedlogitError(f"cannot write {path}: {error}") from None
+
+
+def tensor_digest(tensors: Mapping[str, torch.Tensor], note: str = "") -> str:
+    """Return the SHA-256 over a note and each tensor's name, type, shape and bytes, as hex."""
+    digest = hashlib.sha256(note.encode())
+    for name in sorted(tensors):
+        value = tensors[name].contiguous().cpu()
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.numpy().data)
+    return digest.hexdigest()

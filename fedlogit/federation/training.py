@@ -50,6 +50,9 @@ class Training:
         round: The current round, from 1.
         given: What earlier jobs did in round 1, if it is made in stages.
         liars: How many of the last clients lie about what they predict; they are not tested.
+        facts: What decides the bits besides the state (`Provenance.decisive`); a checkpoint and a
+            client's part carry it, and go on only where it is the same.
+        devices: Models of the devices that computed so far, in order; saved in checkpoints.
     """
 
     def __init__(
@@ -77,6 +80,8 @@ class Training:
         self.round = 0
         self.given: Given | None = None
         self.liars = 0
+        self.facts: dict[str, Any] = {}
+        self.devices: list[str] = []
         self._split = split
         self._executor = executor
         self._on_task = on_task

@@ -1,12 +1,15 @@
 """The questions a workflow asks: what to make, which runs that needs, which run lives at a path.
 
-The answers that scripts need are files below ``results/plan``. They are written when somebody asks,
-and only if their content changes, so that their time stamps say when a plan changed. All that
-belong into one folder are written together: Snakemake looks into a folder once and remembers.
+The answers that scripts need are files below ``results/plan``. Each is named by its content, as a
+run is by its spec, so that planning with other settings, or only for show, never changes what
+another call is making. They are written when somebody asks, and only if they are not there, so that
+their time stamps say since when they hold. All that belong into one folder are written together:
+Snakemake looks into a folder once and remembers.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,6 +59,7 @@ class Plan:
         self._staged: dict[str, str] = {}
         self._written: set[tuple[str, str, int]] = set()
         self._made: dict[tuple[str, str], list[Artefact]] = {}
+        self._drawn: dict[tuple[str, str], dict[str, Any]] = {}
         self._whole: dict[tuple[str, str], dict[str, Artefact]] = {}
         self.artefacts: list[Artefact] = [
             a for name in self.papers for a in self.of(name, settings.scale)
@@ -141,13 +145,22 @@ class Plan:
             )
 
     def artefact_file(self, artefact: Artefact) -> str:
-        """Write what drawing an artefact needs, unless the file has it; return its path."""
-        folder, runs = f"{artefact.paper.paper}/{artefact.scale}", str(self.results / "runs")
-        self.of(artefact.paper.paper, artefact.scale)
-        made = self._made[artefact.paper.paper, artefact.scale]
-        known = {f"{folder}/{a.id}": a for a in made}
-        path = f"{folder}/{artefact.id}"
-        return self._file(".", path, known, lambda artefact: artefact_json(artefact, runs))
+        """Write what drawing an artefact needs, unless the file has it; return its path.
+
+        The path ends in ``<id>.<digest of the content>.json``.
+        """
+        paper, scale = artefact.paper.paper, artefact.scale
+        self.of(paper, scale)
+        if (paper, scale) not in self._drawn:
+            runs = str(self.results / "runs")
+            contents = {a.id: artefact_json(a, runs) for a in self._made[paper, scale]}
+            self._drawn[paper, scale] = {
+                f"{paper}/{scale}/{id_}.{_digest(content)}": content
+                for id_, content in contents.items()
+            }
+        known = self._drawn[paper, scale]
+        (path,) = (path for path in known if path.startswith(f"{paper}/{scale}/{artefact.id}."))
+        return self._file(".", path, known, lambda content: content)
 
     def spec_file(self, run: str) -> str:
         """Write a run's spec, unless the file says so already; return its path."""
@@ -299,8 +312,13 @@ def _as_json(spec: RunSpec) -> Any:
     return spec.model_dump(mode="json")
 
 
+def _digest(data: Any) -> str:
+    """Return a name for what a plan says, in the order in which it says it."""
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:12]
+
+
 def _write_changed(path: Path, data: Any) -> None:
-    text = json.dumps(data, indent=1) + "\n"  # in the paper's order, as it is printed
+    text = json.dumps(data, indent=1) + "\n"  # in the paper's order, in which it is printed
     if not path.exists() or path.read_text() != text:
         with write_atomic(path) as temporary:
             temporary.write_text(text)

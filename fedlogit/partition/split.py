@@ -21,6 +21,8 @@ from fedlogit.spec import Count, Public, Text
 
 __all__ = ["Split", "SplitSpec", "make_split"]
 
+_LIMIT = 1 << 30  # bytes of a split's arrays: 134 million samples, held by all clients together
+
 
 class SplitSpec(Part):
     """What a split depends on: the keys of `RunSpec.split_key`, with the same meaning."""
@@ -76,7 +78,7 @@ class Split:
         Raises:
             DataError: if the file is not a split, or what it holds does not match its digests.
         """
-        arrays = load_npz(path)
+        arrays = load_npz(path, _LIMIT)
         keys = sorted((key for key in arrays if key.startswith("client_")), key=_number)
         needed = {"public", "counts", "digest", "notes", "rare_classes", "free_riders", "checksum"}
         missing = needed - arrays.keys()

@@ -12,7 +12,11 @@ from fedlogit.papers.expansion import run_dir
 from fedlogit.results.runs import Run, read_run
 from fedlogit.spec import RunSpec
 
-__all__ = ["Sorted", "check_run", "finished_runs", "sort_runs"]
+__all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "sort_runs"]
+
+
+# Exports for people, which the cache does not keep (.dvcignore).
+NOT_KEPT = ("logits.npz", "weights.safetensors")
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,19 @@ def check_run(root: Path, folder: Path) -> Run:
         folder: The run's folder below it.
 
     Raises:
-        DataError: if a file is missing, truncated or of another run, or the folder is misnamed.
+        DataError: if a file is missing, truncated or of another run, an export is damaged or
+            missing, or the folder is misnamed.
     """
     spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
     if folder.relative_to(root).as_posix() != str(run_dir(spec)):
         raise DataError(f"{folder}: its spec belongs to {root / run_dir(spec)}; delete the folder")
-    return read_run(folder, spec.digest())
+    run = read_run(folder, spec.digest())
+    for name in run.result.exports or {}:
+        path = folder / "exports" / name
+        if name not in NOT_KEPT and not path.exists():
+            raise DataError(f"{path} is missing, but result.json lists it; run it again")
+        run.check_export(name)
+    return run
 
 
 def sort_runs(root: Path, left_out: Iterable[str]) -> Sorted:

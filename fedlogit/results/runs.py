@@ -72,6 +72,7 @@ class Result(BaseModel):
     split: _Split = _Split()
     bytes: _Bytes
     provenance: _Provenance
+    exports: dict[str, str] | None = None  # digests; None: made before results listed them
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,25 @@ class Run:
         Raises:
             DataError: if the run did not export them, or the file is damaged.
         """
+        self.check_export(f"{name}.npz")
         return load_npz(self.folder / "exports" / f"{name}.npz")
+
+    def check_export(self, name: str) -> None:
+        """Refuse an export that is there but not as the run wrote it.
+
+        Results made before they listed their exports (`exports` is None) have nothing to compare.
+
+        Raises:
+            DataError: naming the file.
+        """
+        path, listed = self.folder / "exports" / name, self.result.exports
+        if listed is None or not path.exists():
+            return
+        if file_digest(path) != listed.get(name):
+            raise DataError(
+                f"{path} is damaged: result.json has another digest of it, or none; remove"
+                f" {self.folder} and run it again"
+            )
 
 
 def _round(column: str, when: str) -> int:

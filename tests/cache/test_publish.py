@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 import yaml
+from cached_runs import PAPER
 from calls import RUNS, dvc, script
 
 from fedlogit.files import json_digest, write_json
 
 LISTING = Path("results/runs.dvc")
-PAPER = {"scale": "paper"}
 
 
 def listed() -> list[str]:
     return [out["path"] for out in yaml.safe_load(LISTING.read_text())["outs"]]
-
-
-@pytest.fixture
-def published(project, finished: Callable[..., Path]) -> tuple[Path, Path]:
-    """Two published runs of one method."""
-    folders = finished(**PAPER), finished(**PAPER, seed=1)
-    (folders[0] / "checkpoint.safetensors").write_bytes(b"half")
-    done = script("publish")
-    assert done.returncode == 0, done.stderr
-    return folders
 
 
 def test_only_whole_runs_are_published_and_once(project, finished):

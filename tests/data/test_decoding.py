@@ -113,6 +113,12 @@ def test_wrong_png_packages_are_refused(tmp_path):
         decode("cifar10_png", Raw(tmp_path), RGB)
 
 
+def test_a_png_sheet_of_more_images_than_there_are_is_refused(tmp_path):
+    png_package(tmp_path)
+    with pytest.raises(DataError, match=r"test_batch\.png has 2 images; there are 1"):
+        decode("cifar10_png", Raw(tmp_path), replace(RGB, test=1))
+
+
 def test_stl10_is_stored_by_columns_and_shrunk(tmp_path):
     image = np.zeros((3, 96, 96), np.uint8)
     image[0, :48] = 200  # colour, column, row: the left half is red

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,10 +107,14 @@ def test_files_are_checked_when_they_are_read(texts, tokens, tmp_path):
         load_tokens("docs", tmp_path, V, {**texts, "train": texts["valid"]})
 
     arrays, tokenizer = token_files(tmp_path, "docs", V)
-    content = load_npz(arrays)
-    save_npz(arrays, content | {"valid": np.array([V], np.uint16)})
+    replace(tokens, splits=tokens.splits | {"valid": np.array([V], np.uint16)}).save(
+        tmp_path, "docs", V
+    )
     with pytest.raises(DataError, match="valid must be a row of tokens below 280"):
         load_tokens("docs", tmp_path, V, texts)
+
+    tokens.save(tmp_path, "docs", V)
+    content = load_npz(arrays)
     save_npz(arrays, {k: v for k, v in content.items() if k != "trained_on"})
     with pytest.raises(DataError, match="trained_on is missing"):
         load_tokens("docs", tmp_path, V, texts)
@@ -117,6 +122,28 @@ def test_files_are_checked_when_they_are_read(texts, tokens, tmp_path):
     save_npz(arrays, content)
     tokenizer.write_text(tokenizer.read_text() + " ")
     with pytest.raises(DataError, match="is not the tokenizer that made"):
+        load_tokens("docs", tmp_path, V, texts)
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_one_flipped_bit_in_the_tokens_is_refused(texts, tokens, tmp_path, split):
+    tokens.save(tmp_path, "docs", V)
+    path, _ = token_files(tmp_path, "docs", V)
+    arrays = load_npz(path)
+    arrays[split][7] ^= 1
+    save_npz(path, arrays)
+    with refused(f"{path} was changed or damaged: its digest differs; make it with scripts/token"):
+        load_tokens("docs", tmp_path, V, texts)
+
+
+def test_tokens_without_a_digest_are_to_be_made_again(texts, tokens, tmp_path):
+    tokens.save(tmp_path, "docs", V)
+    path, _ = token_files(tmp_path, "docs", V)
+    save_npz(path, {k: v for k, v in load_npz(path).items() if k != "digest"})
+    with refused(
+        f"{path}: digest is missing (older versions wrote none); make it with"
+        f" scripts/tokenise.py docs --vocabulary 280 --data {tmp_path}"
+    ):
         load_tokens("docs", tmp_path, V, texts)
 
 

@@ -28,7 +28,7 @@ from fedlogit.federation.stages import (
     save_targets,
     train_clients,
 )
-from fedlogit.files import load_npz, read_json, save_npz, write_json
+from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
 
 ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
 METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]
@@ -45,7 +45,9 @@ def clients(digits, tmp_path_factory):
     """A folder with trained clients and their answers, which several methods share."""
     folder = tmp_path_factory.mktemp("clients")
     spec = clients_spec(small_spec(method="feddf", **ONCE))
-    train_clients(build(digits, spec), folder)
+    digest = train_clients(build(digits, spec), folder)
+    record = {"spec_digest": spec.digest(), "weights_digest": digest, "code_version": "0"}
+    write_sealed(folder / "clients.json", record)
     export_logits(build(digits, spec), load_weights(folder / "weights.safetensors", spec), folder)
     return folder
 
@@ -65,6 +67,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
         save_targets(
             checked(method.targets(answers.public), answers.public, call),
             answers,
+            spec.method,
             targets,
         )
     given = load_given(spec, clients / "weights.safetensors", clients / "logits.npz", targets)
@@ -180,7 +183,8 @@ def test_clients_and_targets_of_another_run_are_refused(clients, tmp_path):
     answers = load_answers(paths[1])
     other = dataclasses.replace(answers, digest="0" * 64)
     uniform = torch.full((60, 10), 0.1)
-    save_targets(checked(uniform, answers.public, "f"), other, tmp_path / "targets.npz")
+    made = checked(uniform, answers.public, "f")
+    save_targets(made, other, spec.method, tmp_path / "targets.npz")
     with pytest.raises(DataError, match="targets made of other logits"):
         load_given(spec, *paths, tmp_path / "targets.npz")
 
@@ -197,4 +201,4 @@ def test_weights_of_other_clients_are_refused(clients):
 def test_logits_json_says_what_is_there(clients):
     note = json.loads((clients / "logits.json").read_text())
     assert note["shape"] == [4, 60, 10]
-    assert note["digest"] == load_answers(clients / "logits.npz").digest
+    assert note["logits_digest"] == load_answers(clients / "logits.npz").digest

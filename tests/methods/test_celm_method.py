@@ -19,6 +19,8 @@ def test_celm_freezes_after_warm_up_and_exports_its_evidence(train):
     assert kept["evidence"].shape == (2, 5, 10)
     assert kept["contributions"] == pytest.approx(c[:2])
     assert load_npz(folder / "exports" / "probes.npz")["images"].shape == (6, 10, 1, 8, 8)
+    for row in rows(folder)[:2]:
+        assert 0 < float(row["seconds_probe"]) < float(row["seconds"])
     # β = .5 from 1/N: c¹ = (1/5 + c̄) / 2, so no client falls below 1/10 in round 1
     assert (c[0] >= 0.1 - 1e-9).all()
 

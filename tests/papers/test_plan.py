@@ -62,6 +62,18 @@ def test_files_are_written_once(tmp_path):
     assert json.loads(written[1].read_text()) != {}
 
 
+def test_other_settings_leave_a_plan_as_it_is(tmp_path):
+    """Planning is no job: nothing that another call reads may change."""
+    both, first = (plan(tmp_path, seeds=seeds) for seeds in ([0, 1], [0]))
+    path = Path(both.artefact_file(both.artefacts[0]))
+    before = path.read_bytes()
+    other = Path(first.artefact_file(first.artefacts[0]))
+    assert (path.parent, path.read_bytes()) == (other.parent, before)
+    assert len(json.loads(before)["runs"]) == 2 * len(json.loads(other.read_text())["runs"])
+    again = plan(tmp_path, seeds=[0, 1])
+    assert again.artefact_file(again.artefacts[0]) == str(path)
+
+
 def test_frozen_names_what_is_missing(tmp_path):
     here = plan(tmp_path, frozen=True)
     artefact = next(a for a in here.artefacts if a.id == "uwa_weights")

@@ -215,6 +215,28 @@ def test_one_missing_run_is_one_training(snakemake, dry, copy):
     assert kept["table"] >= 1
 
 
+def test_a_dry_run_with_other_settings_changes_no_plan(dry, copy):
+    before = {path: path.read_bytes() for path in copy.glob("results/plan/*/*/*.json")}
+    assert before
+    assert dry(copy, "all", config=(*SMOKE, "seeds=[1]"))["train"] > 0
+    assert {path: path.read_bytes() for path in before} == before
+    assert dry(copy, "all") == {}
+
+
+def test_a_table_follows_its_plan_there_and_back(snakemake, dry, copy):
+    (artefact, *_) = plan("who_to_trust")
+    table = f"results/tables/who_to_trust/smoke/{artefact.id}.csv"
+    run = copy / "results/runs" / run_dir(artefact.cells[0].spec)
+    partial = (*SMOKE, "partial=true")
+    aside = run.rename(copy / "aside")
+    done = snakemake(copy, table, config=partial)
+    assert done.returncode == 0, done.stdout
+    aside.rename(run)  # its times are those of before
+    assert dry(copy, table, config=partial) == {"table": 1}
+    aside = run.rename(copy / "aside")
+    assert dry(copy, table, config=partial) == {}
+
+
 def test_forced_training_asks_for_its_inputs(dry, copy):
     shutil.rmtree(copy / "data")
     run = run_dir(plan("who_to_trust")[0].cells[0].spec)

@@ -56,6 +56,8 @@ def test_what_a_shell_gives_is_understood():
     [
         ({"data": "d$(touch x)"}, "options: data = 'd$(touch x)'"),
         ({"data": "~/fl"}, "without '~'; write out ~ and variables"),
+        ({"mirror": "~/m"}, "mirror = '~/m': should be a folder's path; write out ~ and variables"),
+        ({"mirror": "$HOME/m"}, "mirror = '$HOME/m'"),
         ({"data": "-rf"}, "without '-'"),
         ({"data": ""}, "options: data = '': should be a folder's path"),
         ({"publish": "quick; touch x #"}, "options: publish.0 = 'quick; touch x #'"),

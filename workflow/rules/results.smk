@@ -29,6 +29,7 @@ rule table:
         told=lambda wildcards, output: told(output.markdown),
     shell:
         "python {params.script:q} --artefact {input.artefact:q} --out {params.out:q} > {log:q} 2>&1"
+        + forget_others("input.artefact")
 
 
 rule figure:
@@ -58,7 +59,7 @@ rule figure:
         reference=published_option,
     shell:
         "python {params.script:q} --artefact {input.artefact:q} {params.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1"
+        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefact")
 
 
 rule compare:
@@ -95,7 +96,7 @@ rule compare:
         out=subpath(output.summary, parent=True),
     shell:
         "python {params.script:q} --artefacts {input.artefacts:q} {params.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1"
+        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefacts")
 
 
 rule page:
@@ -119,3 +120,4 @@ rule page:
         script=here("scripts/page.py"),
     shell:
         "python {params.script:q} --artefacts {input.artefacts:q} --out {output:q} > {log:q} 2>&1"
+        + forget_others("input.artefacts")

@@ -1,4 +1,10 @@
-"""From C++ to a function: compiled on first use by the machine's own compiler, then kept."""
+"""From C++ to a function: compiled on first use by the machine's own compiler, then kept.
+
+What is loaded can do anything that the user can. So the cache is a folder that nobody else can
+write to, and a library's SHA-256 is a part of its file name: what was truncated, changed or put
+there by others has another one, and is compiled again. One file says it all, so that processes that
+compile at the same time cannot mix what they write.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,9 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -15,11 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import FedlogitError
+from fedlogit.files import file_digest
+from fedlogit.private import is_own_file, private_folder
 
 __all__ = ["compiled", "load"]
 
 _FLAGS = ("-O3", "-march=native", "-std=c++17", "-fno-math-errno", "-shared", "-fPIC")
 _FOLDER = Path(__file__).parent
+_REMEDY = "set XDG_CACHE_HOME to a folder of yours, or use kernel = 'autograd'"
 
 
 @cache
@@ -27,38 +38,90 @@ def load(name: str, arguments: Sequence[Any]) -> ctypes._NamedFuncPointer:
     """Return ``fedlogit_<name>`` of ``<name>.cpp``, which returns a double.
 
     Raises:
-        FedlogitError: if there is no compiler, or it fails.
+        FedlogitError: as `compiled`, or if the library cannot be loaded.
     """
-    function = getattr(ctypes.CDLL(str(compiled(name))), f"fedlogit_{name}")
+    path = compiled(name)
+    try:
+        function = getattr(ctypes.CDLL(str(path)), f"fedlogit_{name}")
+    except OSError as error:  # a file system that is mounted noexec, for example
+        raise FedlogitError(f"kernel = 'native' cannot be loaded: {error}; {_REMEDY}") from None
     function.restype = ctypes.c_double
     function.argtypes = list(arguments)
     return function
 
 
 def compiled(name: str) -> Path:
-    """Return the shared library, made if this source was not on this machine before."""
-    source = _FOLDER / f"{name}.cpp"
-    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
-    if not compiler:
+    """Return the shared library, made if this source was not on this machine before.
+
+    Raises:
+        FedlogitError: if there is no compiler, it fails, or the cache cannot be written or is not
+            the user's alone.
+    """
+    source, compiler = _FOLDER / f"{name}.cpp", _compiler()
+    identity = " ".join([*compiler, *_FLAGS, platform.processor(), _cpu()]).encode()
+    key = hashlib.sha256(source.read_bytes() + identity).hexdigest()[:16]
+    folder = _cache_folder()
+    private_folder(folder, _REMEDY)
+    try:
+        for path in sorted(folder.glob(f"{name}-{key}-*.so")):
+            if is_own_file(path) and path == _named(folder, name, key, path):
+                return path
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            made = Path(temporary) / f"{name}.so"
+            _compile([*compiler, *_FLAGS, str(source), "-o", str(made)])
+            made.chmod(stat.S_IRWXU)
+            return made.replace(_named(folder, name, key, made))
+    except OSError as error:
+        raise FedlogitError(f"cannot write {folder}: {error.strerror}; {_REMEDY}") from None
+
+
+def _named(folder: Path, name: str, key: str, library: Path) -> Path:
+    """Return where a library belongs, by its content."""
+    return folder / f"{name}-{key}-{file_digest(library)}.so"
+
+
+def _compiler() -> list[str]:
+    """Return the command of ``CXX``, which may have arguments, or of the compiler that is found.
+
+    Raises:
+        FedlogitError: if there is none.
+    """
+    given = os.environ.get("CXX", "")
+    try:
+        command = shlex.split(given)
+    except ValueError as error:
+        raise FedlogitError(f"CXX = {given!r} is not a command: {error}") from None
+    if command and not shutil.which(command[0]):
+        raise FedlogitError(f"CXX = {given!r}: there is no program {command[0]!r}; unset CXX")
+    found = shutil.which("g++") or shutil.which("clang++")
+    if not command and not found:
         raise FedlogitError(
             "kernel = 'native' needs a C++ compiler (apt-get install g++);"
             " or use kernel = 'autograd'"
         )
-    identity = " ".join([compiler, *_FLAGS, platform.processor(), _cpu()]).encode()
-    digest = hashlib.sha256(source.read_bytes() + identity).hexdigest()[:16]
-    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    path = root / "fedlogit" / f"{name}-{digest}.so"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / f"{name}.so"
-            command = [compiler, *_FLAGS, str(source), "-o", str(made)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                reason = (done.stderr.strip().splitlines() or ["no message"])[0]
-                raise FedlogitError(f"kernel = 'native' cannot be compiled: {reason}")
-            made.replace(path)
-    return path
+    return command or [str(found)]
+
+
+def _compile(command: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:  # a file that is no program
+        raise FedlogitError(
+            f"kernel = 'native' cannot be compiled: {command[0]}: {error.strerror}"
+        ) from None
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[0]
+        raise FedlogitError(f"kernel = 'native' cannot be compiled: {reason}")
+
+
+def _cache_folder() -> Path:
+    """Return where libraries are kept; XDG's specification ignores a path that is not absolute."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        root = given if given.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        raise FedlogitError(f"HOME is not set, where compiled code is kept: {_REMEDY}") from None
+    return root / "fedlogit"
 
 
 def _cpu() -> str:

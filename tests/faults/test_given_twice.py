@@ -1,0 +1,31 @@
+"""A parameter given twice is refused, whatever the component: none of the two is what was meant."""
+
+import pytest
+from refusals import refused
+from small import small_spec
+
+from fedlogit.component import parse_call
+from fedlogit.partition import get
+
+
+@pytest.mark.parametrize(
+    ("key", "call"),
+    [
+        ("partition", "dir_client(alpha=0.1, alpha=0.5)"),
+        ("method", "fedprox(mu=0.1, mu=0.5)"),
+        ("models", "mlp(hidden=[5], hidden=[7])"),
+    ],
+)
+def test_a_parameter_given_twice_by_name(key, call):
+    with refused("is given twice; give it once"):
+        small_spec(**{key: [call] if key == "models" else call})
+
+
+def test_a_parameter_given_by_place_and_by_name():
+    with refused("partition dir_client: alpha is given twice"):
+        get("dir_client(0.1, alpha=0.5)")
+
+
+def test_the_line_names_the_call_and_the_parameter():
+    with refused("'dir_client(alpha=0.1, alpha=0.5)': alpha is given twice; give it once"):
+        parse_call("dir_client(alpha=0.1, alpha=0.5)")

@@ -1,0 +1,175 @@
+"""A stopped run goes on only with the code, data and libraries that it began with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from calls import script
+from refusals import refused
+from resuming import stop_after
+from small import SMALL, small_spec
+
+import fedlogit
+from fedlogit import methods
+from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.federation.provenance import differences, own_code
+from fedlogit.federation.run import Options, run
+from fedlogit.federation.setup import divide
+from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.files import read_json, write_json
+
+MEAN = "def mean(logits):\n    return logits.mean(0).softmax(1)\n"
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch) -> Path:
+    """Make the version of the code that of a copy of its sources, which a test may edit."""
+    package = Path(fedlogit.__file__).parent
+    copy = shutil.copytree(package, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(fedlogit, "__file__", str(copy / "__init__.py"))
+    return copy
+
+
+def test_code_edited_between_stop_and_resume(train, tmp_path, monkeypatch, copied):
+    with stop_after(2, monkeypatch):
+        train(tmp_path / "x", every=0, method="uwa")
+    source = copied / "methods" / "uwa.py"
+    source.write_text(source.read_text() + "# edited\n")
+    with refused("code_version 0.") as told:
+        train(tmp_path / "x", method="uwa")
+    assert f"remove {tmp_path}/x/checkpoint*.safetensors" in str(told.value)
+    assert not (tmp_path / "x" / "result.json").exists()
+
+
+def test_the_same_code_goes_on(train, tmp_path, monkeypatch, copied, capsys):
+    with stop_after(2, monkeypatch):
+        train(tmp_path / "x", every=0, method="uwa")
+    (copied / "methods" / "__pycache__").mkdir()  # no source
+    train(tmp_path / "x", method="uwa")
+    assert "goes on after round 2 of 3" in capsys.readouterr().err
+    assert "earlier_devices" not in read_json(tmp_path / "x" / "result.json")["provenance"]
+
+
+def _go(digits, folder, seed=0, **facts) -> None:
+    """Train the small spec on a division of another seed, or on a data set with other facts."""
+    spec, data = small_spec(), replace(digits, **facts)
+    split = divide(small_spec(seed=seed), data)
+    options = Options(torch.device("cpu"), checkpoint_seconds=0, progress=False)
+    run(spec, methods.get(spec.method), data, split, folder, options)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 1}, "split_digest "),
+        ({"digest": "0" * 64}, " -> 000000000000…"),
+        ({"tokenizer": "another"}, "tokenizer_digest none -> another"),
+        ({"note": "another"}, "-> another"),
+    ],
+)
+def test_data_or_division_changed_between_stop_and_resume(
+    digits, tmp_path, monkeypatch, change, said
+):
+    with stop_after(1, monkeypatch):
+        _go(digits, tmp_path / "x")
+    with refused(said):
+        _go(digits, tmp_path / "x", **change)
+
+
+def test_another_library_is_refused(train, tmp_path, monkeypatch):
+    with stop_after(1, monkeypatch):
+        train(tmp_path / "x", every=0)
+    was = np.__version__
+    monkeypatch.setattr(np, "__version__", "99.0")
+    with refused(f": numpy {was} -> 99.0; to start anew"):
+        train(tmp_path / "x")
+
+
+def test_a_users_own_aggregator_edited_in_between(train, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_mean.py").write_text(MEAN)
+    changes = {"method": "aggregator(function='own_mean:mean')"}
+    with stop_after(1, monkeypatch):
+        train(tmp_path / "x", every=0, **changes)
+    (tmp_path / "own_mean.py").write_text(MEAN.replace("mean(0)", "mul(2).mean(0)"))
+    with refused("own_code "):
+        train(tmp_path / "x", **changes)
+
+
+def test_code_of_the_package_and_texts_with_a_colon_are_not_own_code():
+    average = "fedlogit.aggregation.average:average_probabilities"
+    assert own_code(small_spec(method=f"aggregator(function={average!r})")) == {}
+    odd = small_spec().model_copy(update={"dataset": "no_such_module:x"})
+    assert own_code(odd) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ({"device_type": "cuda"}, {"device_type": "cpu"}, ": device_type cuda -> cpu; to"),
+        ({"f32_matmul": "onednn"}, {"f32_matmul": "default"}, "f32_matmul onednn -> default"),
+        ({}, {"code_version": "0.1"}, "code_version none -> 0.1"),
+    ],
+)
+def test_a_checkpoint_of_other_facts(federation, tmp_path, before, now, said):
+    fed, other = federation(), federation()
+    fed.facts, other.facts, fed.round = before, now, 1
+    save_checkpoint(tmp_path, fed, [])
+    with refused(said):
+        load_checkpoint(tmp_path, other)
+
+
+def test_a_checkpoint_from_before_facts_were_kept(federation, tmp_path):
+    fed = federation()
+    fed.round = 1
+    save_checkpoint(tmp_path, fed, [])
+    path = tmp_path / "checkpoint.safetensors"
+    tensors, header = read_tensors(path, "checkpoint")
+    note = json.loads(header["note"])
+    del note["facts"], note["devices"]
+    old = {"note": json.dumps(note), "digest": tensor_digest(tensors, json.dumps(note))}
+    save_tensors(path, tensors, header | old)
+    with refused("does not say by which code"):
+        load_checkpoint(tmp_path, federation())
+
+
+def test_long_facts_are_shortened():
+    said = differences({"split_digest": "a" * 64, "same": [1]}, {"same": (1,)})
+    assert said == "split_digest aaaaaaaaaaaa… -> none"
+
+
+def test_another_model_of_cpu_goes_on_and_is_named(train, tmp_path, monkeypatch):
+    """As where Slurm puts a job back into its queue and another node takes it."""
+    name = "fedlogit.federation.provenance.device_name"
+    for rounds, model in ((1, "CPU A"), (2, "CPU B")):
+        monkeypatch.setattr(name, lambda device, model=model: model)
+        with stop_after(rounds, monkeypatch):
+            train(tmp_path / "x", every=0)
+    train(tmp_path / "x", every=0)
+    found = read_json(tmp_path / "x" / "result.json")["provenance"]
+    assert (found["earlier_devices"], found["device"]) == (["CPU A"], "CPU B")
+    (tmp_path / "x" / "result.json").unlink()
+    monkeypatch.setattr(name, lambda device: "CPU C")
+    train(tmp_path / "x")  # a finished result is put back on any
+    assert read_json(tmp_path / "x" / "result.json")["provenance"] == found
+
+
+def test_restart_forgets_the_checkpoint(train, tmp_path, monkeypatch, copied):
+    with stop_after(2, monkeypatch):
+        train(tmp_path / "x", every=0)
+    (copied / "rng.py").write_text("# edited\n")
+    write_json(tmp_path / "spec.json", SMALL)
+    places = ("--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path / "x"))
+    command = (*places, "--data", str(tmp_path), "--device", "cpu", "--quiet")
+    stopped = script("train", *command)
+    assert stopped.returncode == 2
+    assert stopped.stderr.count("\n") == 1
+    done = script("train", *command, "--restart")
+    assert done.returncode is None, done.stderr
+    assert len((tmp_path / "x" / "rounds.csv").read_text().splitlines()) == 4
