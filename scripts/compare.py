@@ -28,7 +28,9 @@ def main(argv: Sequence[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables, as JSON")
-    parser.add_argument("--reference", type=Path, help="published numbers, as CSV; none: there are none")
+    parser.add_argument(
+        "--reference", type=Path, help="published numbers, as CSV; none: there are none"
+    )
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     args = parser.parse_args(argv)
     artefacts = [read_artefact(path) for path in args.artefacts]

@@ -43,9 +43,9 @@ def main(argv: Sequence[str]) -> None:
             options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)
             run(spec, methods.get(spec.method), dataset, split, args.out, options)
     result = read_json(args.out / "result.json")
-    found = [f"{key} {result['final'][key]:.4f}" for key in ("accuracy",) if key in result["final"]]
-    said = [f"{spec.method.name} on {spec.dataset}", result["status"], f"rounds {spec.rounds}", *found]
-    print(f"{args.out}: {', '.join(said)}")
+    accuracy = result["final"].get("accuracy")
+    reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
+    print(f"{args.out}: {spec.method.name} on {spec.dataset}, {result['status']}{reached}")
 
 
 if __name__ == "__main__":

@@ -260,8 +260,9 @@ def _check_names(paper: Paper) -> None:
 def _check_labels(paper: Paper) -> None:
     """Check that every method of a table or figure has a name to print, at every scale."""
     scaled = [entry for scale in paper.scales.values() for entry in scale.artefacts.values()]
-    grids = [grid for entry in (*paper.artefacts.values(), *scaled) for grid in entry.grid or []]
-    grids += [entry.axes for entry in (*paper.scales.values(), *scaled)]
+    grids = [grid for entry in paper.artefacts.values() for grid in entry.grid or []]
+    grids += [grid for entry in scaled for grid in (*(entry.grid or []), entry.axes)]
+    grids += [scale.axes for scale in paper.scales.values()]
     for method in (method for grid in grids for method in grid.get("method", [])):
         name = str(method).partition("(")[0]
         if name in paper.methods and not {name, method} & paper.labels.keys():

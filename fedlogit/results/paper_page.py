@@ -147,14 +147,21 @@ def _commands(paper: Paper, results: Path, root: str) -> str:
                 and (path := Path("results", f"{kind}s", paper.paper, scale, f"{key}.{suffix}"))
                 and (results.parent / path).exists()
             ]
-            file = (
-                f"results/{kind}s/{paper.paper}/paper/{key}.{'csv' if kind == 'table' else 'pdf'}"
-            )
-            command = f"`snakemake --cores all --config papers={paper.paper} scale=paper -- {file}`"
+            command = _command(paper, kind, key)
             rows.append(
                 {"Shown": entry.title, "Command": command, "Committed": ", ".join(made) or "–"}
             )
     return markdown(pd.DataFrame(rows))
+
+
+def _command(paper: Paper, kind: str, key: str) -> str:
+    """Return the command for a table or figure at scale `paper`, or else the first that has it."""
+    scales = [name for name, s in paper.scales.items() if s.include is None or key in s.include]
+    if not scales:
+        return "–"
+    scale = "paper" if "paper" in scales else scales[0]
+    file = f"results/{kind}s/{paper.paper}/{scale}/{key}.{'csv' if kind == 'table' else 'pdf'}"
+    return f"`snakemake --cores all --config papers={paper.paper} scale={scale} -- {file}`"
 
 
 def _obtained(paper: Paper, results: Path, root: str) -> str:

@@ -1,4 +1,4 @@
-"""What the documentation tells a reader to type: its fenced blocks, commands and tables of commands.
+"""What the documentation tells a reader to type: its fenced blocks, and its tables of commands.
 
 A block's language says what a reader does with it. ``bash`` is run, command by command. One with a
 ``title="path"`` is a file: ``python``, ``csv`` and the like are written, the top-level keys of
@@ -106,7 +106,7 @@ def applied(text: str, diff: str) -> str:
         lines = [line or " " for line in hunk.splitlines()]
         before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
         after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
-        assert set(line[0] for line in lines) <= set(" +-"), hunk
-        assert text.count(before) == 1, f"this is not there once, but {text.count(before)} times:\n{before}"
+        assert {line[0] for line in lines} <= set(" +-"), hunk
+        assert text.count(before) == 1, f"there {text.count(before)} times, not once:\n{before}"
         text = text.replace(before, after)
     return text

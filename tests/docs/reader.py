@@ -91,7 +91,8 @@ class Reader:
         folder = self.root.parent / f"python{self.starts}"
         folder.mkdir()
         program = self.stack.enter_context(module.warm_python(folder))
-        self._program("python", f'exec {program} "$@"')
+        cold = Path(sys.prefix, "bin/python")
+        self._program("python", f'[ "$1" = -c ] && exec {cold} "$@"\nexec {program} "$@"')
         self.starts += 1
 
     def _mirror(self) -> None:
@@ -100,8 +101,12 @@ class Reader:
         arrays, _ = load_arrays("digits", self.root)
         np.savez(self.root.parent / "mirror/letters.npz", **arrays)
 
-    def run(self, command: str) -> None:
-        """Run a command in the root of the copy, as in a shell with the environment activated."""
+    def run(self, command: str) -> str:
+        """Run a command in the root of the copy, in a shell with the environment activated.
+
+        Returns:
+            What it printed, less what it wrote to standard error.
+        """
         bin_ = self.root / ".venv/bin"
         environment = os.environ | {
             "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
@@ -114,9 +119,10 @@ class Reader:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=self.root, env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
 
     def write(self, block: Block) -> None:
         """Write, complete or change the file that a block is."""

@@ -36,6 +36,7 @@ def small() -> dict:
             "uwa": {"method": "uwa(validation=0.2)", "export": ["aggregation"]},
             "reference": {"method": "fully_informed", "clients": 1, "partition": "iid"},
         },
+        "labels": {"average": "Average", "uwa": "UWA", "reference": "Reference"},
         "tables": {
             "t": {
                 "title": "T",

@@ -1,20 +1,16 @@
-"""The example in docs/add-a-partition.md works as it stands."""
-
-import re
-from pathlib import Path
+"""The partition that docs/add-a-partition.md adds divides as the page says."""
 
 import numpy as np
 import pytest
+from documented import blocks
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition import get
 
-DOC = Path(__file__).parents[2] / "docs" / "add-a-partition.md"
-
 
 def test_the_documented_partition(tmp_path, monkeypatch):
-    source = re.search(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL).group(1)
-    (tmp_path / "documented_example.py").write_text(source)
+    (block,) = (b for b in blocks("docs/add-a-partition.md") if b.language == "python")
+    (tmp_path / "documented_example.py").write_text(block.text)
     monkeypatch.syspath_prepend(tmp_path)
     partition = get("documented_example:LinearSizes(1)")
     assert partition.name == "linear_sizes"

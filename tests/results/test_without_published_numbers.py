@@ -1,0 +1,69 @@
+"""A study without published numbers has tables, claims and a summary, and says what it lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedlogit.errors import DataError
+from fedlogit.papers import load_paper
+from fedlogit.results.compare import (
+    NOTHING_PUBLISHED,
+    compare,
+    comparison_markdown,
+    nothing_published,
+    published,
+    read_reference,
+)
+from fedlogit.results.paper_page import paper_page
+from fedlogit.results.summary import overview, write_summary
+
+PAPERS = Path(__file__).parents[2] / "workflow" / "papers"
+CLAIM = {
+    "text": "UWA is better.",
+    "test": "greater",
+    "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
+}
+
+
+@pytest.fixture
+def table(make_run, make_artefact):
+    runs = [make_run(a, method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
+    return make_artefact(*runs, claims={"uwa": CLAIM})
+
+
+def test_no_file_of_numbers_is_no_number(tmp_path):
+    assert published(tmp_path, "my_study").empty
+
+
+def test_a_file_of_numbers_without_a_row_is_no_number_either(tmp_path, table):
+    path = tmp_path / "my_study.csv"
+    path.write_text("table,dataset,partition,method,metric,mean,std\n")
+    assert compare([table], read_reference(path)).empty
+
+
+def test_a_wrong_file_of_numbers_is_refused(tmp_path):
+    (tmp_path / "my_study.csv").write_text("table,dataset\n")
+    with pytest.raises(DataError, match="column 'partition' is missing"):
+        published(tmp_path, "my_study")
+
+
+def test_the_comparison_says_that_there_is_nothing_to_compare_with(table):
+    rows = compare([table], nothing_published())
+    assert comparison_markdown(rows, [table]) == f"### Paper beside ours\n\n{NOTHING_PUBLISHED}"
+
+
+def test_claims_are_tested_all_the_same(table, tmp_path):
+    folder = tmp_path / "summary/who_to_trust/paper"
+    text = write_summary([table], nothing_published(), folder)
+    assert "| UWA is better." in text
+    said = overview(tmp_path, "paper", {"who_to_trust": {}})
+    assert NOTHING_PUBLISHED in said
+    assert "- Claims: 1 undecided" in said
+
+
+def test_its_page_links_no_file_of_numbers(tmp_path):
+    page = paper_page(load_paper("who_to_trust", PAPERS), tmp_path / "results")
+    assert "published numbers: none;" in page
+    assert "who_to_trust.csv" not in page
