@@ -29,7 +29,9 @@ SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
 chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d '[],'))
 CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
 CHOSEN_SCALE = $(strip $(call chosen,$(SCALE),scale))
-SUMMARY = results/summary/$(lastword $(CHOSEN_PAPERS))/$(CHOSEN_SCALE)/summary.md
+CHOSEN_DATASETS = $(filter-out null,$(call chosen,$(DATASETS),datasets))
+# Which comparisons the report does not have yet; a paper that has none of the data sets has none.
+NEWER = find results/summary -path '*/$(CHOSEN_SCALE)/summary.md' -newer results/report.html
 PYTHON_FILES := fedlogit scripts tests examples $(wildcard benchmarks)
 
 .PHONY: help
@@ -43,8 +45,8 @@ environment: $(STAMP) ## Install the locked packages into .venv
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
 	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- all
-	@[ results/report.html -nt $(SUMMARY) ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
-	@python scripts/summary.py --scale $(CHOSEN_SCALE) $(CHOSEN_PAPERS)
+	@[ -e results/report.html ] && [ -z "$$($(NEWER))" ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
+	@python scripts/summary.py --scale $(CHOSEN_SCALE) --datasets $(CHOSEN_DATASETS) -- $(CHOSEN_PAPERS)
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing

@@ -96,16 +96,15 @@ def expand(
         paper: As read by `load_paper`.
         scale: One of its scales.
         seeds: Use these instead of the seeds of the file.
-        datasets: Keep only the cells on these datasets.
+        datasets: Keep only the cells on these datasets, of which the paper has one at least.
         overrides: A last layer for every run (a user's wish, such as ``precision``).
 
     Raises:
         FedlogitError: one line naming the file, the artefact, the cell and the key.
     """
     ids = paper.scale(scale).include or tuple(paper.artefacts)
-    for name in datasets or ():
-        if name not in paper.datasets:
-            raise unknown(f"dataset of paper {paper.paper}", name, paper.datasets)
+    if datasets and not {*datasets} & {*paper.datasets}:
+        raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
     made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}) for id_ in ids)
     return [artefact for artefact in made if artefact.cells]
 

@@ -42,6 +42,11 @@ class Plan:
 
     The configured scale is expanded at once, so that a mistake in it shows before anything runs;
     other scales when a path asks for them.
+
+    Attributes:
+        papers: The papers to make, without those that have none of the data sets asked for.
+        chosen: Those of them that have a run on these at the configured scale.
+        artefacts: Their tables and figures at that scale.
     """
 
     def __init__(self, settings: Settings, folder: Path, results: Path = Path("results")) -> None:
@@ -52,7 +57,8 @@ class Plan:
         """
         self.settings = settings
         self.results = results
-        self.papers = {name: load_paper(name, folder) for name in settings.papers}
+        papers = {name: load_paper(name, folder) for name in settings.papers}
+        self.papers = _with_datasets(papers, settings.datasets or ())
         self._runs: dict[str, RunSpec] = {}
         self._splits: dict[str, RunSpec] = {}
         self._clients: dict[str, RunSpec] = {}
@@ -64,6 +70,23 @@ class Plan:
         self.artefacts: list[Artefact] = [
             a for name in self.papers for a in self.of(name, settings.scale)
         ]
+        self.chosen = [name for name in self.papers if self._whole[name, settings.scale]]
+        if not self.chosen and not settings.partial:
+            raise FedlogitError(
+                f"no run of {', '.join(papers)} at scale {settings.scale} is on"
+                f" {', '.join(settings.datasets or ())}; give other datasets or another scale"
+            )
+
+    def left_out(self) -> str:
+        """Return a line that names the papers without a run on the data sets asked for, or ""."""
+        kept = self.papers if self.settings.partial else self.chosen  # drawn at every scale
+        others = [name for name in self.settings.papers if name not in kept]
+        if not others:
+            return ""
+        return (
+            f"left out: {', '.join(others)} (no run on {', '.join(self.settings.datasets or ())} at"
+            f" scale {self.settings.scale})"
+        )
 
     def of(self, paper: str, scale: str) -> list[Artefact]:
         """Return the tables and figures of a paper at a scale, without runs to be left out."""
@@ -306,6 +329,19 @@ class Plan:
             else:
                 left_out.append((len(cells), cell))
         return replace(artefact, cells=tuple(cells), left_out=tuple(left_out))
+
+
+def _with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, Paper]:
+    """Return the papers that have one of these data sets; all if none is named.
+
+    Raises:
+        FedlogitError: for a data set that no paper has, with the nearest one.
+    """
+    known = {name for paper in papers.values() for name in paper.datasets}
+    for name in names:
+        if name not in known:
+            raise unknown(f"dataset of {', '.join(papers)}", name, known)
+    return {k: v for k, v in papers.items() if not names or {*names} & {*v.datasets}}
 
 
 def _as_json(spec: RunSpec) -> Any:

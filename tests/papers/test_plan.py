@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
@@ -132,5 +133,28 @@ def test_settings_reach_the_runs(tmp_path):
     here = plan(tmp_path, seeds=[4], precision="bf16")
     specs = [cell.spec for artefact in here.artefacts for cell in artefact.cells]
     assert {(spec.seed, spec.precision) for spec in specs} == {(4, "bf16")}
-    with pytest.raises(FedlogitError, match="unknown dataset of paper who_to_trust 'digit'"):
+    with refused("unknown dataset of who_to_trust, celm, fedol 'digit'; did you mean 'digits'?"):
         plan(tmp_path, datasets=["digit"])
+
+
+def test_papers_without_the_data_sets_asked_for_are_left_out(tmp_path):
+    here = plan(tmp_path, scale="paper", seeds=[0], datasets=["mnist"])
+    assert {(a.paper.paper, c.spec.dataset) for a in here.artefacts for c in a.cells} == {
+        ("who_to_trust", "mnist")
+    }
+    assert here.chosen == ["who_to_trust"]
+    assert here.left_out() == "left out: celm, fedol (no run on mnist at scale paper)"
+    both = plan(tmp_path, scale="paper", datasets=["mnist", "fashion_mnist"])
+    assert both.chosen == ["who_to_trust", "celm"]
+    assert plan(tmp_path, scale="paper").left_out() == ""
+
+
+def test_a_scale_without_the_data_set_is_told_apart(tmp_path):
+    """Every paper names digits, for `smoke`; none uses it at `paper`."""
+    with refused(
+        "no run of celm at scale paper is on digits; give other datasets or another scale"
+    ):
+        plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"])
+    # What is drawn from finished runs is drawn at every scale.
+    here = plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"], partial=True)
+    assert here.of("celm", "paper") == []

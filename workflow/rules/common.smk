@@ -36,6 +36,12 @@ def checked(function, *args):
         raise WorkflowError(str(error)) from None
 
 
+def say(line):
+    """Tell the user a line, once: jobs read these files, too."""
+    if line and workflow.is_main_process:
+        print(line, file=sys.stderr)
+
+
 def files_of(artefacts):
     """Return the files of tables and figures."""
     return [
