@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -166,6 +167,37 @@ class Plan:
                 " (dvc pull may have them; frozen = false trains them):"
                 + "".join(f"\n  {run}  for {', '.join(of)}" for run, of in missing.items())
             )
+
+    def refuse_unfit(self, runs: Iterable[str]) -> None:
+        """Refuse to go on if some of these runs are missing and could not be trained as configured.
+
+        Raises:
+            FedlogitError: with each reason, and how many runs it stops.
+        """
+        from fedlogit.data import card
+        from fedlogit.federation.native import check_fit
+
+        if self.settings.frozen:
+            return
+        device = "cuda" if self.settings.device.startswith("cuda") else "cpu"
+        missing = [run for run in dict.fromkeys(runs) if not self.finished(run)]
+        reasons: Counter[str] = Counter()
+        for spec in map(self.run, missing):
+            try:
+                if spec.kernel == "native":
+                    shape = card(spec.dataset).shape  # channels come last there
+                    check_fit(spec, shape[-1:] + shape[:-1], device)
+            except FedlogitError as error:
+                reasons[str(error)] += 1
+        if reasons:
+            why = "; ".join(f"{n} of {len(missing)} runs: {r}" for r, n in reasons.items())
+            raise FedlogitError(
+                f"device = {self.settings.device!r} or a kernel does not fit: {why}"
+            )
+
+    def on_gpu(self, spec: RunSpec) -> bool:
+        """Return whether a run trains on a GPU where there is one; ``native`` does on a CPU."""
+        return self.settings.device != "cpu" and spec.kernel != "native"
 
     def artefact_file(self, artefact: Artefact) -> str:
         """Write what drawing an artefact needs, unless the file has it; return its path.

@@ -87,6 +87,48 @@ def test_frozen_names_what_is_missing(tmp_path):
     here.refuse_missing([artefact])
 
 
+def test_what_a_device_cannot_train_is_refused_when_planned(tmp_path):
+    """At scale `paper` all runs on MNIST have the kernel for CPUs, those on CIFAR-10 have not."""
+
+    def runs(*datasets, **settings):
+        here = plan(tmp_path, papers=["who_to_trust"], scale="paper", datasets=datasets, **settings)
+        return here, [run for artefact in here.artefacts for run in here.runs(artefact)]
+
+    here, mnist = runs("mnist", device="cuda:1")
+    wanted = len({*mnist})
+    why = "kernel = 'native' needs device = cpu or auto; or use kernel = 'autograd'"
+    said = f"device = 'cuda:1' or a kernel does not fit: {wanted} of {wanted} runs: {why}"
+    with refused(said):
+        here.refuse_unfit(mnist)
+    both, all_ = runs("mnist", "cifar10", device="cuda")
+    with refused(f"{wanted} of {len({*all_})} runs: "):
+        both.refuse_unfit(all_)
+    finish(tmp_path, mnist[0])
+    with refused(f"{wanted - 1} of {wanted - 1} runs: "):
+        here.refuse_unfit(mnist)
+    for settings in (
+        {"device": "auto"},
+        {"device": "cpu"},
+        {"device": "cuda", "kernel": "stacked"},
+    ):
+        other, of_it = runs("mnist", **settings)
+        other.refuse_unfit(of_it)
+    other, of_it = runs("cifar10", kernel="native")
+    with refused("runs: kernel = 'native' needs models = lenet"):
+        other.refuse_unfit(of_it)
+
+
+def test_a_run_holds_a_gpu_only_if_it_trains_on_one(tmp_path):
+    def on_gpu(**settings):
+        here = plan(tmp_path, papers=["who_to_trust"], scale="paper", seeds=[0], **settings)
+        specs = [cell.spec for artefact in here.artefacts for cell in artefact.cells]
+        return {(spec.dataset, here.on_gpu(spec)) for spec in specs}
+
+    assert on_gpu(device="auto") == {("mnist", False), ("cifar10", True)}
+    assert on_gpu(device="cpu") == {("mnist", False), ("cifar10", False)}
+    assert on_gpu(device="cuda", kernel="autograd") == {("mnist", True), ("cifar10", True)}
+
+
 def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):
     whole = plan(tmp_path).artefacts[0]
     run, *others = plan(tmp_path).runs(whole)

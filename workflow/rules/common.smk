@@ -51,11 +51,22 @@ def files_of(artefacts):
     ]
 
 
+def allowed(artefacts):
+    """Refuse what cannot be made of the runs that these need, before anything starts."""
+    checked(PLAN.refuse_missing, artefacts)
+    checked(PLAN.refuse_unfit, [run for a in artefacts for run in PLAN.runs(a)])
+
+
+def gpus(spec_of):
+    """Return a resource: whether the run that a path names takes a GPU, where there is one."""
+    return lambda wildcards: int(PLAN.on_gpu(checked(spec_of, wildcards.run)))
+
+
 def drawn(artefacts):
     """Return a function to the files of tables and figures, which asks for their runs first."""
 
     def files(wildcards):
-        checked(PLAN.refuse_missing, artefacts)
+        allowed(artefacts)
         return files_of(artefacts)
 
     return files
@@ -94,7 +105,7 @@ def summaries(papers):
     def files(wildcards):
         artefacts = [a for a in PLAN.artefacts if a.paper.paper in papers]
         runs = dict.fromkeys(r for a in artefacts for r in PLAN.runs(a))
-        checked(PLAN.refuse_missing, artefacts)
+        allowed(artefacts)
         made = [
             f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers
         ]
@@ -113,7 +124,7 @@ def covered(wildcards):
 def artefact_input(wildcards):
     """Return an artefact's file and the results of its runs."""
     artefact = checked(PLAN.artefact, wildcards.paper, wildcards.scale, wildcards.id)
-    checked(PLAN.refuse_missing, [artefact])
+    allowed([artefact])
     return {
         "artefact": PLAN.artefact_file(artefact),
         "runs": [f"results/runs/{run}/result.json" for run in PLAN.runs(artefact)],
@@ -123,7 +134,7 @@ def artefact_input(wildcards):
 def summary_input(wildcards):
     """Return what `compare` reads: the plans of what is judged, and the results of its runs."""
     tables = checked(PLAN.judged, wildcards.paper, wildcards.scale)
-    checked(PLAN.refuse_missing, tables)
+    allowed(tables)
     runs = dict.fromkeys(run for a in tables for run in PLAN.runs(a))
     return {
         "artefacts": [PLAN.artefact_file(a) for a in tables],
@@ -164,6 +175,7 @@ def train_input(wildcards):
     spec = checked(PLAN.run, wildcards.run)
     if made(f"results/runs/{wildcards.run}/result.json", "train"):
         return {}
+    checked(PLAN.refuse_unfit, [wildcards.run])
     return {
         "spec": PLAN.spec_file(wildcards.run),
         "data": needed(spec),
@@ -218,6 +230,7 @@ def distil_input(wildcards):
     run = wildcards.run
     if made(f"results/runs/{run}/result.json", "distil"):
         return {}
+    checked(PLAN.refuse_unfit, [run])
     found = {
         "spec": PLAN.spec_file(run),
         "logits": f"results/clients/{PLAN.clients_of(run)}/logits.json",
