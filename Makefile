@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 CORES ?= all
 BIN := $(abspath $(VENV))/bin
-# An environment belongs to one lock file: another lock is another stamp.
+# An environment belongs to one lock file: another content is another stamp; its time says nothing.
 LOCK := envs/requirements.lock
 STAMP := $(VENV)/.installed-$(shell sha256sum $(LOCK) | cut -c1-16)
 # pip comes from outside the environment, which has none; inside it, its own Python comes first.
@@ -181,7 +181,7 @@ clean: ## Remove logs, caches and plans; runs, tables and figures stay
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.
-$(STAMP): $(LOCK)
+$(STAMP):
 	@$(OUTSIDE) $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; give PYTHON=" >&2; exit 2; }
 	@$(OUTSIDE) $(PYTHON) -m pip --version > /dev/null 2>&1 \

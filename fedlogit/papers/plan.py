@@ -25,6 +25,7 @@ from fedlogit.papers.expansion import (
     Artefact,
     Cell,
     artefact_json,
+    check_calls,
     claims_of,
     expand,
     run_dir,
@@ -59,6 +60,8 @@ class Plan:
         self.settings = settings
         self.results = results
         papers = {name: load_paper(name, folder) for name in settings.papers}
+        for paper in papers.values():
+            check_calls(paper)
         self.papers = _with_datasets(papers, settings.datasets or ())
         self._runs: dict[str, RunSpec] = {}
         self._splits: dict[str, RunSpec] = {}
