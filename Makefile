@@ -44,14 +44,14 @@ environment: $(STAMP) ## Install the locked packages into .venv
 
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
-	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- all
+	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
 	@[ -e results/report.html ] && [ -z "$$($(NEWER))" ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
 	@python scripts/summary.py --scale $(CHOSEN_SCALE) --datasets $(CHOSEN_DATASETS) -- $(CHOSEN_PAPERS)
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
 	@$(MAKE) pull
-	@$(SNAKEMAKE) --quiet rules host reason --config frozen=true partial=true scale=paper $(CONFIG) \
+	@$(SNAKEMAKE) --config frozen=true partial=true scale=paper $(CONFIG) \
 		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
 
 .PHONY: redraw
@@ -68,7 +68,7 @@ pull: $(STAMP) ## Fetch finished runs that are not here from the cache in dvc-re
 
 .PHONY: publish
 publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
-	@$(SNAKEMAKE) --quiet rules host reason $(if $(PUBLISH),--config 'publish=$(call list,$(PUBLISH))') -- publish
+	@$(SNAKEMAKE) $(if $(PUBLISH),--config 'publish=$(call list,$(PUBLISH))') -- publish
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
@@ -138,7 +138,7 @@ AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git arch
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
-	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
+	@$(SNAKEMAKE) $(WITH_CONFIG) -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.

@@ -1,7 +1,11 @@
 """Between the rules and `fedlogit.papers.Plan`, which does the thinking."""
 
+import logging
 import signal
 import threading
+
+from snakemake.logging import LogEvent
+from snakemake.logging import logger as snakemakes
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
 os.environ |= {
@@ -40,6 +44,35 @@ def say(line):
     """Tell the user a line, once: jobs read these files, too."""
     if line and workflow.is_main_process:
         print(line, file=sys.stderr)
+
+
+class Brief(logging.Filter):
+    """Snakemake's messages in short: a line per finished job that says which one, and all errors.
+
+    The paragraph about each job, which makes megabytes of a large plan, is left to `-p`.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.jobs = {}
+
+    def filter(self, record):
+        event = getattr(record, "event", None)
+        if event is LogEvent.JOB_INFO:
+            self.jobs[record.jobid] = " ".join(
+                [record.rule_name, *record.wildcards.values()]
+            )
+        elif event is LogEvent.JOB_FINISHED and record.job_id in self.jobs:
+            record.msg = f"Finished {self.jobs[record.job_id]}"
+        long = (LogEvent.JOB_INFO, LogEvent.GROUP_INFO, LogEvent.SHELLCMD)
+        return event not in long or workflow.output_settings.printshellcmds
+
+
+def be_brief():
+    """Shorten Snakemake's messages; once, also where these files are read again in one process."""
+    for old in [f for f in snakemakes.filters if type(f).__name__ == Brief.__name__]:
+        snakemakes.removeFilter(old)
+    snakemakes.addFilter(Brief())
 
 
 def files_of(artefacts):
@@ -113,6 +146,16 @@ def summaries(papers):
         return made + [f"results/runs/{run}/result.json" for run in runs]
 
     return files
+
+
+def told_covered(wildcards):
+    """Return what was drawn, and where, in one line."""
+    artefacts = PLAN.covered()
+    kinds = [artefact.kind for artefact in artefacts]
+    return (
+        f"{kinds.count('table')} tables and {kinds.count('figure')} figures are in results/tables"
+        f" and results/figures; each paper on one page: {' '.join(pages(artefacts))}"
+    )
 
 
 def covered(wildcards):
