@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 CORES ?= all
 BIN := $(abspath $(VENV))/bin
-# An environment belongs to one lock file: another lock is another stamp.
+# An environment belongs to one lock file: another content is another stamp; its time says nothing.
 LOCK := envs/requirements.lock
 STAMP := $(VENV)/.installed-$(shell sha256sum $(LOCK) | cut -c1-16)
 # pip comes from outside the environment, which has none; inside it, its own Python comes first.
@@ -29,7 +29,9 @@ SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
 chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d '[],'))
 CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
 CHOSEN_SCALE = $(strip $(call chosen,$(SCALE),scale))
-SUMMARY = results/summary/$(lastword $(CHOSEN_PAPERS))/$(CHOSEN_SCALE)/summary.md
+CHOSEN_DATASETS = $(filter-out null,$(call chosen,$(DATASETS),datasets))
+# Which comparisons the report does not have yet; a paper that has none of the data sets has none.
+NEWER = find results/summary -path '*/$(CHOSEN_SCALE)/summary.md' -newer results/report.html
 PYTHON_FILES := fedlogit scripts tests examples $(wildcard benchmarks)
 
 .PHONY: help
@@ -42,14 +44,14 @@ environment: $(STAMP) ## Install the locked packages into .venv
 
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
-	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- all
-	@[ results/report.html -nt $(SUMMARY) ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
-	@python scripts/summary.py --scale $(CHOSEN_SCALE) $(CHOSEN_PAPERS)
+	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
+	@[ -e results/report.html ] && [ -z "$$($(NEWER))" ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
+	@python scripts/summary.py --scale $(CHOSEN_SCALE) --datasets $(CHOSEN_DATASETS) -- $(CHOSEN_PAPERS)
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
 	@$(MAKE) pull
-	@$(SNAKEMAKE) --quiet rules host reason --config frozen=true partial=true scale=paper $(CONFIG) \
+	@$(SNAKEMAKE) --config frozen=true partial=true scale=paper $(CONFIG) \
 		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
 
 .PHONY: redraw
@@ -66,7 +68,7 @@ pull: $(STAMP) ## Fetch finished runs that are not here from the cache in dvc-re
 
 .PHONY: publish
 publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
-	@$(SNAKEMAKE) --quiet rules host reason $(if $(PUBLISH),--config 'publish=$(call list,$(PUBLISH))') -- publish
+	@$(SNAKEMAKE) $(if $(PUBLISH),--config 'publish=$(call list,$(PUBLISH))') -- publish
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
@@ -136,7 +138,7 @@ AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git arch
 
 .PHONY: bench
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
-	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet rules host reason -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
+	@$(SNAKEMAKE) $(WITH_CONFIG) -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
@@ -179,7 +181,7 @@ clean: ## Remove logs, caches and plans; runs, tables and figures stay
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.
-$(STAMP): $(LOCK)
+$(STAMP):
 	@$(OUTSIDE) $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; give PYTHON=" >&2; exit 2; }
 	@$(OUTSIDE) $(PYTHON) -m pip --version > /dev/null 2>&1 \

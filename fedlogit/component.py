@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 
 __all__ = [
     "Call",
@@ -59,13 +59,13 @@ class Part(BaseModel):
 
 
 def explain(error: ValidationError, where: str, keys: list[str] | None = None) -> FedlogitError:
-    """Turn the first pydantic error into one line."""
-    first = error.errors()[0]
+    """Turn the first pydantic error into one line; a missing key is told after what is wrong."""
+    first = min(error.errors(), key=lambda found: found["type"] == "missing")
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return FedlogitError(f"{where}: {unknown('key', key, keys or [])}")
     if first["type"] == "missing":
-        return FedlogitError(f"{where}: key {key!r} is missing")
+        return MissingKeyError(f"{where}: key {key!r} is missing")
     message = first["msg"].removeprefix("Value error, ")
     value = f" = {first['input']!r}" if key else ""
     return FedlogitError(f"{where}: {key}{value}: {message}".replace(": :", ":"))

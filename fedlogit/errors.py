@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["DataError", "Diverged", "FedlogitError", "unknown"]
+__all__ = ["DataError", "Diverged", "FedlogitError", "MissingKeyError", "unknown"]
 
 
 class FedlogitError(ValueError):
@@ -14,6 +14,10 @@ class FedlogitError(ValueError):
 
 class DataError(FedlogitError):
     """A file that is missing, truncated, corrupt, mislabelled or of the wrong shape."""
+
+
+class MissingKeyError(FedlogitError):
+    """Nothing else is wrong, but a key that must be given is not."""
 
 
 class Diverged(FedlogitError):

@@ -22,19 +22,29 @@ import hashlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from fedlogit.component import parse_call
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.component import Call, Component, parse_call
+from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
-__all__ = ["Artefact", "Cell", "artefact_json", "claims_of", "expand", "run_dir", "split_dir"]
+__all__ = [
+    "Artefact",
+    "Cell",
+    "artefact_json",
+    "check_calls",
+    "claims_of",
+    "expand",
+    "run_dir",
+    "split_dir",
+]
 
 
 @dataclass(frozen=True)
@@ -96,18 +106,55 @@ def expand(
         paper: As read by `load_paper`.
         scale: One of its scales.
         seeds: Use these instead of the seeds of the file.
-        datasets: Keep only the cells on these datasets.
+        datasets: Keep only the cells on these datasets, of which the paper has one at least.
         overrides: A last layer for every run (a user's wish, such as ``precision``).
 
     Raises:
         FedlogitError: one line naming the file, the artefact, the cell and the key.
     """
     ids = paper.scale(scale).include or tuple(paper.artefacts)
-    for name in datasets or ():
-        if name not in paper.datasets:
-            raise unknown(f"dataset of paper {paper.paper}", name, paper.datasets)
+    if datasets and not {*datasets} & {*paper.datasets}:
+        raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
     made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}) for id_ in ids)
     return [artefact for artefact in made if artefact.cells]
+
+
+def check_calls(paper: Paper) -> None:
+    """Check every call of a method or a partition in a paper's file, used by a scale or not.
+
+    Those from outside of this package are left to who uses them.
+
+    Raises:
+        FedlogitError: one line naming the file, the key and the parameter.
+    """
+    from fedlogit import methods
+    from fedlogit.partition import get
+
+    for place, section in _sections(paper):
+        calls = (section.methods, "method", methods.get), (section.partitions, "partition", get)
+        for entries, kind, found in calls:
+            for alias, entry in entries.items():
+                text = entry if isinstance(entry, str) else entry.get(kind)
+                try:
+                    _check_call(text, found)
+                except FedlogitError as error:
+                    where = f"{paper.paper}.yaml: {place}{kind}s.{alias}"
+                    raise FedlogitError(f"{where}: {error}") from None
+
+
+def _sections(paper: Paper) -> Iterator[tuple[str, Paper | Scale]]:
+    """Yield the parts of a paper's file that define methods and partitions, and their keys."""
+    yield "", paper
+    for name, scale in paper.scales.items():
+        yield f"scales.{name}.", scale
+
+
+def _check_call(text: str | None, get: Callable[[Call], Component]) -> None:
+    """Check a call of this package, to which a scale or a cell may add what must be given."""
+    if text is None or ":" in text.partition("(")[0]:
+        return
+    with suppress(MissingKeyError):
+        get(Call.model_validate(parse_call(text)))
 
 
 def _artefact(
@@ -272,7 +319,7 @@ def _slugs(partition: str, method: str) -> tuple[str, str]:
     """Return short folder names of a partition and a method, given as JSON calls."""
     from fedlogit import methods
     from fedlogit import partition as partitions
-    from fedlogit.component import Call, slug_of
+    from fedlogit.component import slug_of
 
     return (
         slug_of(Call.model_validate_json(partition), partitions.get),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from fedlogit.papers.expansion import (
     Artefact,
     Cell,
     artefact_json,
+    check_calls,
     claims_of,
     expand,
     run_dir,
@@ -42,6 +44,11 @@ class Plan:
 
     The configured scale is expanded at once, so that a mistake in it shows before anything runs;
     other scales when a path asks for them.
+
+    Attributes:
+        papers: The papers to make, without those that have none of the data sets asked for.
+        chosen: Those of them that have a run on these at the configured scale.
+        artefacts: Their tables and figures at that scale.
     """
 
     def __init__(self, settings: Settings, folder: Path, results: Path = Path("results")) -> None:
@@ -52,7 +59,10 @@ class Plan:
         """
         self.settings = settings
         self.results = results
-        self.papers = {name: load_paper(name, folder) for name in settings.papers}
+        papers = {name: load_paper(name, folder) for name in settings.papers}
+        for paper in papers.values():
+            check_calls(paper)
+        self.papers = _with_datasets(papers, settings.datasets or ())
         self._runs: dict[str, RunSpec] = {}
         self._splits: dict[str, RunSpec] = {}
         self._clients: dict[str, RunSpec] = {}
@@ -64,6 +74,23 @@ class Plan:
         self.artefacts: list[Artefact] = [
             a for name in self.papers for a in self.of(name, settings.scale)
         ]
+        self.chosen = [name for name in self.papers if self._whole[name, settings.scale]]
+        if not self.chosen and not settings.partial:
+            raise FedlogitError(
+                f"no run of {', '.join(papers)} at scale {settings.scale} is on"
+                f" {', '.join(settings.datasets or ())}; give other datasets or another scale"
+            )
+
+    def left_out(self) -> str:
+        """Return a line that names the papers without a run on the data sets asked for, or ""."""
+        kept = self.papers if self.settings.partial else self.chosen  # drawn at every scale
+        others = [name for name in self.settings.papers if name not in kept]
+        if not others:
+            return ""
+        return (
+            f"left out: {', '.join(others)} (no run on {', '.join(self.settings.datasets or ())} at"
+            f" scale {self.settings.scale})"
+        )
 
     def of(self, paper: str, scale: str) -> list[Artefact]:
         """Return the tables and figures of a paper at a scale, without runs to be left out."""
@@ -143,6 +170,37 @@ class Plan:
                 " (dvc pull may have them; frozen = false trains them):"
                 + "".join(f"\n  {run}  for {', '.join(of)}" for run, of in missing.items())
             )
+
+    def refuse_unfit(self, runs: Iterable[str]) -> None:
+        """Refuse to go on if some of these runs are missing and could not be trained as configured.
+
+        Raises:
+            FedlogitError: with each reason, and how many runs it stops.
+        """
+        from fedlogit.data import card
+        from fedlogit.federation.native import check_fit
+
+        if self.settings.frozen:
+            return
+        device = "cuda" if self.settings.device.startswith("cuda") else "cpu"
+        missing = [run for run in dict.fromkeys(runs) if not self.finished(run)]
+        reasons: Counter[str] = Counter()
+        for spec in map(self.run, missing):
+            try:
+                if spec.kernel == "native":
+                    shape = card(spec.dataset).shape  # channels come last there
+                    check_fit(spec, shape[-1:] + shape[:-1], device)
+            except FedlogitError as error:
+                reasons[str(error)] += 1
+        if reasons:
+            why = "; ".join(f"{n} of {len(missing)} runs: {r}" for r, n in reasons.items())
+            raise FedlogitError(
+                f"device = {self.settings.device!r} or a kernel does not fit: {why}"
+            )
+
+    def on_gpu(self, spec: RunSpec) -> bool:
+        """Return whether a run trains on a GPU where there is one; ``native`` does on a CPU."""
+        return self.settings.device != "cpu" and spec.kernel != "native"
 
     def artefact_file(self, artefact: Artefact) -> str:
         """Write what drawing an artefact needs, unless the file has it; return its path.
@@ -306,6 +364,19 @@ class Plan:
             else:
                 left_out.append((len(cells), cell))
         return replace(artefact, cells=tuple(cells), left_out=tuple(left_out))
+
+
+def _with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, Paper]:
+    """Return the papers that have one of these data sets; all if none is named.
+
+    Raises:
+        FedlogitError: for a data set that no paper has, with the nearest one.
+    """
+    known = {name for paper in papers.values() for name in paper.datasets}
+    for name in names:
+        if name not in known:
+            raise unknown(f"dataset of {', '.join(papers)}", name, known)
+    return {k: v for k, v in papers.items() if not names or {*names} & {*v.datasets}}
 
 
 def _as_json(spec: RunSpec) -> Any:

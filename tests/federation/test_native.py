@@ -193,6 +193,7 @@ def test_cancelling_ends_the_call_at_once():
         ),
         ({"precision": "bf16"}, "needs precision = f32"),
         ({"augment": "crop_flip"}, "needs augment = none"),
+        ({"method": "fedprox(mu=0.1)"}, "needs method = no proximal term"),
     ],
 )
 def test_what_it_cannot_do_is_refused(changes, message):

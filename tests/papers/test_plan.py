@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
@@ -86,6 +87,48 @@ def test_frozen_names_what_is_missing(tmp_path):
     here.refuse_missing([artefact])
 
 
+def test_what_a_device_cannot_train_is_refused_when_planned(tmp_path):
+    """At scale `paper` all runs on MNIST have the kernel for CPUs, those on CIFAR-10 have not."""
+
+    def runs(*datasets, **settings):
+        here = plan(tmp_path, papers=["who_to_trust"], scale="paper", datasets=datasets, **settings)
+        return here, [run for artefact in here.artefacts for run in here.runs(artefact)]
+
+    here, mnist = runs("mnist", device="cuda:1")
+    wanted = len({*mnist})
+    why = "kernel = 'native' needs device = cpu or auto; or use kernel = 'autograd'"
+    said = f"device = 'cuda:1' or a kernel does not fit: {wanted} of {wanted} runs: {why}"
+    with refused(said):
+        here.refuse_unfit(mnist)
+    both, all_ = runs("mnist", "cifar10", device="cuda")
+    with refused(f"{wanted} of {len({*all_})} runs: "):
+        both.refuse_unfit(all_)
+    finish(tmp_path, mnist[0])
+    with refused(f"{wanted - 1} of {wanted - 1} runs: "):
+        here.refuse_unfit(mnist)
+    for settings in (
+        {"device": "auto"},
+        {"device": "cpu"},
+        {"device": "cuda", "kernel": "stacked"},
+    ):
+        other, of_it = runs("mnist", **settings)
+        other.refuse_unfit(of_it)
+    other, of_it = runs("cifar10", kernel="native")
+    with refused("runs: kernel = 'native' needs models = lenet"):
+        other.refuse_unfit(of_it)
+
+
+def test_a_run_holds_a_gpu_only_if_it_trains_on_one(tmp_path):
+    def on_gpu(**settings):
+        here = plan(tmp_path, papers=["who_to_trust"], scale="paper", seeds=[0], **settings)
+        specs = [cell.spec for artefact in here.artefacts for cell in artefact.cells]
+        return {(spec.dataset, here.on_gpu(spec)) for spec in specs}
+
+    assert on_gpu(device="auto") == {("mnist", False), ("cifar10", True)}
+    assert on_gpu(device="cpu") == {("mnist", False), ("cifar10", False)}
+    assert on_gpu(device="cuda", kernel="autograd") == {("mnist", True), ("cifar10", True)}
+
+
 def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):
     whole = plan(tmp_path).artefacts[0]
     run, *others = plan(tmp_path).runs(whole)
@@ -132,5 +175,28 @@ def test_settings_reach_the_runs(tmp_path):
     here = plan(tmp_path, seeds=[4], precision="bf16")
     specs = [cell.spec for artefact in here.artefacts for cell in artefact.cells]
     assert {(spec.seed, spec.precision) for spec in specs} == {(4, "bf16")}
-    with pytest.raises(FedlogitError, match="unknown dataset of paper who_to_trust 'digit'"):
+    with refused("unknown dataset of who_to_trust, celm, fedol 'digit'; did you mean 'digits'?"):
         plan(tmp_path, datasets=["digit"])
+
+
+def test_papers_without_the_data_sets_asked_for_are_left_out(tmp_path):
+    here = plan(tmp_path, scale="paper", seeds=[0], datasets=["mnist"])
+    assert {(a.paper.paper, c.spec.dataset) for a in here.artefacts for c in a.cells} == {
+        ("who_to_trust", "mnist")
+    }
+    assert here.chosen == ["who_to_trust"]
+    assert here.left_out() == "left out: celm, fedol (no run on mnist at scale paper)"
+    both = plan(tmp_path, scale="paper", datasets=["mnist", "fashion_mnist"])
+    assert both.chosen == ["who_to_trust", "celm"]
+    assert plan(tmp_path, scale="paper").left_out() == ""
+
+
+def test_a_scale_without_the_data_set_is_told_apart(tmp_path):
+    """Every paper names digits, for `smoke`; none uses it at `paper`."""
+    with refused(
+        "no run of celm at scale paper is on digits; give other datasets or another scale"
+    ):
+        plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"])
+    # What is drawn from finished runs is drawn at every scale.
+    here = plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"], partial=True)
+    assert here.of("celm", "paper") == []

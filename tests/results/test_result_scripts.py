@@ -11,6 +11,7 @@ from fedlogit.results.readme import with_block
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "workflow/reference/who_to_trust.csv"
+PAPERS = ("who_to_trust", "celm")
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
         ("table", "--artefact", artefact(), "--out", table),
         ("figure", "--artefact", drawing, "--reference", REFERENCE, "--out", figure),
         ("compare", "--artefacts", artefact(), "--reference", REFERENCE, "--out", summary),
-        ("summary", "who_to_trust", "--scale", "quick", "--results", results),
+        ("summary", "--scale", "quick", "--results", results, "--datasets", "mnist", "--", *PAPERS),
     ]
     for step in steps:
         done = call(*step)
@@ -75,6 +76,8 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
     assert "quick/ (table1)" in text
     assert "quick/ (figure1)" in text
     assert text in done.stdout
+    assert f"Each paper on one page: {results / 'report/who_to_trust/quick.html'}\n" in text
+    assert "celm" not in text  # which has no such data set
 
 
 def test_a_users_mistake_is_one_line(call, artefact, tmp_path):

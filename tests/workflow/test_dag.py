@@ -308,6 +308,30 @@ def test_one_figure_makes_only_what_it_needs(dry, tmp_path):
     assert "table" not in jobs
 
 
+def test_a_plan_is_a_page_and_a_run_names_each_job(snakemake, tmp_path):
+    paper = ("papers=[who_to_trust]", "scale=paper")
+    planned = snakemake.run("-n", "--directory", str(tmp_path), "--config", *paper)
+    assert planned.returncode == 0, planned.stdout
+    assert int(re.search(r"^train +(\d+)$", planned.stdout, re.M)[1]) > 50
+    assert len(planned.stdout.splitlines()) < 60
+    (run,) = {
+        run_dir(c.spec) for a in plan("who_to_trust") if a.id == "uwa_weights" for c in a.cells
+    }
+    done = snakemake(tmp_path, "results/figures/who_to_trust/smoke/uwa_weights.pdf")
+    assert done.returncode == 0, done.stdout
+    assert f"\nFinished train {run}\n" in done.stdout
+    assert "\nFinished figure who_to_trust smoke uwa_weights\n" in done.stdout
+    assert "rule train:" not in done.stdout
+    # An error is told in full.
+    picture = "results/figures/who_to_trust/smoke/uwa_weights.png"
+    (tmp_path / picture).unlink()
+    (tmp_path / "results/runs" / run / "rounds.csv").unlink()
+    failed = snakemake(tmp_path, picture)
+    assert failed.returncode == 1
+    assert "Error in rule figure:" in failed.stdout
+    assert "rounds.csv" in failed.stdout
+
+
 def test_a_path_of_another_scale_can_be_asked_for(dry, tmp_path):
     jobs = dry(tmp_path, "results/figures/who_to_trust/paper/uwa_weights.png")
     assert (jobs["train"], jobs["download"]) == (6, 2)  # 2 data sets x 3 seeds
@@ -346,7 +370,7 @@ def test_several_targets_of_one_folder_in_a_new_place(dry, tmp_path):
 def slurm_plan(snakemake, folder: Path, *options: str, paper: str, datasets: str = "null"):
     """Plan with the Slurm profile; return each job's rule with its resources, and all groups."""
     config = (f"papers=[{paper}]", "scale=smoke", "workers=1", f"datasets={datasets}")
-    places = ("--directory", str(folder), "--profile", "slurm", "-n")
+    places = ("--directory", str(folder), "--profile", "slurm", "-n", "-p")
     done = snakemake.run(*places, *options, "--config", *config)
     assert done.returncode == 0, done.stdout
     pattern = r"^ *(?:local)?rule (\w+):\n(?:.+\n)*? +resources: (.+)"

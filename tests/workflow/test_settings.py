@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -105,6 +107,30 @@ def test_make_lists_its_targets():
     targets = [line.split()[0] for line in done.stdout.splitlines()[:-1] if line[:1].isalpha()]
     for name in ("reproduce", "test", "lint", "figures", "bench", "lock", "clean"):
         assert name in targets
+
+
+def test_touching_the_lock_installs_nothing_and_changing_it_does(tmp_path):
+    """An environment belongs to the lock's content."""
+    for name in ("Makefile", "config.yaml"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    lock = tmp_path / "envs" / "requirements.lock"
+    lock.parent.mkdir()
+    lock.write_text("numpy==2.0.0\n")
+
+    def asked() -> str:
+        command = ["make", "-C", str(tmp_path), "-n", "environment"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+    stamp = tmp_path / ".venv" / f".installed-{digest}"
+    assert "pip" in asked()
+    stamp.parent.mkdir()
+    stamp.touch()
+    assert "pip" not in asked()
+    os.utime(lock, (2e9, 2e9))
+    assert "pip" not in asked()
+    lock.write_text("numpy==2.0.1\n")
+    assert "pip" in asked()
 
 
 def test_lock_has_hashes_and_no_host_names():

@@ -5,6 +5,10 @@ rule covered:
     input:
         covered,
     localrule: True
+    params:
+        told=told_covered,
+    shell:
+        "echo {params.told:q}"
 
 
 rule publish:

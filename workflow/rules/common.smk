@@ -1,7 +1,11 @@
 """Between the rules and `fedlogit.papers.Plan`, which does the thinking."""
 
+import logging
 import signal
 import threading
+
+from snakemake.logging import LogEvent
+from snakemake.logging import logger as snakemakes
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
 os.environ |= {
@@ -36,6 +40,41 @@ def checked(function, *args):
         raise WorkflowError(str(error)) from None
 
 
+def say(line):
+    """Tell the user a line, once: jobs read these files, too."""
+    if line and workflow.is_main_process:
+        print(line, file=sys.stderr)
+
+
+class Brief(logging.Filter):
+    """Snakemake's messages in short: a line per finished job that says which one, and all errors.
+
+    The paragraph about each job, which makes megabytes of a large plan, is left to `-p`.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.jobs = {}
+
+    def filter(self, record):
+        event = getattr(record, "event", None)
+        if event is LogEvent.JOB_INFO:
+            self.jobs[record.jobid] = " ".join(
+                [record.rule_name, *record.wildcards.values()]
+            )
+        elif event is LogEvent.JOB_FINISHED and record.job_id in self.jobs:
+            record.msg = f"Finished {self.jobs[record.job_id]}"
+        long = (LogEvent.JOB_INFO, LogEvent.GROUP_INFO, LogEvent.SHELLCMD)
+        return event not in long or workflow.output_settings.printshellcmds
+
+
+def be_brief():
+    """Shorten Snakemake's messages; once, also where these files are read again in one process."""
+    for old in [f for f in snakemakes.filters if type(f).__name__ == Brief.__name__]:
+        snakemakes.removeFilter(old)
+    snakemakes.addFilter(Brief())
+
+
 def files_of(artefacts):
     """Return the files of tables and figures."""
     return [
@@ -45,11 +84,22 @@ def files_of(artefacts):
     ]
 
 
+def allowed(artefacts):
+    """Refuse what cannot be made of the runs that these need, before anything starts."""
+    checked(PLAN.refuse_missing, artefacts)
+    checked(PLAN.refuse_unfit, [run for a in artefacts for run in PLAN.runs(a)])
+
+
+def gpus(spec_of):
+    """Return a resource: whether the run that a path names takes a GPU, where there is one."""
+    return lambda wildcards: int(PLAN.on_gpu(checked(spec_of, wildcards.run)))
+
+
 def drawn(artefacts):
     """Return a function to the files of tables and figures, which asks for their runs first."""
 
     def files(wildcards):
-        checked(PLAN.refuse_missing, artefacts)
+        allowed(artefacts)
         return files_of(artefacts)
 
     return files
@@ -88,7 +138,7 @@ def summaries(papers):
     def files(wildcards):
         artefacts = [a for a in PLAN.artefacts if a.paper.paper in papers]
         runs = dict.fromkeys(r for a in artefacts for r in PLAN.runs(a))
-        checked(PLAN.refuse_missing, artefacts)
+        allowed(artefacts)
         made = [
             f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers
         ]
@@ -96,6 +146,16 @@ def summaries(papers):
         return made + [f"results/runs/{run}/result.json" for run in runs]
 
     return files
+
+
+def told_covered(wildcards):
+    """Return what was drawn, and where, in one line."""
+    artefacts = PLAN.covered()
+    kinds = [artefact.kind for artefact in artefacts]
+    return (
+        f"{kinds.count('table')} tables and {kinds.count('figure')} figures are in results/tables"
+        f" and results/figures; each paper on one page: {' '.join(pages(artefacts))}"
+    )
 
 
 def covered(wildcards):
@@ -107,7 +167,7 @@ def covered(wildcards):
 def artefact_input(wildcards):
     """Return an artefact's file and the results of its runs."""
     artefact = checked(PLAN.artefact, wildcards.paper, wildcards.scale, wildcards.id)
-    checked(PLAN.refuse_missing, [artefact])
+    allowed([artefact])
     return {
         "artefact": PLAN.artefact_file(artefact),
         "runs": [f"results/runs/{run}/result.json" for run in PLAN.runs(artefact)],
@@ -117,7 +177,7 @@ def artefact_input(wildcards):
 def summary_input(wildcards):
     """Return what `compare` reads: the plans of what is judged, and the results of its runs."""
     tables = checked(PLAN.judged, wildcards.paper, wildcards.scale)
-    checked(PLAN.refuse_missing, tables)
+    allowed(tables)
     runs = dict.fromkeys(run for a in tables for run in PLAN.runs(a))
     return {
         "artefacts": [PLAN.artefact_file(a) for a in tables],
@@ -169,6 +229,7 @@ def train_input(wildcards):
     spec = checked(PLAN.run, wildcards.run)
     if made(f"results/runs/{wildcards.run}/result.json", "train"):
         return {}
+    checked(PLAN.refuse_unfit, [wildcards.run])
     return {
         "spec": PLAN.spec_file(wildcards.run),
         "data": needed(spec),
@@ -223,6 +284,7 @@ def distil_input(wildcards):
     run = wildcards.run
     if made(f"results/runs/{run}/result.json", "distil"):
         return {}
+    checked(PLAN.refuse_unfit, [run])
     found = {
         "spec": PLAN.spec_file(run),
         "logits": f"results/clients/{PLAN.clients_of(run)}/logits.json",

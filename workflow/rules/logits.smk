@@ -14,7 +14,7 @@ if not SETTINGS.frozen:
         resources:
             mem_mb=growing(4000),
             runtime=growing(60),
-            gpu=int(SETTINGS.device.startswith("cuda")),
+            gpu=gpus(lambda run: PLAN.answering(run)[-1]),
         params:
             script=here("scripts/export_logits.py"),
             spec=lambda wildcards, input: str(Path(input.note).with_name("spec.json")),

@@ -25,7 +25,7 @@ if STAGED and not SETTINGS.frozen:
         resources:
             mem_mb=growing(4000),
             runtime=growing(720),
-            gpu=int(SETTINGS.device.startswith("cuda")),
+            gpu=gpus(PLAN.clients),
         params:
             script=here("scripts/train_clients.py"),
             spec="results/plan/clients/{run}.json",
@@ -73,7 +73,7 @@ if STAGED and not SETTINGS.frozen:
         resources:
             mem_mb=growing(4000),
             runtime=growing(720),
-            gpu=int(SETTINGS.device.startswith("cuda")),
+            gpu=gpus(PLAN.run),
         params:
             script=here("scripts/distil.py"),
             spec="results/plan/runs/{run}.json",
