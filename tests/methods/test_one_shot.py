@@ -302,3 +302,9 @@ def test_the_native_kernel_refuses_a_proximal_term(federation):
     fed.round = 1
     with pytest.raises(FedlogitError, match="'native' has no proximal term"):
         fed.train_private(pull=0.1)
+
+
+def test_a_server_is_completed_where_it_is_taught():
+    server = {"model": "mlp([24])", "epochs": 1}
+    assert small_spec(method="fedol", server=server).server.model.params == {"hidden": [24]}
+    assert small_spec(method="fedavg", server=server).server is None, "FedAvg teaches no model"
