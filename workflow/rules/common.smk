@@ -196,18 +196,6 @@ def published_option(wildcards, input):
     return [part for file in input.reference for part in ("--reference", file)]
 
 
-def forget_others(plans):
-    """Return shell code that removes the other plans of what was made from these.
-
-    A plan that comes back is then written anew, hence newer than what was made in between. Not
-    while planning: another call may be making something from them.
-    """
-    return (
-        " && for plan in {" + plans + ':q}; do for other in "${{plan%.*.json}}".*.json;'
-        ' do [ "$other" = "$plan" ] || rm -f "$other"; done; done'
-    )
-
-
 def told(file):
     """Return the caption that a file ends with, or "" while there is none; for the report."""
     lines = Path(file).read_text().splitlines() if os.path.exists(file) else []

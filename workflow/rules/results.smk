@@ -25,11 +25,12 @@ rule table:
         runtime=10,
     params:
         script=here("scripts/table.py"),
+        forget=here("scripts/forget_plans.py"),
         out=lambda wildcards, output: os.path.splitext(output.csv)[0],
         told=lambda wildcards, output: told(output.markdown),
     shell:
-        "python {params.script:q} --artefact {input.artefact:q} --out {params.out:q} > {log:q} 2>&1"
-        + forget_others("input.artefact")
+        "(python {params.script:q} --artefact {input.artefact:q} --out {params.out:q}"
+        " && python {params.forget:q} {input.artefact:q}) > {log:q} 2>&1"
 
 
 rule figure:
@@ -54,12 +55,13 @@ rule figure:
         runtime=10,
     params:
         script=here("scripts/figure.py"),
+        forget=here("scripts/forget_plans.py"),
         out=lambda wildcards, output: os.path.splitext(output.png)[0],
         told=lambda wildcards, output: told(output.caption),
         reference=published_option,
     shell:
-        "python {params.script:q} --artefact {input.artefact:q} {params.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefact")
+        "(python {params.script:q} --artefact {input.artefact:q} {params.reference:q}"
+        " --out {params.out:q} && python {params.forget:q} {input.artefact:q}) > {log:q} 2>&1"
 
 
 rule compare:
@@ -92,11 +94,12 @@ rule compare:
         runtime=10,
     params:
         script=here("scripts/compare.py"),
+        forget=here("scripts/forget_plans.py"),
         reference=published_option,
         out=subpath(output.summary, parent=True),
     shell:
-        "python {params.script:q} --artefacts {input.artefacts:q} {params.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefacts")
+        "(python {params.script:q} --artefacts {input.artefacts:q} {params.reference:q}"
+        " --out {params.out:q} && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
 
 
 rule page:
@@ -118,6 +121,7 @@ rule page:
         runtime=10,
     params:
         script=here("scripts/page.py"),
+        forget=here("scripts/forget_plans.py"),
     shell:
-        "python {params.script:q} --artefacts {input.artefacts:q} --out {output:q} > {log:q} 2>&1"
-        + forget_others("input.artefacts")
+        "(python {params.script:q} --artefacts {input.artefacts:q} --out {output:q}"
+        " && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
