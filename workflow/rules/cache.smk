@@ -4,11 +4,13 @@
 rule covered:
     input:
         covered,
+    log:
+        "logs/covered.log",
     localrule: True
     params:
         told=told_covered,
     shell:
-        "echo {params.told:q}"
+        "echo {params.told:q} | tee {log:q}"
 
 
 rule publish:

@@ -185,16 +185,11 @@ def summary_input(wildcards):
     }
 
 
-def forget_others(plans):
-    """Return shell code that removes the other plans of what was made from these.
-
-    A plan that comes back is then written anew, hence newer than what was made in between. Not
-    while planning: another call may be making something from them.
-    """
-    return (
-        " && for plan in {" + plans + ':q}; do for other in "${{plan%.*.json}}".*.json;'
-        ' do [ "$other" = "$plan" ] || rm -f "$other"; done; done'
-    )
+# For bash: removes the other plans of what was made from these. A plan that comes back is then written
+# anew, hence newer than what was made in between. That is for jobs: while planning, another call may
+# be making something from them.
+FORGET_OTHERS = """for plan; do for other in "${plan%.*.json}".*.json
+    do [ "$other" = "$plan" ] || rm -f "$other"; done; done"""
 
 
 def told(file):

@@ -25,11 +25,12 @@ rule table:
         runtime=10,
     params:
         script=here("scripts/table.py"),
+        forget=FORGET_OTHERS,
         out=lambda wildcards, output: os.path.splitext(output.csv)[0],
         told=lambda wildcards, output: told(output.markdown),
     shell:
         "python {params.script:q} --artefact {input.artefact:q} --out {params.out:q} > {log:q} 2>&1"
-        + forget_others("input.artefact")
+        " && bash -c {params.forget:q} forget {input.artefact:q}"
 
 
 rule figure:
@@ -54,11 +55,13 @@ rule figure:
         runtime=10,
     params:
         script=here("scripts/figure.py"),
+        forget=FORGET_OTHERS,
         out=lambda wildcards, output: os.path.splitext(output.png)[0],
         told=lambda wildcards, output: told(output.caption),
     shell:
         "python {params.script:q} --artefact {input.artefact:q} --reference {input.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefact")
+        " --out {params.out:q} > {log:q} 2>&1"
+        " && bash -c {params.forget:q} forget {input.artefact:q}"
 
 
 rule compare:
@@ -91,10 +94,12 @@ rule compare:
         runtime=10,
     params:
         script=here("scripts/compare.py"),
+        forget=FORGET_OTHERS,
         out=subpath(output.summary, parent=True),
     shell:
         "python {params.script:q} --artefacts {input.artefacts:q} --reference {input.reference:q}"
-        " --out {params.out:q} > {log:q} 2>&1" + forget_others("input.artefacts")
+        " --out {params.out:q} > {log:q} 2>&1"
+        " && bash -c {params.forget:q} forget {input.artefacts:q}"
 
 
 rule page:
@@ -116,6 +121,7 @@ rule page:
         runtime=10,
     params:
         script=here("scripts/page.py"),
+        forget=FORGET_OTHERS,
     shell:
         "python {params.script:q} --artefacts {input.artefacts:q} --out {output:q} > {log:q} 2>&1"
-        + forget_others("input.artefacts")
+        " && bash -c {params.forget:q} forget {input.artefacts:q}"
