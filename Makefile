@@ -190,7 +190,7 @@ $(STAMP):
 	@$(OUTSIDE) $(PYTHON) -m venv --without-pip $(VENV)
 	@$(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet --require-hashes \
 		--disable-pip-version-check -r $(LOCK)
-	@$(VENV)/bin/python -c 'import pathlib, sysconfig; \
-		pathlib.Path(sysconfig.get_path("purelib"), "fedlogit.pth").write_text("$(CURDIR)\n")'
+	@$(VENV)/bin/python -c 'import os, pathlib, sysconfig; \
+		pathlib.Path(sysconfig.get_path("purelib"), "fedlogit.pth").write_text(os.getcwd() + "\n")'
 	@rm -f $(VENV)/.installed-*
 	@touch $@
