@@ -20,9 +20,9 @@ export DVC_NO_ANALYTICS := 1
 comma := ,
 empty :=
 list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]
-# PAPERS="a b" SCALE=smoke SEEDS="0 1" DATASETS=mnist KERNEL=native override config.yaml.
+# PAPERS="a b" SCALE=smoke SEEDS="0 1" DATASETS=mnist ENGINE=loop override config.yaml.
 CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(SCALE)) \
-	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(KERNEL),kernel=$(KERNEL)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
+	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(ENGINE),engine=$(ENGINE)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
 WITH_CONFIG = $(if $(strip $(CONFIG)),--config $(CONFIG))
 SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
 # What the pipeline will take: the override, else what config.yaml says.

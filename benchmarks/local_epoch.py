@@ -42,10 +42,10 @@ from tqdm import tqdm
 from fedlogit import data, methods
 from fedlogit.cli import run_main
 from fedlogit.federation import Federation
-from fedlogit.federation.arithmetic import f32_products
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.provenance import code_version, device_name
-from fedlogit.federation.setup import federate
+from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.runs.provenance import code_version, device_name
+from fedlogit.runs.setup import federate
 from fedlogit.files import write_atomic
 from fedlogit.partition import make_split
 from fedlogit.spec import RunSpec
@@ -114,7 +114,7 @@ class Bench:
             self.data.y_train, self.data.classes, self.spec.partition, self.spec.clients,
             self.spec.seed, public=self.spec.public,
         )  # fmt: skip
-        self.executor = Executor(workers)
+        self.executor = WorkerPool(workers)
         plain = PlainLeNet if self.spec.models[0].name == "lenet" else PlainMLP
         fed = self.federation()
         self.samples = sum(c.samples for c in fed.clients)

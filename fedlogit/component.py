@@ -1,8 +1,8 @@
 """Named components with typed parameters, written as calls: ``dir_client(0.05)``.
 
-Partitions, methods and models are chosen by name in YAML. A `Call` is such a choice as data; a
-`Component` is a frozen, validated set of parameters that knows what to do. A component is found
-by its name: ``dir_client`` is the `Component` subclass of that name in the package's modules, and
+Partitions, methods and models are chosen by name in YAML. A `ComponentRef` is such a choice as
+data; a `Component` is a frozen, validated set of parameters that knows what to do. A component is
+found by its name: ``dir_client`` is the `Component` subclass of that name in the package's modules, and
 ``my_package.my_module:MyClass`` is one from outside.
 """
 
@@ -14,17 +14,18 @@ import inspect
 import json
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 
 __all__ = [
-    "Call",
     "Component",
+    "ComponentRef",
     "catalogue",
     "explain",
     "find",
@@ -38,10 +39,21 @@ _MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's
 _CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)
 
 
-class Part(BaseModel):
+class FrozenConfig(BaseModel):
     """Base of everything that comes from a file: frozen, strict, and closed to unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys that there were before, and what each is called now."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_old_key(cls, value: Any) -> Any:
+        for old, new in cls.renamed.items():
+            if isinstance(value, Mapping) and old in value:
+                raise PydanticCustomError("renamed", f"{old} is now {new}")
+        return value
 
     @classmethod
     def read(cls, data: Any, where: str) -> Self:
@@ -66,12 +78,14 @@ def explain(error: ValidationError, where: str, keys: list[str] | None = None) -
         return FedlogitError(f"{where}: {unknown('key', key, keys or [])}")
     if first["type"] == "missing":
         return MissingKeyError(f"{where}: key {key!r} is missing")
+    if first["type"] == "renamed":
+        return FedlogitError(f"{where}: {'.'.join(filter(None, [key, first['msg']]))}")
     message = first["msg"].removeprefix("Value error, ")
     value = f" = {first['input']!r}" if key else ""
     return FedlogitError(f"{where}: {key}{value}: {message}".replace(": :", ":"))
 
 
-class Call(Part):
+class ComponentRef(FrozenConfig):
     """A component chosen by name, with parameters: ``{"name": "dir_client", "params": {...}}``."""
 
     name: str
@@ -119,7 +133,7 @@ def parse_call(text: str) -> dict[str, Any]:
     return {"name": name, "params": dict(given)}
 
 
-class Component(Part):
+class Component(FrozenConfig):
     """A named thing with validated parameters; subclasses set `name` where it differs.
 
     Attributes:
@@ -214,7 +228,7 @@ def from_outside(kind: str, name: str, what: str = "Class") -> Any:
         raise FedlogitError(f"{kind} {name!r} cannot be imported: {error}") from None
 
 
-def slug_of(call: Call, get: Callable[[Call], Component]) -> str:
+def slug_of(call: ComponentRef, get: Callable[[ComponentRef], Component]) -> str:
     """Return the folder name of a call; of one from outside without importing it.
 
     Args:
@@ -230,7 +244,7 @@ def _folder(text: str) -> str:
     return re.sub(r"[^\w.+-]+", "_", text)[:80].rstrip("_")
 
 
-def instantiate(kind: str, cls: type[C], call: Call) -> C:
+def instantiate(kind: str, cls: type[C], call: ComponentRef) -> C:
     """Build `cls` from a call; positional arguments name its required fields, then the others."""
     known = cls.model_fields
     fields = sorted(known, key=lambda field: not known[field].is_required())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
-from fedlogit.component import Part
+from fedlogit.component import FrozenConfig
 from fedlogit.reading import read_part
 
 __all__ = ["Settings"]
@@ -49,7 +49,7 @@ _FROM_SHELL = {
 }
 
 
-class Settings(Part):
+class Settings(FrozenConfig):
     """The configuration of the workflow; ``config.yaml`` explains each key.
 
     Attributes:
@@ -58,7 +58,7 @@ class Settings(Part):
         seeds: Use these instead of the papers' own.
         datasets: Keep only the cells on these datasets.
         precision: Use this instead of the papers' own; it is part of a run's spec.
-        kernel: The same for who computes a training step.
+        engine: How clients are run: ``loop``, ``native``, ``stacked``, or ``auto``, the fastest.
         device: Where to train.
         workers: Threads of one training run.
         runs_per_gpu: How many training runs may share a GPU.
@@ -70,12 +70,16 @@ class Settings(Part):
         data: Folder of raw and prepared datasets.
     """
 
+    renamed: ClassVar[Mapping[str, str]] = {
+        "kernel": "engine, which is auto, loop (was autograd), native or stacked"
+    }
+
     papers: Names = ("who_to_trust", "celm", "fedol")
     scale: Name = "quick"
     seeds: Seeds | None = None
     datasets: Names | None = None
     precision: Literal["f32", "bf16"] | None = None
-    kernel: Literal["autograd", "native", "stacked"] | None = None
+    engine: Literal["auto", "loop", "native", "stacked"] = "auto"
     device: str = "auto"
     workers: Annotated[int, Field(gt=0)] = 1
     runs_per_gpu: Annotated[int, Field(gt=0)] = 1
@@ -117,7 +121,7 @@ class Settings(Part):
     def load(cls, data: Mapping[str, Any], where: str) -> Self:
         """Check a configuration; `where` names it in errors.
 
-        What a shell makes of ``--config seeds=0 frozen=true kernel=null`` is understood, too.
+        What a shell makes of ``--config seeds=0 frozen=true precision=null`` is understood, too.
 
         Raises:
             FedlogitError: one line with the key, its value and what would be right.
@@ -128,5 +132,4 @@ class Settings(Part):
 
     def overrides(self) -> dict[str, Any]:
         """Return what the user wants of every run, as a last layer of its spec."""
-        wanted = {"precision": self.precision, "kernel": self.kernel}
-        return {key: value for key, value in wanted.items() if value is not None}
+        return {} if self.precision is None else {"precision": self.precision}

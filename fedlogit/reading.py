@@ -10,12 +10,12 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from fedlogit.component import Part, explain
+from fedlogit.component import FrozenConfig, explain
 from fedlogit.errors import DataError, FedlogitError, unknown
 
 __all__ = ["check_keys", "load_yaml", "read_part"]
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=FrozenConfig)
 
 
 class _Loader(yaml.SafeLoader):
@@ -72,7 +72,7 @@ def read_part(cls: type[P], data: Any, where: str) -> P:
         raise explain(error, where) from None
 
 
-def check_keys(cls: type[Part], data: Any, where: str) -> None:
+def check_keys(cls: type[FrozenConfig], data: Any, where: str) -> None:
     """Check that every key of a partial tree of `cls` exists, before it is merged with others.
 
     Raises:
@@ -97,9 +97,9 @@ def _keys(cls: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _model(annotation: Any) -> type[Part] | None:
-    """Return the `Part` inside an annotation such as ``Public | None`` or ``dict[str, Table]``."""
-    if isinstance(annotation, type) and issubclass(annotation, Part):
+def _model(annotation: Any) -> type[FrozenConfig] | None:
+    """Return the `FrozenConfig` in an annotation: ``Public | None`` or ``dict[str, Table]``."""
+    if isinstance(annotation, type) and issubclass(annotation, FrozenConfig):
         return annotation
     found = (_model(inner) for inner in get_args(annotation))
     return next((model for model in found if model is not None), None)

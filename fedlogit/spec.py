@@ -1,8 +1,8 @@
 """What a run is: a frozen, typed tree that holds everything that can change a number.
 
 A resolved spec is hashed in a canonical form; a run lives in a folder named by that hash.
-Device, number of workers and paths are not here, because they must not change a number beyond
-the tolerance that the tests state.
+Device, engine, number of workers and paths are not here, because they must not change a number
+beyond the tolerance that the tests state; nor is the scale at which a paper asks for it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fedlogit.component import Call, Part
+from fedlogit.component import ComponentRef, FrozenConfig
 
 __all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server", "Text"]
 
@@ -24,13 +24,13 @@ Export = Literal[
 ]
 
 
-class Local(Part):
-    """How much a client works in a stage of a round: whole epochs, or a number of minibatches.
+class Local(FrozenConfig):
+    """How much a client works in a phase of a round: whole epochs, or a number of minibatches.
 
     Attributes:
         epochs: Passes over the client's data; give this or `steps`.
         first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1).
-        steps: Minibatches per stage (TallyTrain's K).
+        steps: Minibatches per phase (TallyTrain's K).
     """
 
     epochs: Count | None = None
@@ -46,21 +46,26 @@ class Local(Part):
         return self
 
     def epochs_in(self, round_: int) -> int | None:
-        """Return the epochs of a stage in round `round_` (from 1), or None if steps count."""
+        """Return the epochs of a phase in round `round_` (from 1), or None if steps count."""
         return self.first_epochs if round_ == 1 and self.first_epochs else self.epochs
 
 
-class Optimizer(Part):
+class Optimizer(FrozenConfig):
     """The clients' optimizer.
 
     Attributes:
-        lifetime: ``run`` keeps its state across stages and rounds (Who to Trust, TallyTrain);
-            ``round`` makes a new one for each round (the CELM family); ``stage`` one for each stage
-            of a round, as a training function that makes its own optimizer does.
+        reset_every: How often its state starts anew: with every ``run`` only (Who to Trust,
+            TallyTrain); with every ``round`` (the CELM family); or with every ``phase`` of a round,
+            as where a training function makes its own optimizer.
         clip: Scale a client's gradient down to this norm where it is longer; None never does.
-        scrub: Set entries of a gradient that are not finite to 0, before clipping (TallyTrain
-            appendix I); a stage then diverges only if no minibatch has a finite loss.
+        zero_nonfinite_grads: Set entries of a gradient that are not finite to 0, before clipping
+            (TallyTrain appendix I); a phase then diverges only if no minibatch has a finite loss.
     """
+
+    renamed: ClassVar[Mapping[str, str]] = {
+        "lifetime": "reset_every",
+        "scrub": "zero_nonfinite_grads",
+    }
 
     name: Literal["sgd", "adam", "adamw"]
     lr: Annotated[float, Field(gt=0)]
@@ -69,12 +74,12 @@ class Optimizer(Part):
     beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
     eps: Annotated[float, Field(gt=0)] = 1e-8
-    lifetime: Literal["run", "round", "stage"] = "run"
+    reset_every: Literal["run", "round", "phase"] = "run"
     clip: Annotated[float, Field(gt=0)] | None = None
-    scrub: bool = False
+    zero_nonfinite_grads: bool = False
 
 
-class Schedule(Part):
+class Schedule(FrozenConfig):
     """Step decay on the round counter: the rate is ``lr * gamma ** ((round - 1) // every)``.
 
     Attributes:
@@ -94,7 +99,7 @@ class Schedule(Part):
         return self.gamma ** (min(decays, 1) if self.once else decays)
 
 
-class Public(Part):
+class Public(FrozenConfig):
     """The public set that clients exchange logits on; it is taken from the training split.
 
     Attributes:
@@ -131,22 +136,24 @@ class Public(Part):
         return self
 
 
-class Text(Part):
+class Text(FrozenConfig):
     """How a text becomes samples: tokens, cut into sequences with the next token at each position.
 
     Attributes:
         vocabulary: Tokens of the byte-pair encoding, which is trained on the training split only;
             256 of them are the bytes. It is the number of classes.
         length: Tokens of a sample, T.
-        tested_on: The split that test scores are measured on (TallyTrain §4.6: ``valid``).
+        evaluation_split: The split that test scores are measured on (TallyTrain §4.6: ``valid``).
     """
+
+    renamed: ClassVar[Mapping[str, str]] = {"tested_on": "evaluation_split"}
 
     vocabulary: Annotated[int, Field(ge=257)]
     length: Count
-    tested_on: Literal["valid", "test"] = "valid"
+    evaluation_split: Literal["valid", "test"] = "valid"
 
 
-class Server(Part):
+class Server(FrozenConfig):
     """The model that a server trains on what clients predict, and how long.
 
     Attributes:
@@ -158,14 +165,14 @@ class Server(Part):
             those of the image as it is.
     """
 
-    model: Call
+    model: ComponentRef
     epochs: Count
     batch: Count | None = None
     optimizer: Optimizer | None = None
     augment: Literal["none", "crop_flip"] = "none"
 
 
-class Evaluation(Part):
+class Evaluation(FrozenConfig):
     """When test accuracy is measured: every `every` rounds, in `rounds`, and in the last one.
 
     Attributes:
@@ -180,11 +187,10 @@ class Evaluation(Part):
     tail: Annotated[int, Field(ge=0)] = 0
 
 
-class RunSpec(Part):
+class RunSpec(FrozenConfig):
     """One training run of one method with one seed.
 
     Attributes:
-        scale: The named set of overrides it was made with (``smoke``, ``quick``, ``paper``).
         dataset: A name from `fedlogit.data`.
         train_size: Use a stratified subsample of the training split of this size; None uses all.
         test_size: The same for the test split.
@@ -200,10 +206,6 @@ class RunSpec(Part):
         rounds: Number of communication rounds.
         batch: Minibatch size; the last batch of an epoch may be smaller.
         precision: ``f32``, or ``bf16`` for autocast matrix products with f32 weights.
-        kernel: ``autograd`` is the reference; ``native`` trains LeNet on a CPU in compiled code,
-            several times faster, with other rounding (see `fedlogit.federation.native`);
-            ``stacked`` trains all clients of an architecture in one batched pass, for small models
-            on a GPU (see `fedlogit.federation.stacked`).
         seed: Everything random in the run derives from it.
         export: What to keep besides metrics: ``logits`` (public, last round), ``test_logits``,
             ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples),
@@ -212,30 +214,33 @@ class RunSpec(Part):
             tested rounds: what TallyTrain §3.3 proves).
         ledger_only: Make and count every message, but train no model and predict nothing: the
             bytes are those of the whole run, and there is no accuracy (see
-            `fedlogit.federation.ledger_only`). `export` is dropped.
+            `fedlogit.engine.ledger_only`). `export` is dropped.
     """
 
+    renamed: ClassVar[Mapping[str, str]] = {
+        "kernel": "no part of a run: engine, a setting of execution like device",
+        "scale": "no part of a run: it says how a run was asked for, not what it is",
+    }
+
     format: Literal[1] = 1
-    scale: str = "paper"
     dataset: str
     train_size: Count | None = None
     test_size: Count | None = None
     text: Text | None = None
     augment: Literal["none", "crop_flip"] = "none"
-    partition: Call
+    partition: ComponentRef
     clients: Count
     public: Public | None = None
-    models: tuple[Call, ...] = Field(min_length=1)
+    models: tuple[ComponentRef, ...] = Field(min_length=1)
     server: Server | None = None
     same_init: bool = False
-    method: Call
+    method: ComponentRef
     rounds: Count
     local: Local
     batch: Count = 128
     optimizer: Optimizer
     schedule: Schedule = Schedule()
     precision: Literal["f32", "bf16"] = "f32"
-    kernel: Literal["autograd", "native", "stacked"] = "autograd"
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
     export: tuple[Export, ...] = ()

@@ -21,10 +21,10 @@ from _options import read_spec
 from fedlogit import methods
 from fedlogit.aggregation.targets import checked
 from fedlogit.cli import run_main
-from fedlogit.component import Call
+from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.stages import load_answers, save_targets
 from fedlogit.methods.one_shot import OneShot
+from fedlogit.runs.stages import load_answers, save_targets
 
 
 def main(argv: Sequence[str]) -> None:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--logits", type=Path, required=True, help="of scripts/export_logits.py")
     parser.add_argument("--out", type=Path, required=True, help="targets.npz")
     args = parser.parse_args(argv)
-    call = Call(name="aggregator", params={"function": args.function})
+    call = ComponentRef(name="aggregator", params={"function": args.function})
     if args.spec:
         call = read_spec(args.spec).method
     method = methods.get(call)
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> None:
         raise FedlogitError(f"method {method.name} does not make targets of clients' logits")
     answers = load_answers(args.logits)
     targets = checked(method.targets(answers.public), answers.public, method.name)
-    made_by = Call(name=call.name, params=method.params())
+    made_by = ComponentRef(name=call.name, params=method.params())
     save_targets(targets, answers, made_by, args.out)
     points, classes = targets.distributions.shape[0], targets.distributions.shape[-1]
     clients = len(answers.public)

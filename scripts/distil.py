@@ -19,9 +19,9 @@ from _options import own_device, read_spec, run_options
 from fedlogit import methods
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.run import Options, check_folder, making, run
-from fedlogit.federation.setup import open_data
-from fedlogit.federation.stages import in_stages, load_given
+from fedlogit.runs.run import Options, check_folder, run, run_lock
+from fedlogit.runs.setup import open_data
+from fedlogit.runs.stages import in_stages, load_precomputed
 
 
 def main(argv: Sequence[str]) -> None:
@@ -41,14 +41,16 @@ def main(argv: Sequence[str]) -> None:
             " scripts/train.py"
         )
     check_folder(spec, args.out)
-    with making(args.out) as missing:
+    with run_lock(args.out) as missing:
         if not missing:
             print(f"{args.out} is finished")
             return
         with own_device(args, spec) as device:
-            given = load_given(spec, args.weights, args.logits, args.targets)
+            given = load_precomputed(spec, args.weights, args.logits, args.targets)
             dataset, split = open_data(spec, args.data, args.split)
-            options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)
+            options = Options(
+                device, args.workers, args.engine, args.checkpoint_seconds, not args.quiet
+            )
             run(spec, method, dataset, split, args.out, options, given)
 
 

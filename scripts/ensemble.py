@@ -20,8 +20,8 @@ from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.targets import checked
 from fedlogit.cli import run_main
 from fedlogit.errors import DataError
-from fedlogit.federation.stages import load_answers
 from fedlogit.files import write_sealed
+from fedlogit.runs.stages import load_answers
 
 
 def main(argv: Sequence[str]) -> None:

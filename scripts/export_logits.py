@@ -19,9 +19,9 @@ from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
-from fedlogit.federation.client_files import load_weights
-from fedlogit.federation.jobs import Job
-from fedlogit.federation.stages import export_logits
+from fedlogit.runs.client_files import load_weights
+from fedlogit.runs.jobs import Job
+from fedlogit.runs.stages import export_logits
 
 
 def main(argv: Sequence[str]) -> None:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> None:
     weights = load_weights(args.weights, spec)
     with (
         own_device(args, spec) as device,
-        Job(spec, args.data, args.split, device, args.workers, not args.quiet) as job,
+        Job(spec, args.data, args.split, device, args.workers, not args.quiet, args.engine) as job,
     ):
         export_logits(job.federation, weights, args.out)
 

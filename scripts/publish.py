@@ -1,6 +1,6 @@
 """Put finished runs into the cache: validate them, add them to DVC, push them to its remote.
 
-    python scripts/publish.py                    # all but runs at scale smoke or quick
+    python scripts/publish.py                    # all but runs for scale smoke or quick alone
     python scripts/publish.py --with quick       # these, too
 
 results/runs.dvc lists every published run as an output of its own, so that pulling never touches
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,9 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     listing = args.runs.with_suffix(".dvc")
     left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
-    found = sort_runs(args.runs, left_out)
+    needed = needed_runs(args.papers)
+    wanted = {run for run, scales in needed.items() if scales - {*left_out}}
+    found = sort_runs(args.runs, wanted)
     published = read_listing(listing)
     changed = [run for run in changed_runs(listing) if run in found.ready] if published else []
     if args.replace and changed:
@@ -70,10 +73,10 @@ def main(argv: Sequence[str]) -> int:
         add(listing, new, published, args.remote)
     print(
         f"{len(new)} runs published, {len(found.ready) - len(new)} were;"
-        f" left out {len(found.left_out)} at scale {' or '.join(left_out) or '-'};"
+        f" left out {len(found.left_out)} that nothing but {' or '.join(left_out) or '-'} needs;"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
-    unused = sorted({*published, *new} - needed_runs(args.papers))
+    unused = sorted({*published, *new} - needed.keys())
     if unused and args.prune:
         write_listing(listing, {r: o for r, o in read_listing(listing).items() if r not in unused})
         print(f"{len(unused)} of them taken off the list, as no table or figure needs them")
@@ -90,11 +93,15 @@ def main(argv: Sequence[str]) -> int:
     return 2 if found.refused else 0
 
 
-def needed_runs(folder: Path) -> set[str]:
-    """Return every run that a table or figure of any paper shows at any scale."""
-    papers = [load_paper(name, folder) for name in list_papers(folder)]
-    artefacts = [a for paper in papers for scale in paper.scales for a in expand(paper, scale)]
-    return {str(run_dir(cell.spec)) for artefact in artefacts for cell in artefact.cells}
+def needed_runs(folder: Path) -> dict[str, set[str]]:
+    """Return every run that a table or figure of any paper shows, and at which scales."""
+    needed: dict[str, set[str]] = defaultdict(set)
+    for paper in (load_paper(name, folder) for name in list_papers(folder)):
+        for scale in paper.scales:
+            for artefact in expand(paper, scale):
+                for cell in artefact.cells:
+                    needed[str(run_dir(cell.spec))].add(scale)
+    return needed
 
 
 def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:

@@ -17,10 +17,10 @@ from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
-from fedlogit.federation.checkpoint import remove_checkpoints
-from fedlogit.federation.run import Options, check_folder, making, run
-from fedlogit.federation.setup import open_data
 from fedlogit.files import read_json
+from fedlogit.runs.checkpoint import remove_checkpoints
+from fedlogit.runs.run import Options, check_folder, run, run_lock
+from fedlogit.runs.setup import open_data
 
 
 def main(argv: Sequence[str]) -> None:
@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> None:
     args = parser.parse_args(argv)
     spec = methods.complete(read_spec(args.spec))
     check_folder(spec, args.out)
-    with making(args.out) as missing:
+    with run_lock(args.out) as missing:
         if not missing:
             print(f"{args.out} is finished")
             return
@@ -40,7 +40,9 @@ def main(argv: Sequence[str]) -> None:
             remove_checkpoints(args.out)
         with own_device(args, spec) as device:
             dataset, split = open_data(spec, args.data, args.split)
-            options = Options(device, args.workers, args.checkpoint_seconds, not args.quiet)
+            options = Options(
+                device, args.workers, args.engine, args.checkpoint_seconds, not args.quiet
+            )
             run(spec, methods.get(spec.method), dataset, split, args.out, options)
     result = read_json(args.out / "result.json")
     accuracy = result["final"].get("accuracy")

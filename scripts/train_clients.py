@@ -17,11 +17,11 @@ from _options import own_device, read_spec, run_options
 
 from fedlogit import methods
 from fedlogit.cli import run_main
-from fedlogit.federation.finishing import hidden, keep, put_back, show
-from fedlogit.federation.jobs import Job
-from fedlogit.federation.run import check_folder, making
-from fedlogit.federation.stages import clients_spec, train_clients
 from fedlogit.files import write_json, write_sealed
+from fedlogit.runs.finishing import hidden, keep_outputs, publish_outputs, restore_outputs
+from fedlogit.runs.jobs import Job
+from fedlogit.runs.run import check_folder, run_lock
+from fedlogit.runs.stages import clients_spec, train_clients
 
 OUTPUTS = ("weights.safetensors", "clients.json")
 
@@ -33,24 +33,26 @@ def main(argv: Sequence[str]) -> None:
     args = parser.parse_args(argv)
     spec = clients_spec(methods.complete(read_spec(args.spec)))
     check_folder(spec, args.out)
-    with making(args.out, "clients.json") as missing:
+    with run_lock(args.out, "clients.json") as missing:
         if not missing:
             print(f"{args.out} is finished")
             return
         write_json(args.out / "spec.json", spec.model_dump(mode="json"))
         with (
             own_device(args, spec) as device,
-            Job(spec, args.data, args.split, device, args.workers, not args.quiet) as job,
+            Job(
+                spec, args.data, args.split, device, args.workers, not args.quiet, args.engine
+            ) as job,
         ):
-            if put_back(args.out, OUTPUTS, job.decisive()):
+            if restore_outputs(args.out, OUTPUTS, job.decisive()):
                 print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
                 return
             digest = train_clients(job.federation, args.out)
             weights, note = (args.out / name for name in OUTPUTS)
             weights.replace(hidden(weights))
             write_sealed(hidden(note), job.record() | {"weights_digest": digest})
-            keep(args.out, OUTPUTS, job.decisive())
-            show(args.out, OUTPUTS)
+            keep_outputs(args.out, OUTPUTS, job.decisive())
+            publish_outputs(args.out, OUTPUTS)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from warm_python import warm_python
 from fedlogit import methods
 from fedlogit.data import Dataset, load, with_probes
 from fedlogit.federation import Federation
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.run import Options, run
-from fedlogit.federation.setup import divide, federate
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.runs.run import Options, run
+from fedlogit.runs.setup import divide, federate
 from fedlogit.spec import RunSpec, Text
 
 
@@ -73,7 +73,7 @@ def federation(data_of):
     ) -> Federation:
         spec = small_spec(**changes)
         data, method = data or data_of(spec), methods.get(spec.method)
-        executor = Executor(workers)
+        executor = WorkerPool(workers)
         return federate(spec, method, data, divide(spec, data), torch.device(device), executor)
 
     return build

@@ -10,7 +10,7 @@ import pytest
 
 from fedlogit.federation import Federation
 from fedlogit.federation import run as runs
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 
 def whole_and_resumed(build: Callable[[], Federation], folder: Path) -> tuple[Federation, ...]:

@@ -26,7 +26,7 @@ from pathlib import Path
 # What scripts and Snakemake import first, before each imports modules of its own.
 LIBRARIES = ("torch", "numpy", "scipy.stats", "pandas", "seaborn", "matplotlib.pyplot", "pydantic",
              "safetensors.torch", "yaml", "sklearn.metrics", "snakemake.cli", "fedlogit.methods",
-             "fedlogit.federation.run", "fedlogit.papers", "fedlogit.results.figures",
+             "fedlogit.runs.run", "fedlogit.papers", "fedlogit.results.figures",
              "fedlogit.results.tables", "fedlogit.results.compare")  # fmt: skip
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -9,12 +9,12 @@ import torch.nn.functional as F
 
 from fedlogit.aggregation.votes import tally
 
-__all__ = ["Attack", "false_votes", "lie"]
+__all__ = ["Attack", "corrupt", "false_votes"]
 
 Attack = Literal["random", "colluding", "confident"]
 
 
-def lie(
+def corrupt(
     claims: torch.Tensor,
     liars: int,
     attack: Attack,

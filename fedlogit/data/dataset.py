@@ -123,7 +123,7 @@ def load(name: str, folder: Path, text: Text | None = None) -> Dataset:
 
 
 def _load_text(name: str, folder: Path, text: Text | None) -> Dataset:
-    """Return a text as sequences of tokens; what is tested on is `text.tested_on`."""
+    """Return a text as sequences of tokens; what is tested on is `text.evaluation_split`."""
     if text is None:
         raise FedlogitError(f"dataset {name} is a text; give text: {{vocabulary: n, length: n}}")
     about = card(name)
@@ -134,7 +134,7 @@ def _load_text(name: str, folder: Path, text: Text | None) -> Dataset:
     else:
         tokens = load_tokens(name, folder, text.vocabulary, arrays)
     parts = {}
-    for key, split in (("train", "train"), ("test", text.tested_on)):
+    for key, split in (("train", "train"), ("test", text.evaluation_split)):
         where = f"split {split} of {name}"
         parts[f"x_{key}"], y = sequences(tokens.splits[split], text.length, where)
         parts[f"y_{key}"] = y.astype(np.int64)

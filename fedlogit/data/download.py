@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fedlogit.component import Part
+from fedlogit.component import FrozenConfig
 from fedlogit.data import isic
 from fedlogit.data.cards import DATASETS, card
 from fedlogit.data.content import check
@@ -21,7 +21,7 @@ from fedlogit.locks import held
 __all__ = ["Mark", "download", "read_mark"]
 
 
-class Mark(Part):
+class Mark(FrozenConfig):
     """What ``source.json`` says of the raw files beside it.
 
     Attributes:

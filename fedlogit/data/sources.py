@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field
 
-from fedlogit.component import Part
+from fedlogit.component import FrozenConfig
 from fedlogit.data.transport import TIMEOUT, client, get
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.files import file_digest
@@ -22,7 +22,7 @@ _Name = Annotated[str, Field(pattern=r"^[\w][\w.+-]*$")]
 _Path = Annotated[str, Field(pattern=r"^[\w][\w.+-]*(/[\w][\w.+-]*)*$")]
 
 
-class Base(Part, ABC):
+class Base(FrozenConfig, ABC):
     """A source; `format` is a key of `fedlogit.data.decode.FORMATS`, or ``isic``."""
 
     kind: str
@@ -174,7 +174,7 @@ class Embedded(Base):
 Source = Annotated[Url | Npm | Apt | Mirror | Folder | Embedded, Field(discriminator="kind")]
 
 
-class _Sources(Part):
+class _Sources(FrozenConfig):
     datasets: dict[str, Annotated[list[Source], Field(min_length=1)]]
 
 

@@ -1,6 +1,6 @@
-"""Clients, what they do in a round, and a run from spec to result."""
+"""A federation: clients, a public set, and what they send each other."""
 
-from fedlogit.federation.client import Client, State
+from fedlogit.engine import Client, State
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.ledger import Ledger
 

@@ -1,45 +1,266 @@
-"""The verbs that methods are written in: train_private, logits, distil, merge, broadcast.
+"""A federation and its verbs: train_private, logits, distil, merge, broadcast, uplink, downlink.
 
-`Federation` hides how clients run, not what they do: the same method gives the same numbers
-whether clients run one after another or side by side in threads.
+It hides how clients run, which is the engine's, and not what they do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Iterable, Sequence
 from operator import add
+from typing import Any
 
 import numpy as np
 import torch
 
-from fedlogit.aggregation.logit_maximisation import (
-    Ascent,
-    maximise_logits,
-    maximise_stacked,
-    models_at_once,
-)
+from fedlogit.aggregation.targets import Targets
 from fedlogit.data import UNKNOWN
+from fedlogit.engine import Client, ClientTask, Engine, State
+from fedlogit.engine.device_data import DeviceData
+from fedlogit.engine.evaluation import EvalCounts, Scores, count_correct, score
+from fedlogit.engine.task import minibatches
 from fedlogit.errors import Diverged, FedlogitError
-from fedlogit.federation.client import Client, State
-from fedlogit.federation.evaluation import Marks, Scores, mark, score
-from fedlogit.federation.gradient_noise import gradient_variance
-from fedlogit.federation.stacked import a_few, alike, stacked_logits, stacked_outputs
-from fedlogit.federation.training import Training
-from fedlogit.rng import rng
+from fedlogit.federation.averaging import average_states, same_architecture
+from fedlogit.federation.ledger import Ledger
+from fedlogit.partition import Split
+from fedlogit.rng import rng, torch_rng
+from fedlogit.spec import RunSpec
 
 __all__ = ["Federation"]
 
-_PART = 5  # forward passes on test samples that one worker scores at a time
 
+class Federation:
+    """Clients, a public set, a server's state, and a ledger.
 
-class Federation(Training):
-    """Clients, a public set, a server's memory, and a ledger; its attributes are `Training`'s."""
+    Attributes:
+        spec: The run's settings.
+        clients: The participants.
+        server: The server's model, for a method that has one; else None.
+        classes: Number of classes C.
+        public: Indices of the public samples, int64 (points,); their labels stay with `data`.
+        counts: Samples of each class at each client, int64 (clients, classes); for diagnostics.
+        class_mask: Which classes each client holds, bool (clients, classes).
+        roles: Rare classes and free riders of the partition; for diagnostics.
+        ledger: Bytes sent.
+        server_state: What a method remembers between rounds, by name; saved in checkpoints.
+        exported: What a method wants exported, by file and array; the last value counts.
+        round: The current round, from 1.
+        adversaries: How many of the last clients send what is false; they are not tested.
+        facts: What decides the bits besides the state (`Provenance.decisive`); a checkpoint and a
+            client's part carry it, and go on only where it is the same.
+        devices: Models of the devices that computed so far, in order; saved in checkpoints.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        data: DeviceData,
+        split: Split,
+        clients: Sequence[Client],
+        engine: Engine,
+        server: Client | None = None,
+        server_engine: Engine | None = None,
+    ) -> None:
+        """Put a federation together.
+
+        Args:
+            spec: The run's settings.
+            data: The data set on its device.
+            split: Its division.
+            clients: The participants.
+            engine: Runs the clients.
+            server: The server's model.
+            server_engine: Runs the server's model; None is `engine`.
+        """
+        self.spec = spec
+        self.data = data
+        self.clients = list(clients)
+        self.server = server
+        self.engine = engine
+        self.server_engine = server_engine or engine
+        self.classes = data.classes
+        self.public = torch.as_tensor(split.public, dtype=torch.int64, device=data.device)
+        self.counts = split.counts
+        self.class_mask = split.counts > 0
+        self.roles = split.roles
+        self.ledger = Ledger()
+        self.server_state: dict[str, torch.Tensor] = {}
+        self.exported: dict[str, dict[str, np.ndarray]] = {}
+        self.round = 0
+        self.adversaries = 0
+        self.facts: dict[str, Any] = {}
+        self.devices: list[str] = []
+        self.private_samples = np.unique(np.concatenate(split.clients))
+        self._log: dict[str, float] = {}
+
+    @property
+    def models(self) -> list[Client]:
+        """All models there are: the clients', and the global one if there is one."""
+        return self.clients if self.server is None else [*self.clients, self.server]
+
+    # --- training -----------------------------------------------------------------------------
+
+    def train_private(
+        self,
+        *,
+        with_public: bool = False,
+        proximal_mu: float = 0.0,
+        prox_centers: torch.Tensor | None = None,
+    ) -> None:
+        """Every client trains on its labelled private samples, as `spec.local` says.
+
+        Args:
+            with_public: Add the public samples, with their labels (the fully informed reference).
+            proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖² (FedProx).
+            prox_centers: w_0 of each client, (clients, parameters); None takes where it starts.
+        """
+        if self.spec.optimizer.reset_every == "round":
+            for client in self.clients:
+                client.renew_optimizer()
+
+        def task(i: int, client: Client) -> ClientTask:
+            indices = torch.cat([client.private, self.public]) if with_public else client.private
+            start = client.vector.detach() if prox_centers is None else prox_centers[i]
+            return ClientTask(
+                client=client,
+                indices=indices,
+                batches=self._batches("private", client, len(indices)),
+                labels=self.data.labels[indices],
+                augment=self._augmentation(client),
+                prox_center=start.clone() if proximal_mu else None,
+                proximal_mu=proximal_mu,
+                phase="private training",
+            )
+
+        self._train([task(i, c) for i, c in enumerate(self.clients)], "loss_private")
+
+    def distil(
+        self,
+        indices: torch.Tensor,
+        targets: torch.Tensor | None,
+        *,
+        label_weight: float = 0.0,
+        once: bool = False,
+        learners: Sequence[Client] | None = None,
+    ) -> None:
+        """Every client trains on the samples `indices`, as long as `spec.local` says.
+
+        Args:
+            indices: Which samples, int64 (n,).
+            targets: Distributions (n, classes), the same for everybody, or (learners, n, classes);
+                (n, T, classes) or (learners, n, T, classes) where each position has one. Rows of
+                another sum weigh as much. None for none.
+            label_weight: Weight of the cross-entropy with the samples' labels.
+            once: Do a single step on all samples instead.
+            learners: Who trains, if not all clients.
+        """
+        soft = None if targets is None else targets.to(torch.float32)
+        whole = [torch.arange(len(indices))]
+        trained = self.clients if learners is None else learners
+        shared = self.data.labels.dim() + 1  # axes of targets that are the same for everybody
+        own = [soft] * len(trained) if soft is None or soft.dim() == shared else list(soft)
+        tasks = [
+            ClientTask(
+                client=client,
+                indices=indices,
+                batches=whole if once else self._batches("distil", client, len(indices)),
+                labels=self.data.labels[indices] if label_weight else None,
+                label_weight=label_weight,
+                soft=of_client,
+                phase="distillation",
+            )
+            for client, of_client in zip(trained, own, strict=True)
+        ]
+        self._train(tasks, "loss_distil")
+
+    def distil_server(self, targets: Targets, *, part: int = 1) -> None:
+        """The server's model trains on the public samples, as `spec.server` says.
+
+        Its optimizer is new. Samples with weight 0 are left out.
+
+        Args:
+            targets: What it shall predict on `public`.
+            part: Which time it is in this round, if there are several.
+
+        Raises:
+            FedlogitError: if there is no target with a weight.
+        """
+        server, how = self.server, self.spec.server
+        assert server is not None
+        assert how is not None
+        weighed = targets.weights > 0
+        if not weighed.any():
+            raise FedlogitError(
+                f"method {self.spec.method.name}: no public sample has a target to learn from"
+            )
+        server.renew_optimizer()
+        indices = self.public[weighed]
+        task = ClientTask(
+            client=server,
+            indices=indices,
+            batches=minibatches(
+                len(indices),
+                how.batch or self.spec.batch,
+                self.torch_rng("batches/teach", self.round, part),
+                epochs=how.epochs,
+                steps=None,
+            ),
+            soft=targets.weighted()[weighed].to(self.data.device, torch.float32),
+            augment=(
+                None if how.augment == "none" else self.torch_rng("augment/teach", self.round, part)
+            ),
+            phase="distillation",
+        )
+        self._train([task], "loss_server", self.server_engine)
+
+    def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> None:
+        """Train models that are not the clients' own, as long as `spec.local` says.
+
+        Args:
+            models: Each with its samples and a role, which is part of all its random addresses.
+            labels: Each one's labels, int64 (its samples,).
+        """
+        tasks = [
+            ClientTask(
+                client=model,
+                indices=model.private,
+                batches=self._batches(model.role, model, model.samples),
+                labels=given,
+                augment=self._augmentation(model),
+                phase="training",
+            )
+            for model, given in zip(models, labels, strict=True)
+        ]
+        self._train(tasks, "loss_private")
+
+    def _batches(self, phase: str, client: Client, n: int) -> list[torch.Tensor]:
+        local = self.spec.local
+        generator = self.torch_rng(f"batches/{phase}", client.index, self.round)
+        epochs = local.epochs_in(self.round)
+        return minibatches(n, self.spec.batch, generator, epochs=epochs, steps=local.steps)
+
+    def _augmentation(self, client: Client) -> torch.Generator | None:
+        if self.spec.augment == "none":
+            return None
+        purpose = f"augment/{client.role}" if client.role else "augment"
+        return self.torch_rng(purpose, client.index, self.round)
+
+    def _train(
+        self, tasks: Sequence[ClientTask], column: str, engine: Engine | None = None
+    ) -> None:
+        factor = self.spec.schedule.factor(self.round)
+        for task in tasks:
+            if self.spec.optimizer.reset_every == "phase":
+                task.client.renew_optimizer()
+            task.client.set_rate(factor)
+        losses = (engine or self.engine).train(tasks)
+        self.log(**{column: float(np.mean(losses))})
 
     # --- predictions --------------------------------------------------------------------------
 
-    def logits(self, points: torch.Tensor, models: Sequence[Client] | None = None) -> torch.Tensor:
+    def logits(self, indices: torch.Tensor, models: Sequence[Client] | None = None) -> torch.Tensor:
         """Return logits of every client, or of `models`, on the same samples.
+
+        Models run in evaluation mode on images without augmentation.
 
         Returns:
             float32 (clients, n, classes), or (clients, n, T, classes) where each position has one;
@@ -49,98 +270,52 @@ class Federation(Training):
             Diverged: here and below, naming a model with a logit that is not finite: its argmax
                 would be a class all the same.
         """
-        if self.given and self.given.answers and models is None and points is self.public:
-            return self.given.answers.public.to(self.data.device)
         asked = self.clients if models is None else models
-        if self.spec.kernel == "stacked" and len({c.architecture for c in asked}) == 1:
-            found = stacked_logits(asked, self.data, points, self.spec.precision)
-            return torch.stack([_finite(*pair) for pair in zip(asked, found, strict=True)])
-        return torch.stack(self._map(lambda model: self._forward(model, points), asked))
+        return self._answers(asked, self._inputs(indices))
 
-    def server_logits(self, points: torch.Tensor) -> torch.Tensor:
+    def server_logits(self, indices: torch.Tensor) -> torch.Tensor:
         """Return the server's logits, float32 (n, classes)."""
         assert self.server is not None
-        return self._forward(self.server, points)
+        return _finite(self.server, self._joined(self.server, self._inputs(indices)))
 
-    def own_logits(self, points: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return each client's logits on its own list of samples, float32 (n_i, classes).
+    def own_logits(self, indices: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return each client's logits on its own list of samples, float32 (n_i, classes)."""
+        own = {id(client): part for client, part in zip(self.clients, indices, strict=True)}
 
-        Models run in evaluation mode on images without augmentation.
-        """
-        return self._map(
-            lambda job: self._forward(*job), list(zip(self.clients, points, strict=True))
-        )
+        def answer(client: Client) -> torch.Tensor:
+            return _finite(client, self._joined(client, self._inputs(own[id(client)])))
 
-    def _forward(self, client: Client, points: torch.Tensor) -> torch.Tensor:
-        parts = (self.data.inputs(part) for part in points.split(self.data.batch))
-        return self._infer(client, parts)
-
-    def _infer(self, client: Client, batches: Iterable[torch.Tensor]) -> torch.Tensor:
-        outputs = list(self._outputs(client, batches))
-        if not outputs:
-            return torch.empty(0, self.classes, device=self.data.device)
-        return _finite(client, torch.cat(outputs))
-
-    def _outputs(self, client: Client, batches: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-        """Yield the logits of one batch after another."""
-        client.model.eval()
-        bf16 = self.spec.precision == "bf16"
-        for x in batches:
-            self._executor.check()
-            with (
-                torch.no_grad(),
-                torch.autocast(self.data.device.type, torch.bfloat16, enabled=bf16),
-            ):
-                logits = client.model(x).float()
-            yield logits
+        return self.engine.map(answer, self.clients)
 
     def test_logits(self) -> torch.Tensor:
         """Return every client's logits on the test split, float32 (clients, n, classes)."""
-        return torch.stack(self._map(self._test_logits, self.clients))
-
-    def _test_logits(self, client: Client) -> torch.Tensor:
-        parts = self._test_parts(0, len(self.data.x_test))
-        return self._infer(client, (self.data.test_inputs(part) for part in parts))
-
-    def _test_parts(self, first: int, last: int) -> list[slice]:
-        """Return the test samples of each forward pass."""
-        size = self.data.batch
-        return [slice(s, min(s + size, last)) for s in range(first, last, size)]
-
-    def maximise_logits(
-        self,
-        models: Sequence[Client],
-        images: torch.Tensor,
-        classes: torch.Tensor,
-        *,
-        steps: int,
-        rate: float,
-        penalty: float,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ascend the logits of `classes` of every model from its own images (CELM's LMProbe).
-
-        Args:
-            models: Models to probe.
-            images: Start images, normalised, (models, k, channels, height, width).
-            classes: int64 (k,).
-            steps: Adam steps.
-            rate: Adam's learning rate.
-            penalty: λ of the squared norm of an image.
-
-        Returns:
-            Final logits (models, k) and final images.
-        """
-        ascent = Ascent(steps, rate, penalty, self._executor.check)
-        networks = [client.model for client in models]
-        if _stacked_pays(self.data.device, [client.architecture for client in models]):
-            together = models_at_once(networks[0], images[0])
-            return maximise_stacked(networks, images, classes, ascent, together)
-        found = self._map(
-            lambda job: maximise_logits(*job, classes, ascent),
-            list(zip(networks, images, strict=True)),
+        return self._answers(
+            self.clients, (self.data.test_inputs(part) for part in self._test_parts())
         )
-        logits, final = zip(*found, strict=True)
-        return torch.stack(logits), torch.stack(final)
+
+    def _answers(self, models: Sequence[Client], batches: Iterable[torch.Tensor]) -> torch.Tensor:
+        outputs = list(self.engine.predict(models, batches))
+        if not outputs:
+            return torch.empty(len(models), 0, self.classes, device=self.data.device)
+        logits = torch.cat(outputs, 1)
+        for model, own in zip(models, logits, strict=True):
+            _finite(model, own)
+        return logits
+
+    def _joined(self, model: Client, batches: Iterable[torch.Tensor]) -> torch.Tensor:
+        outputs = list(self.engine.predict_one(model, batches))
+        if not outputs:
+            return torch.empty(0, self.classes, device=self.data.device)
+        return torch.cat(outputs)
+
+    def _inputs(self, indices: torch.Tensor) -> Iterable[torch.Tensor]:
+        """Return the samples of each forward pass."""
+        return (self.data.inputs(part) for part in indices.split(self.data.batch))
+
+    def _test_parts(self) -> list[slice]:
+        """Return the test samples of each forward pass."""
+        n, size = len(self.data.x_test), self.data.batch
+        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def evaluate(self) -> Scores:
         """Return the test scores of the global model, or of every honest client without one.
@@ -148,68 +323,24 @@ class Federation(Training):
         Raises:
             Diverged: naming the first model whose cross-entropy is not finite.
         """
-        honest = self.clients[: len(self.clients) - self.liars]
+        honest = self.clients[: len(self.clients) - self.adversaries]
         tested = [self.server] if self.server else honest
-        scores = score(self.marks(tested))
+        scores = score(self.test_counts(tested))
         for model, loss in zip(tested, scores.loss, strict=True):
             if not np.isfinite(loss):
                 raise Diverged(f"cross-entropy of {model.label} on the test split is {loss}")
         return scores
 
-    def marks(self, models: Sequence[Client]) -> list[Marks]:
+    def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
         """Return what each model gets right on the test split."""
-        if self.spec.kernel != "stacked":
-            return self._marked_apart(models)
-        found: dict[int, Marks] = {}
-        for rows in alike(model.architecture for model in models):
-            chosen = [models[i] for i in rows]
-            several = self._marked_together if len(rows) > 1 else self._marked_apart
-            found |= zip(rows, several(chosen), strict=True)
-        return [found[i] for i in range(len(models))]
-
-    def _marked_together(self, models: Sequence[Client]) -> list[Marks]:
-        """Mark models of one architecture, a few of them in one pass."""
-        parts = self._test_parts(0, len(self.data.x_test))
-        marked: list[Marks] = []
-        for few in a_few(models):
-            batches = (self.data.test_inputs(part) for part in parts)
-            sums: list[Marks] = []
-            outputs = stacked_outputs(few, batches, self.spec.precision)
-            for part, logits in zip(parts, outputs, strict=True):
-                self._executor.check()
-                labels = self.data.test_labels[part]
-                found = [mark(rows, labels) for rows in logits]
-                sums = list(map(add, sums, found)) if sums else found
-            marked += sums
-        return marked
-
-    def _marked_apart(self, models: Sequence[Client]) -> list[Marks]:
-        """Mark one model after another, or several side by side in threads."""
-        n, size = len(self.data.x_test), _PART * self.data.batch
-        parts = [self._test_parts(s, min(s + size, n)) for s in range(0, n, size)]
-
-        def marked(job: tuple[Client, list[slice]]) -> Marks:
-            model, slices = job
-            logits = self._outputs(model, (self.data.test_inputs(part) for part in slices))
-            labels = (self.data.test_labels[part] for part in slices)
-            return reduce(add, map(mark, logits, labels))
-
-        found = self._executor.map(marked, [(model, part) for model in models for part in parts])
-        return [reduce(add, found[i : i + len(parts)]) for i in range(0, len(found), len(parts))]
-
-    def gradient_variance(
-        self, batches: Sequence[torch.Tensor], targets: Sequence[Sequence[torch.Tensor]]
-    ) -> torch.Tensor:
-        """Return how much each client's distillation gradient varies, float64 (clients, kinds).
-
-        Args:
-            batches: Sample indices of each batch.
-            targets: For each kind of target, the distributions of each batch.
-        """
-        found = self._map(
-            lambda client: gradient_variance(client, self.data, batches, targets), self.clients
-        )
-        return torch.tensor(found, dtype=torch.float64)
+        parts = self._test_parts()
+        batches = (self.data.test_inputs(part) for part in parts)
+        sums: list[EvalCounts] = []
+        for part, logits in zip(parts, self.engine.predict(models, batches), strict=True):
+            labels = self.data.test_labels[part]
+            found = [count_correct(rows, labels) for rows in logits]
+            sums = list(map(add, sums, found)) if sums else found
+        return sums
 
     # --- models -------------------------------------------------------------------------------
 
@@ -219,7 +350,7 @@ class Federation(Training):
         Raises:
             FedlogitError: if the clients' architectures differ.
         """
-        self._one_architecture()
+        same_architecture(self.clients, self.spec.method.name)
         return torch.stack([c.vector.detach() for c in self.clients])
 
     def load_vectors(self, vectors: torch.Tensor) -> None:
@@ -236,38 +367,67 @@ class Federation(Training):
                 from client 0.
 
         Raises:
-            FedlogitError: if the clients' architectures differ.
+            FedlogitError: if the clients' architectures differ, or the weights do not sum to 1.
         """
-        self._one_architecture()
-        n = len(self.clients)
-        shares = [1 / n] * n if weights is None else list(weights)
-        if len(shares) != n or abs(sum(shares) - 1) > 1e-6:
-            raise FedlogitError(f"merge weights must be {n} numbers that sum to 1, not {shares}")
-        states = [c.state() for c in self.clients]
-        return State(
-            _average([s.vector for s in states], shares),
-            _average([s.buffers for s in states], shares),
-            states[0].counters,
-        )
-
-    def _one_architecture(self) -> None:
-        kinds = {c.architecture for c in self.clients}
-        if len(kinds) > 1:
-            raise FedlogitError(
-                f"method {self.spec.method.name}: cannot average different architectures "
-                f"({', '.join(sorted(kinds))}); give all clients one model"
-            )
+        same_architecture(self.clients, self.spec.method.name)
+        return average_states([client.state() for client in self.clients], weights)
 
     def broadcast(self, state: State, *, backbone_only: bool = False) -> None:
         """Every client takes over `state`; with `backbone_only` it keeps its own last layer."""
         for client in self.clients:
             client.load(state, keep=client.head_mask() if backbone_only else None)
 
+    # --- messages -----------------------------------------------------------------------------
+
+    def uplink(self, kind: str, messages: torch.Tensor, *, bits: int | None = None) -> torch.Tensor:
+        """Send a message of each client to the server, which is counted; return what it reads.
+
+        Args:
+            kind: What the message is: ``logits``, ``model``, ``votes``, …
+            messages: A row a client, (clients, …).
+            bits: Bits that an element takes when sent, where that is not its dtype's size.
+        """
+        self.ledger.up(kind, messages, bits=bits)
+        return messages
+
+    def downlink(
+        self,
+        kind: str,
+        message: torch.Tensor,
+        *,
+        bits: int | None = None,
+        receivers: int | None = None,
+    ) -> torch.Tensor:
+        """Send a message of the server to every client, or to so many; return what they read.
+
+        Args:
+            kind: As for `uplink`.
+            message: Its numbers, the same for all receivers.
+            bits: As for `uplink`.
+            receivers: How many clients it goes to; None is all of them.
+        """
+        to = len(self.clients) if receivers is None else receivers
+        self.ledger.down(kind, message, clients=to, bits=bits)
+        return message
+
+    def exchange(
+        self, kind: str, messages: torch.Tensor, *, links: int | None = None
+    ) -> torch.Tensor:
+        """Send a message of each client to other clients; return what these read.
+
+        Args:
+            kind: As for `uplink`.
+            messages: A row a client, (clients, …).
+            links: How many ordered pairs are connected; None connects everybody.
+        """
+        self.ledger.exchange(kind, messages, links=links)
+        return messages
+
     # --- samples ------------------------------------------------------------------------------
 
-    def labels(self, points: torch.Tensor) -> torch.Tensor:
+    def labels(self, indices: torch.Tensor) -> torch.Tensor:
         """Return labels, int64 (n,) or (n, T); a method may use those of private samples only."""
-        return self.data.labels[points]
+        return self.data.labels[indices]
 
     def probes(self, size: int, anchors: int = 0) -> torch.Tensor:
         """Return public samples of this round, the same for all clients, int64 (size,).
@@ -276,7 +436,7 @@ class Federation(Training):
             size: How many.
             anchors: How many of them shall have labels, where the public set is another data set's.
         """
-        generator = rng(self.spec.seed, "probes", self.round)
+        generator = self.rng("probes", self.round)
         if not anchors:
             return self._drawn(self.public, size, generator)
         known = self.data.labels[self.public] != UNKNOWN
@@ -291,26 +451,23 @@ class Federation(Training):
         chosen = generator.choice(len(pool), size, replace=False)
         return pool[torch.as_tensor(chosen, device=pool.device)]
 
-    def from_private(self, per_class: int) -> torch.Tensor:
-        """Return up to `per_class` samples of each class from the union of the private sets."""
-        union = np.unique(np.concatenate(self._split.clients))
-        labels = self.data.labels.cpu().numpy()[union]
-        generator = rng(self.spec.seed, "auxiliary")
-        chosen = []
-        for c in range(self.classes):
-            members = union[labels == c]
-            chosen.append(generator.permutation(members)[:per_class])
-        return torch.as_tensor(np.concatenate(chosen), dtype=torch.int64, device=self.data.device)
+    def rng(self, purpose: str, *ids: int) -> np.random.Generator:
+        """Return the run's generator for a purpose (see `fedlogit.rng`)."""
+        return rng(self.spec.seed, purpose, *ids)
 
-    # --- notes --------------------------------------------------------------------------------
+    def torch_rng(self, purpose: str, *ids: int) -> torch.Generator:
+        """Return the run's PyTorch generator for a purpose."""
+        return torch_rng(self.spec.seed, purpose, *ids)
 
-    def accuracy(self, logits: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    # --- records ------------------------------------------------------------------------------
+
+    def accuracy(self, logits: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
         """Return how often the largest logit is the true class: (..., n, classes) -> (...).
 
         Where samples have several positions, the mean is over these too. Samples whose label nobody
         knows do not count; NaN if there are no others.
         """
-        labels = self.data.labels[points]
+        labels = self.data.labels[indices]
         return (logits.argmax(-1) == labels)[..., labels != UNKNOWN].double().mean(-1)
 
     def accuracy_on_public(self, targets: torch.Tensor, known: torch.Tensor | None = None) -> float:
@@ -323,24 +480,23 @@ class Federation(Training):
         right = (targets.argmax(-1) == self.data.labels[self.public]).float()
         return float(right.mean() if known is None else right[known].mean())
 
+    def log(self, **values: float) -> None:
+        """Add columns to this round's row of `rounds.csv`."""
+        self._log.update(values)
+
     def contribute(self, shares: Sequence[float]) -> None:
-        """Note how much each client contributed: columns ``contribution_0``, … of the round."""
+        """Record how much each client contributed: columns ``contribution_0``, … of the round."""
         self.log(**{f"contribution_{i}": float(c) for i, c in enumerate(shares)})
 
-    def keep(self, export: str, **arrays: torch.Tensor) -> None:
-        """Remember arrays for ``exports/<export>.npz``, written at the end if the spec asks."""
-        known = self.kept.setdefault(export, {})
-        known.update({name: value.cpu().numpy() for name, value in arrays.items()})
+    def export(self, name: str, **arrays: torch.Tensor) -> None:
+        """Remember arrays for ``exports/<name>.npz``, written at the end if the spec asks."""
+        known = self.exported.setdefault(name, {})
+        known.update({key: value.cpu().numpy() for key, value in arrays.items()})
 
     def take_log(self) -> dict[str, float]:
-        """Return and clear this round's columns."""
+        """Return and clear this round's columns; none where nobody trains or predicts."""
         log, self._log = self._log, {}
-        return log
-
-
-def _stacked_pays(device: torch.device, architectures: Sequence[str]) -> bool:
-    """Return whether models are probed together: on a GPU, if they are of one architecture."""
-    return device.type == "cuda" and len(set(architectures)) == 1
+        return {} if self.spec.ledger_only else log
 
 
 def _finite(model: Client, logits: torch.Tensor) -> torch.Tensor:
@@ -352,11 +508,3 @@ def _finite(model: Client, logits: torch.Tensor) -> torch.Tensor:
     if not logits.isfinite().all():
         raise Diverged(f"logits of {model.label} are not finite")
     return logits
-
-
-def _average(tensors: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Tensor:
-    """Average in float64, so that the order of clients matters only in the last bit of float32."""
-    total = torch.zeros_like(tensors[0], dtype=torch.float64)
-    for tensor, weight in zip(tensors, weights, strict=True):
-        total.add_(tensor, alpha=weight)
-    return total.to(tensors[0].dtype)

@@ -14,7 +14,7 @@ from math import comb
 
 import numpy as np
 
-from fedlogit.federation.evaluation import score
+from fedlogit.engine.evaluation import score
 from fedlogit.federation.federation import Federation
 
 __all__ = ["shapley", "shapley_values"]
@@ -60,7 +60,7 @@ def shapley(fed: Federation) -> dict[str, np.ndarray]:
         if members:
             mean = vectors[sorted(members)].double().mean(0)
             server.load(replace(saved, vector=mean))
-            accuracy[mask] = score(fed.marks([server])).per_client[0]
+            accuracy[mask] = score(fed.test_counts([server])).per_client[0]
         return float(accuracy[mask])
 
     try:

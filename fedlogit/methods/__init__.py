@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedlogit import data, models, partition
-from fedlogit.component import Call, find, instantiate
+from fedlogit.component import ComponentRef, find, instantiate
 from fedlogit.errors import FedlogitError
 from fedlogit.methods.base import Method
 from fedlogit.spec import RunSpec, Server
@@ -11,7 +11,7 @@ from fedlogit.spec import RunSpec, Server
 __all__ = ["Method", "complete", "get"]
 
 
-def get(call: Call) -> Method:
+def get(call: ComponentRef) -> Method:
     """Return the method a call names.
 
     Raises:
@@ -36,7 +36,7 @@ def complete(spec: RunSpec) -> RunSpec:
         )
     if spec.public is not None and spec.public.dataset is not None:
         _check_foreign(spec, spec.public.dataset, method)
-    if method.student and spec.server is None:
+    if method.server_model and spec.server is None:
         raise FedlogitError(
             f"method {spec.method.name} teaches a model of the server; give"
             " server: {model: …, epochs: n}"
@@ -53,24 +53,24 @@ def complete(spec: RunSpec) -> RunSpec:
             f"clients = {spec.clients}: method {spec.method.name} needs {method.min_clients}"
             " or more"
         )
-    if method.one_model and len(set(map(str, spec.models))) > 1:
+    if method.global_model and len(set(map(str, spec.models))) > 1:
         raise FedlogitError(
             f"method {spec.method.name} averages models, so all clients need one architecture;"
             f" models = {', '.join(map(str, spec.models))}"
         )
     if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
         raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
-    taught = spec.server.augment if method.student and spec.server else "none"
+    taught = spec.server.augment if method.server_model and spec.server else "none"
     if "crop_flip" in (spec.augment, taught) and not card.shape:
         raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
     method.check(spec)
     part = partition.get(spec.partition)
     return spec.model_copy(
         update={
-            "partition": Call(name=spec.partition.name, params=part.params()),
+            "partition": ComponentRef(name=spec.partition.name, params=part.params()),
             "models": tuple(models.complete(call) for call in spec.models),
-            "server": _server(spec) if method.student else None,
-            "method": Call(name=spec.method.name, params=method.params()),
+            "server": _server(spec) if method.server_model else None,
+            "method": ComponentRef(name=spec.method.name, params=method.params()),
             "export": () if spec.ledger_only else spec.export,
         }
     )
@@ -98,10 +98,6 @@ def _check_foreign(spec: RunSpec, other: str, method: Method) -> None:
             f"public.dataset = {other!r}: method {spec.method.name} needs public samples of"
             f" {spec.dataset} itself"
         )
-    if spec.kernel == "native":
-        raise FedlogitError(
-            f"public.dataset = {other!r}: kernel = 'native' has no unknown labels; use autograd"
-        )
     data.check_probes(spec.dataset, other)
 
 
@@ -119,7 +115,7 @@ def _check_exports(spec: RunSpec, method: Method) -> None:
     lacking = sorted((set(spec.export) & _OF_METHODS) - method.exports)
     if lacking:
         raise FedlogitError(f"export = {lacking[0]!r}: method {spec.method.name} has none to write")
-    if "shapley" in spec.export and not (method.one_model and spec.clients <= _MOST_PLAYERS):
+    if "shapley" in spec.export and not (method.global_model and spec.clients <= _MOST_PLAYERS):
         raise FedlogitError(
             "export = 'shapley' tests an average of every subset of clients: it needs a method with"
             f" a global model and at most {_MOST_PLAYERS} clients, not {spec.method.name} with"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import torch
+
+from fedlogit.aggregation.targets import Targets
 from fedlogit.component import Component
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
@@ -22,12 +25,13 @@ class Method(Component, ABC):
         needs_public: The spec must have a public set.
         foreign_public: The public set may come from another data set, of unknown labels.
         exports: What `spec.export` may name besides what every method has.
-        one_model: There is a global model, `fed.server`, and it is what is tested; clients have its
-            architecture.
-        student: There is a server's model of its own, `spec.server`, which learns from predictions;
-            it is what is tested, and clients may have any architectures.
+        global_model: There is a global model, `fed.server`, and it is what is tested; clients have
+            its architecture.
+        server_model: There is a server's model of its own, `spec.server`, which learns from
+            predictions; it is what is tested, and clients may have any architectures.
         one_shot: In a run of one round its clients only train and answer, as those of other such
-            methods do, so that these stages can be shared (see `fedlogit.federation.stages`).
+            methods do, so that these stages can be shared (see `fedlogit.runs.stages`); what
+            follows is `exchange`.
         sequences: It also works where a sample has a class at each of its positions, as a text's
             tokens have, and logits are (clients, n, T, classes).
         fixed_messages: The size of its messages does not depend on what models learn, so that a run
@@ -38,8 +42,8 @@ class Method(Component, ABC):
     needs_public: ClassVar[bool] = False
     foreign_public: ClassVar[bool] = False
     exports: ClassVar[frozenset[str]] = frozenset()
-    one_model: ClassVar[bool] = False
-    student: ClassVar[bool] = False
+    global_model: ClassVar[bool] = False
+    server_model: ClassVar[bool] = False
     one_shot: ClassVar[bool] = False
     sequences: ClassVar[bool] = False
     fixed_messages: ClassVar[bool] = False
@@ -51,9 +55,14 @@ class Method(Component, ABC):
         return 0.0
 
     @property
-    def liars(self) -> int:
-        """How many of the last clients lie about what they predict; their models are not tested."""
+    def adversarial_clients(self) -> int:
+        """How many of the last clients send false predictions; their models are not tested."""
         return 0
+
+    @property
+    def uses_proximal_term(self) -> bool:
+        """Whether clients' losses have a proximal term."""
+        return False
 
     def check(self, spec: RunSpec) -> None:
         """Refuse a run that the method's settings do not fit, with a `FedlogitError`."""
@@ -64,6 +73,16 @@ class Method(Component, ABC):
     @abstractmethod
     def round(self, fed: Federation, r: int) -> None:
         """Do communication round `r`, counted from 1."""
+
+    def exchange(self, fed: Federation, logits: torch.Tensor, targets: Targets | None) -> None:
+        """Do what follows once trained clients have answered, for a method that is `one_shot`.
+
+        Args:
+            fed: The federation, its clients trained.
+            logits: The clients', on the public set, (clients, points, classes).
+            targets: What was made of them before; None makes it now.
+        """
+        raise NotImplementedError
 
     def finish(self, fed: Federation) -> None:
         """Do what comes after the last round."""

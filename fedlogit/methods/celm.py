@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 
 from fedlogit.aggregation.contribution import evidence, scores, smooth
+from fedlogit.aggregation.logit_maximisation import (
+    Ascent,
+    maximise_logits,
+    maximise_stacked,
+    models_at_once,
+)
 from fedlogit.errors import Diverged
-from fedlogit.federation import Federation, State
+from fedlogit.federation import Client, Federation, State
 from fedlogit.methods.model_federation import ModelFederation, message
-from fedlogit.rng import rng, torch_rng
 
 __all__ = ["CELM"]
 
@@ -53,9 +59,9 @@ class CELM(ModelFederation):
         """Start from equal contributions c_i = 1/N (line 13)."""
         super().init(fed)
         n = len(fed.clients)
-        fed.memory["celm/contributions"] = torch.full((n,), 1 / n, dtype=torch.float64)
-        fed.memory["celm/evidence"] = torch.empty(0, n, fed.classes, dtype=torch.float64)
-        fed.memory["celm/history"] = torch.empty(0, n, dtype=torch.float64)
+        fed.server_state["celm/contributions"] = torch.full((n,), 1 / n, dtype=torch.float64)
+        fed.server_state["celm/evidence"] = torch.empty(0, n, fed.classes, dtype=torch.float64)
+        fed.server_state["celm/history"] = torch.empty(0, n, dtype=torch.float64)
 
     def horizon(self, fed: Federation) -> int:
         """Return T_w in rounds."""
@@ -67,12 +73,12 @@ class CELM(ModelFederation):
             super().broadcast(fed, model)
             return
         head = fed.clients[0].head_mask()
-        fed.ledger.down("model", message(model, left_out=head), clients=len(fed.clients))
+        fed.downlink("model", message(model, left_out=head))
         fed.broadcast(model, backbone_only=True)
 
     def contributions(self, fed: Federation) -> list[float]:
         """Return c, estimated anew during warm-up (lines 22-37)."""
-        c = fed.memory["celm/contributions"].cpu()
+        c = fed.server_state["celm/contributions"].cpu()
         if fed.round <= self.horizon(fed):
             q = self._evidence(fed).cpu()
             probed = ~q.isnan().any(0)
@@ -82,7 +88,7 @@ class CELM(ModelFederation):
                 c = c / c.sum()  # only rounding can have moved the sum off 1
             total = q[:, probed].sum(0)
             fed.log(evidence=float(total.sum()), classes_without_evidence=float((total == 0).sum()))
-            fed.memory["celm/contributions"] = c
+            fed.server_state["celm/contributions"] = c
             self._remember(fed, q, c)
         return c.tolist()
 
@@ -94,12 +100,10 @@ class CELM(ModelFederation):
         images = self._images(fed)
         # w_g^(t-1), all of it: the server has averaged the heads even where it did not send them.
         models = [fed.server, *fed.clients]
-        logits, final = fed.maximise_logits(
-            models, images[:, classes], classes,
-            steps=self.steps, rate=self.rate, penalty=self.penalty,
-        )  # fmt: skip
+        ascent = Ascent(self.steps, self.rate, self.penalty, fed.engine.pool.check)
+        logits, final = _maximised(fed, models, images[:, classes], classes, ascent)
         images[:, classes] = final
-        fed.memory["celm/images"] = images
+        fed.server_state["celm/images"] = images
         logits = logits.double()
         if not torch.isfinite(logits).all():
             bad = int((~torch.isfinite(logits)).any(1).nonzero()[0])
@@ -114,31 +118,53 @@ class CELM(ModelFederation):
         count = min(self.classes_per_round or fed.classes, fed.classes)
         chosen = torch.arange(fed.classes)
         if count < fed.classes:
-            drawn = rng(fed.spec.seed, "probe classes", fed.round).permutation(fed.classes)
+            drawn = fed.rng("probe classes", fed.round).permutation(fed.classes)
             chosen = torch.as_tensor(drawn[:count]).sort().values
         return chosen.to(fed.data.device)
 
     def _images(self, fed: Federation) -> torch.Tensor:
         """Return X_g and X_i, (1 + clients, classes, channels, height, width) (line 14)."""
-        if self.warm_start and "celm/images" in fed.memory:
-            return fed.memory["celm/images"].clone()
+        if self.warm_start and "celm/images" in fed.server_state:
+            return fed.server_state["celm/images"].clone()
         again = 0 if self.warm_start else fed.round
         shape = (fed.classes, *fed.data.shape)
         owners = [0, *(client.index + 1 for client in fed.clients)]
         noise = [
-            torch.randn(shape, generator=torch_rng(fed.spec.seed, "probe images", i, again))
-            for i in owners
+            torch.randn(shape, generator=fed.torch_rng("probe images", i, again)) for i in owners
         ]
         return torch.stack(noise).to(fed.data.device)
 
     def _remember(self, fed: Federation, q: torch.Tensor, c: torch.Tensor) -> None:
         """Keep Q and c of every warm-up round."""
-        memory = fed.memory
-        memory["celm/evidence"] = torch.cat([memory["celm/evidence"].cpu(), q[None]])
-        memory["celm/history"] = torch.cat([memory["celm/history"].cpu(), c[None]])
+        state = fed.server_state
+        state["celm/evidence"] = torch.cat([state["celm/evidence"].cpu(), q[None]])
+        state["celm/history"] = torch.cat([state["celm/history"].cpu(), c[None]])
 
     def finish(self, fed: Federation) -> None:
         """Hand over what `export` may ask for."""
-        memory = fed.memory
-        fed.keep("evidence", evidence=memory["celm/evidence"], contributions=memory["celm/history"])
-        fed.keep("probes", images=memory["celm/images"])
+        state = fed.server_state
+        fed.export("evidence", evidence=state["celm/evidence"], contributions=state["celm/history"])
+        fed.export("probes", images=state["celm/images"])
+
+
+def _maximised(
+    fed: Federation,
+    models: Sequence[Client],
+    images: torch.Tensor,
+    classes: torch.Tensor,
+    ascent: Ascent,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return LMProbe's logits (models, k) and images (models, k, …) from start images.
+
+    On a GPU models of one architecture are probed together, on a CPU one a thread.
+    """
+    networks = [model.model for model in models]
+    if fed.data.device.type == "cuda" and len({m.architecture for m in models}) == 1:
+        at_once = models_at_once(networks[0], images[0])
+        return maximise_stacked(networks, images, classes, ascent, at_once)
+    start = dict(zip(map(id, models), images, strict=True))
+    found = fed.engine.map(
+        lambda model: maximise_logits(model.model, start[id(model)], classes, ascent), models
+    )
+    logits, final = zip(*found, strict=True)
+    return torch.stack(logits), torch.stack(final)

@@ -48,7 +48,7 @@ class CFFL(Method):
 
     name: ClassVar[str] = "cffl"
     min_clients: ClassVar[int] = 2
-    one_model: ClassVar[bool] = True
+    global_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
@@ -70,22 +70,22 @@ class CFFL(Method):
         """Give every client w_g^(0); everybody is reputable."""
         assert fed.server is not None
         fed.broadcast(fed.server.state())
-        fed.memory["cffl/reputable"] = torch.ones(len(fed.clients), dtype=torch.bool)
+        fed.server_state["cffl/reputable"] = torch.ones(len(fed.clients), dtype=torch.bool)
 
     def round(self, fed: Federation, r: int) -> None:
         """Do a round: train, send, score, update reputations, average."""
         assert fed.server is not None
         model = fed.server.state()
-        fed.ledger.down("model", message(model), clients=len(fed.clients))
+        fed.downlink("model", message(model))
         fed.broadcast(model)
         fed.train_private()
         if self.sparse:
             self._sparsify(fed, model.vector)
         else:
-            fed.ledger.up("model", messages(fed))
+            fed.uplink("model", messages(fed))
         reputation = self._reputation(fed)
         fed.contribute(checked(reputation.tolist(), self.name))
-        reputable = fed.memory["cffl/reputable"].cpu().double()
+        reputable = fed.server_state["cffl/reputable"].cpu().double()
         if self.server_weights == "sum":
             updates = fed.vectors() - model.vector
             total = reputable.to(updates) @ updates
@@ -103,15 +103,15 @@ class CFFL(Method):
         fed.load_vectors(start + kept)
         # A value and its index, 32 + 32 bits; ties at the clip make messages longer than `count`.
         sent = int(kept.count_nonzero(dim=1).clamp(min=count).sum())
-        fed.ledger.up("update", kept.new_empty(1, sent), bits=64)
+        fed.uplink("update", kept.new_empty(1, sent), bits=64)
 
     def _reputation(self, fed: Federation) -> torch.Tensor:
         """Return reputations r, float64 (clients,), which sum to 1; 0 for those removed."""
         held_out = torch.cat([client.validation for client in fed.clients])
         accuracy = fed.accuracy(fed.logits(held_out), held_out).cpu()
-        reputable = fed.memory["cffl/reputable"].cpu()
+        reputable = fed.server_state["cffl/reputable"].cpu()
         score = normalised(accuracy * reputable)
-        old = fed.memory.get("cffl/reputation")
+        old = fed.server_state.get("cffl/reputation")
         if self.feedback:
             before = torch.zeros_like(score) if old is None else old
             reputation = self._sinh(smooth(before, score, self.smoothing)) * reputable
@@ -122,7 +122,7 @@ class CFFL(Method):
             least = 1 / (3 * int(reputable.sum()))
             reputable = reputable & (reputation >= least)
             reputation = normalised(reputation * reputable)
-        fed.memory |= {"cffl/reputable": reputable, "cffl/reputation": reputation}
+        fed.server_state |= {"cffl/reputable": reputable, "cffl/reputation": reputation}
         return reputation
 
     def _sinh(self, x: torch.Tensor) -> torch.Tensor:

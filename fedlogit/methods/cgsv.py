@@ -40,7 +40,7 @@ class CGSV(Method):
 
     name: ClassVar[str] = "cgsv"
     min_clients: ClassVar[int] = 2
-    one_model: ClassVar[bool] = True
+    global_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
 
     norm: Annotated[float, Field(gt=0)] = 0.15
@@ -53,26 +53,25 @@ class CGSV(Method):
         assert fed.server is not None
         fed.broadcast(fed.server.state())
         n = len(fed.clients)
-        fed.memory["cgsv/reputation"] = torch.zeros(n, dtype=torch.float64)
-        fed.memory["cgsv/weights"] = torch.full((n,), 1 / n, dtype=torch.float64)
+        fed.server_state["cgsv/reputation"] = torch.zeros(n, dtype=torch.float64)
+        fed.server_state["cgsv/weights"] = torch.full((n,), 1 / n, dtype=torch.float64)
 
     def round(self, fed: Federation, r: int) -> None:
         """Do a round: gradients, their average, reputations, rewards."""
         assert fed.server is not None
         own = fed.vectors()
         fed.train_private()
-        updates = self._normalised(fed.vectors() - own)
-        fed.ledger.up("update", updates)
+        updates = fed.uplink("update", self._normalised(fed.vectors() - own))
 
-        weights = fed.memory["cgsv/weights"].to(updates)
+        weights = fed.server_state["cgsv/weights"].to(updates)
         average = weights @ updates  # u = Σ ω_i Δ_i
         state = fed.server.state()
         fed.server.load(replace(state, vector=state.vector + average))
 
         similarity = F.cosine_similarity(updates.double(), average.double()[None], dim=1)
-        reputation = smooth(fed.memory["cgsv/reputation"], similarity, self.smoothing)
+        reputation = smooth(fed.server_state["cgsv/reputation"], similarity, self.smoothing)
         reputation = normalised(reputation.clamp(min=_LEAST))
-        fed.memory["cgsv/reputation"] = fed.memory["cgsv/weights"] = reputation
+        fed.server_state["cgsv/reputation"] = fed.server_state["cgsv/weights"] = reputation
         fed.contribute(checked(reputation.tolist(), self.name))
         fed.load_vectors(own + self._rewards(fed, average, reputation))
 
@@ -95,5 +94,5 @@ class CGSV(Method):
                 rewards[i, place] = largest(average[place], count)
                 sent += max(count, int(rewards[i, place].count_nonzero()))  # with ties
             # A value and its index: 32 + 32 bits.
-            fed.ledger.down("reward", average.new_empty(sent), clients=1, bits=64)
+            fed.downlink("reward", average.new_empty(sent), bits=64, receivers=1)
         return rewards

@@ -11,7 +11,7 @@ from fedlogit.aggregation.average import average_logits, average_probabilities
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.methods.model_federation import ModelFederation
-from fedlogit.methods.public_probes import check_probing
+from fedlogit.methods.probe_checks import check_probing
 from fedlogit.spec import RunSpec
 
 __all__ = ["FedDFFusion"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
@@ -9,11 +10,10 @@ from pydantic import Field
 
 from fedlogit.aggregation.hard_votes import consistent_votes, majority
 from fedlogit.aggregation.targets import hard
-from fedlogit.federation import Federation
-from fedlogit.federation.client import Client
+from fedlogit.engine.build import build_client
+from fedlogit.federation import Client, Federation
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import message
-from fedlogit.rng import rng
 
 __all__ = ["FedKT"]
 
@@ -34,7 +34,7 @@ class FedKT(Method):
 
     name: ClassVar[str] = "fedkt"
     needs_public: ClassVar[bool] = True
-    student: ClassVar[bool] = True
+    server_model: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
 
     partitions: Annotated[int, Field(gt=0)] = 2
@@ -51,20 +51,43 @@ class FedKT(Method):
             target_share=float(known.double().mean()),
             target_accuracy=fed.accuracy_on_public(targets.distributions, known),
         )
-        fed.teach(targets)
+        fed.distil_server(targets)
 
     def _party(self, fed: Federation, party: Client) -> torch.Tensor:
         """Return the labels that a party's students give, int64 (students, points)."""
         students = []
         for p in range(self.partitions):
-            order = rng(fed.spec.seed, "fedkt/cut", party.index, p).permutation(party.samples)
+            order = fed.rng("fedkt/cut", party.index, p).permutation(party.samples)
             parts = torch.as_tensor(order, device=party.private.device).tensor_split(self.teachers)
-            teachers = fed.recruits(party, f"teacher/{p}", [party.private[part] for part in parts])
-            fed.fit(teachers, [fed.labels(t.private) for t in teachers])
+            own = [party.private[part] for part in parts]
+            teachers = _auxiliary_models(fed, party, f"teacher/{p}", own)
+            fed.train_models(teachers, [fed.labels(t.private) for t in teachers])
             answers = fed.logits(fed.public, teachers).argmax(-1)
-            student = fed.recruits(party, f"student/{p}", [fed.public])
-            fed.fit(student, [majority(answers, fed.classes)])
+            student = _auxiliary_models(fed, party, f"student/{p}", [fed.public])
+            fed.train_models(student, [majority(answers, fed.classes)])
             students += student
-        sent = torch.stack([message(s.state()) for s in students])
-        fed.ledger.up("model", sent)
+        fed.uplink("model", torch.stack([message(s.state()) for s in students]))
         return fed.logits(fed.public, students).argmax(-1)
+
+
+def _auxiliary_models(
+    fed: Federation, owner: Client, role: str, samples: Sequence[torch.Tensor]
+) -> list[Client]:
+    """Return new models of a client's architecture, one for each list of samples.
+
+    Args:
+        fed: The federation.
+        owner: Whose models they are.
+        role: What they are; part of the address of all that is random about them.
+        samples: What each trains on, int64 indices.
+    """
+    architecture = fed.spec.models[owner.index % len(fed.spec.models)]
+    models = []
+    for i, indices in enumerate(samples):
+        weights = fed.torch_rng(f"init/{role}", owner.index, i)
+        model = build_client(
+            architecture, fed.data, owner.index, weights, indices, fed.spec.optimizer
+        )
+        model.role = f"{role}/{i}"
+        models.append(model)
+    return models

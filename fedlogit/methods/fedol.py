@@ -22,7 +22,7 @@ class FedOL(OneShot):
     Attributes:
         iterations: T_it, times that pseudo-labels are made and the server trains (§V-A: 10).
         trade_off: τ, the weight of the pseudo-labels' loss (§V-A: 0.2). 0 is FedHKT, but for the
-            number of lessons.
+            number of times the server is taught.
         first_ratio: ρ of the first iteration, the share of samples each model may vote on (§V-A:
             0.1).
         ratio_step: What ρ gains with each iteration (§V-A: 0.05); it stops at 1.
@@ -49,13 +49,15 @@ class FedOL(OneShot):
         t = iteration if self.curriculum else self.iterations
         return min(1.0, self.first_ratio + self.ratio_step * (t - 1))
 
-    def teach(self, fed: Federation, logits: torch.Tensor) -> None:
+    def distil_server(
+        self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
+    ) -> None:
         """Do T_it iterations; in the first one only clients vote."""
         server = None
         for t in range(1, self.iterations + 1):
             labels = self.labels(logits, server, t)
-            _note(fed, labels, t)
-            fed.teach(self._objective(logits, labels), part=t)
+            _record(fed, labels, t)
+            fed.distil_server(self._objective(logits, labels), part=t)
             server = fed.server_logits(fed.public)
             accuracy = fed.accuracy(server, fed.public)
             fed.log(**{f"server_public_accuracy_{t}": float(accuracy)})
@@ -96,7 +98,7 @@ class FedOL(OneShot):
         return Targets((mixed / (1 + strength)[:, None]).float(), (1 + strength).float())
 
 
-def _note(fed: Federation, labels: torch.Tensor, iteration: int) -> None:
+def _record(fed: Federation, labels: torch.Tensor, iteration: int) -> None:
     """Log how many samples have a pseudo-label, and how many of these are right."""
     known = labels != PSEUDO_NONE
     right = (labels == fed.labels(fed.public))[known]

@@ -25,6 +25,11 @@ class FedProx(FedAvg):
     mu: Annotated[float, Field(ge=0)] = 0.01
     weighting: Literal["uniform", "samples"] = "samples"
 
+    @property
+    def uses_proximal_term(self) -> bool:
+        """Whether μ is not 0."""
+        return self.mu > 0
+
     def train(self, fed: Federation) -> None:
         """Train near the global model."""
-        fed.train_private(pull=self.mu)
+        fed.train_private(proximal_mu=self.mu)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
+
+from fedlogit.aggregation.targets import Targets
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
@@ -19,3 +22,6 @@ class Local(Method):
     def round(self, fed: Federation, r: int) -> None:
         """Train."""
         fed.train_private()
+
+    def exchange(self, fed: Federation, logits: torch.Tensor, targets: Targets | None) -> None:
+        """Do nothing: nobody learns from anybody."""

@@ -26,12 +26,10 @@ class LogitFederation(Method):
     def round(self, fed: Federation, r: int) -> None:
         """Do lines 2-11 of Algorithm 1."""
         fed.train_private()
-        logits = fed.logits(fed.public)
-        fed.ledger.up("logits", logits)
+        logits = fed.uplink("logits", fed.logits(fed.public))
         targets = self.aggregate(fed, logits)
-        fed.ledger.down("logits", targets.float(), clients=len(fed.clients))
         fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
-        fed.distil(fed.public, targets)
+        fed.distil(fed.public, fed.downlink("logits", targets.float()))
 
     @abstractmethod
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:

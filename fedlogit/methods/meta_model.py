@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+import numpy as np
 import torch
 from pydantic import Field
 
@@ -32,12 +33,21 @@ class MetaModel(LogitFederation):
 
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax(A(h(x))), eq. 3-4."""
-        known = fed.from_private(self.per_class)
+        known = self._known(fed)
         labels = fed.labels(known)
-        known_logits = fed.logits(known)
-        fed.ledger.up("auxiliary_logits", known_logits)
+        known_logits = fed.uplink("auxiliary_logits", fed.logits(known))
         if fed.round == 1:
             # Every sample's label is sent once, by the client that owns it.
-            fed.ledger.up("auxiliary_labels", labels[None], bits=8)
+            fed.uplink("auxiliary_labels", labels[None], bits=8)
         seed = derive(fed.spec.seed, "meta_model", fed.round)
         return fit_and_predict(self.aggregator, known_logits, labels, logits, fed.classes, seed)
+
+    def _known(self, fed: Federation) -> torch.Tensor:
+        """Return up to `per_class` samples of each class from the union of the private sets."""
+        labels = fed.data.labels.cpu().numpy()[fed.private_samples]
+        generator = fed.rng("auxiliary")
+        chosen = [
+            generator.permutation(fed.private_samples[labels == c])[: self.per_class]
+            for c in range(fed.classes)
+        ]
+        return torch.as_tensor(np.concatenate(chosen), dtype=torch.int64, device=fed.data.device)

@@ -22,7 +22,7 @@ class ModelFederation(Method):
     models both ways, with floating buffers such as batch-norm statistics.
     """
 
-    one_model: ClassVar[bool] = True
+    global_model: ClassVar[bool] = True
 
     def init(self, fed: Federation) -> None:
         """Give every client w_g^(0)."""
@@ -34,14 +34,14 @@ class ModelFederation(Method):
         assert fed.server is not None
         self.broadcast(fed, fed.server.state())
         self.train(fed)
-        fed.ledger.up("model", messages(fed))
+        fed.uplink("model", messages(fed))
         shares = checked(self.contributions(fed), self.name)
         fed.contribute(shares)
         fed.server.load(fed.merge(shares))
 
     def broadcast(self, fed: Federation, model: State) -> None:
         """Send the global model to every client."""
-        fed.ledger.down("model", message(model), clients=len(fed.clients))
+        fed.downlink("model", message(model))
         fed.broadcast(model)
 
     def train(self, fed: Federation) -> None:

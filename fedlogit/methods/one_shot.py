@@ -26,7 +26,7 @@ class OneShot(Method):
     """
 
     needs_public: ClassVar[bool] = True
-    student: ClassVar[bool] = True
+    server_model: ClassVar[bool] = True
     one_shot: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
@@ -34,21 +34,27 @@ class OneShot(Method):
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
         fed.train_private()
-        logits = fed.logits(fed.public)
-        fed.ledger.up("logits", logits)
-        _note(fed, logits)
-        self.teach(fed, logits)
+        self.exchange(fed, fed.logits(fed.public))
         if r < fed.spec.rounds:
-            answer = fed.server_logits(fed.public)
-            fed.ledger.down("logits", answer, clients=len(fed.clients))
+            answer = fed.downlink("logits", fed.server_logits(fed.public))
             fed.distil(fed.public, answer.softmax(1))
 
-    def teach(self, fed: Federation, logits: torch.Tensor) -> None:
-        """Train the server's model on the clients' logits."""
-        targets = fed.given_targets() or checked(self.targets(logits), logits, self.name)
+    def exchange(
+        self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
+    ) -> None:
+        """Send the clients' logits up and let the server's model learn from them."""
+        received = fed.uplink("logits", logits)
+        _record(fed, received)
+        self.distil_server(fed, received, targets)
+
+    def distil_server(
+        self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
+    ) -> None:
+        """Train the server's model on what is made of the clients' logits."""
+        targets = targets or checked(self.targets(logits), logits, self.name)
         known = targets.weights > 0
         fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
-        fed.teach(targets)
+        fed.distil_server(targets)
 
     @abstractmethod
     def targets(self, logits: torch.Tensor) -> Targets | torch.Tensor:
@@ -62,7 +68,7 @@ class OneShot(Method):
         """
 
 
-def _note(fed: Federation, logits: torch.Tensor) -> None:
+def _record(fed: Federation, logits: torch.Tensor) -> None:
     """Log what the ensemble could know, and keep whom entropy would trust."""
     right = logits.argmax(-1) == fed.labels(fed.public)
     fed.log(
@@ -70,7 +76,7 @@ def _note(fed: Federation, logits: torch.Tensor) -> None:
         oracle_accuracy=float(right.any(0).double().mean()),  # some client is right
         agreement=_agreement(logits),
     )
-    fed.keep(
+    fed.export(
         "aggregation",
         weights=entropy_weights(logits).float(),
         points=fed.public,

@@ -42,33 +42,33 @@ class ShapFed(ModelFederation):
         """Start from equal weights ω_i = 1/N."""
         super().init(fed)
         n = len(fed.clients)
-        fed.memory["shapfed/weights"] = torch.full((n,), 1 / n, dtype=torch.float64)
+        fed.server_state["shapfed/weights"] = torch.full((n,), 1 / n, dtype=torch.float64)
 
     def broadcast(self, fed: Federation, model: State) -> None:
         """Send w_g, or each client its own mixture."""
         own = fed.vectors()
         super().broadcast(fed, model)
         if self.rewards:
-            weights = fed.memory["shapfed/weights"].to(own)[:, None]
+            weights = fed.server_state["shapfed/weights"].to(own)[:, None]
             fed.load_vectors((1 - weights) * own + weights * model.vector)
         # What each client starts from, whose difference is its gradient.
-        fed.memory["shapfed/before"] = fed.vectors()
+        fed.server_state["shapfed/before"] = fed.vectors()
 
     def contributions(self, fed: Federation) -> list[float]:
         """Return ω = γ / Σγ."""
-        before, after = fed.memory.pop("shapfed/before"), fed.vectors()
+        before, after = fed.server_state.pop("shapfed/before"), fed.vectors()
         # The cosine does not see the learning rate that turns a difference into a gradient.
         heads = torch.stack(
             [c.head_rows(b - a) for c, b, a in zip(fed.clients, before, after, strict=True)]
         ).double()
-        weights = fed.memory["shapfed/weights"].to(heads)
+        weights = fed.server_state["shapfed/weights"].to(heads)
         similarity = class_similarity(heads, weights)
         if self.cosine == "half":
             similarity = (1 + similarity) / 2
-        gamma = smooth(fed.memory.get("shapfed/gamma"), similarity.mean(1), self.smoothing)
-        fed.memory["shapfed/gamma"] = gamma
+        gamma = smooth(fed.server_state.get("shapfed/gamma"), similarity.mean(1), self.smoothing)
+        fed.server_state["shapfed/gamma"] = gamma
         shares = gamma.clamp(min=0)
         if self.cosine == "raw":
             fed.log(no_positive_share=float(not shares.any()))
-        fed.memory["shapfed/weights"] = normalised(shares)
-        return fed.memory["shapfed/weights"].tolist()
+        fed.server_state["shapfed/weights"] = normalised(shares)
+        return fed.server_state["shapfed/weights"].tolist()

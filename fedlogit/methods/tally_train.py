@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation.attacks import Attack, false_votes, lie
+from fedlogit.aggregation.attacks import Attack, corrupt, false_votes
 from fedlogit.aggregation.robust import Rule, combine
 from fedlogit.aggregation.votes import (
     asymmetric,
@@ -22,10 +22,9 @@ from fedlogit.federation import Federation
 from fedlogit.federation.topology import Topology, hearing
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import message, messages
-from fedlogit.methods.public_probes import check_probing
+from fedlogit.methods.probe_checks import check_probing
 from fedlogit.methods.tally_settings import check_settings
 from fedlogit.methods.voting_theory import measure
-from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = ["TallyTrain"]
@@ -106,9 +105,14 @@ class TallyTrain(Method):
     magnitude: Annotated[float, Field(gt=0)] = 1.0
 
     @property
-    def liars(self) -> int:
+    def adversarial_clients(self) -> int:
         """Peers that are not tested."""
         return self.adversaries
+
+    @property
+    def uses_proximal_term(self) -> bool:
+        """Whether μ is not 0."""
+        return self.proximal > 0
 
     def check(self, spec: RunSpec) -> None:
         """Refuse settings that do not fit the run."""
@@ -118,11 +122,12 @@ class TallyTrain(Method):
     def init(self, fed: Federation) -> None:
         """FedProx's first anchor is each peer's own start."""
         if self.proximal:
-            fed.memory["tally/anchor"] = torch.stack([c.vector.detach() for c in fed.clients])
+            fed.server_state["tally/anchor"] = torch.stack([c.vector.detach() for c in fed.clients])
 
     def round(self, fed: Federation, r: int) -> None:
         """Do round r of Algorithm 1."""
-        fed.train_private(pull=self.proximal, anchors=fed.memory.get("tally/anchor"))
+        centers = fed.server_state.get("tally/anchor")
+        fed.train_private(proximal_mu=self.proximal, prox_centers=centers)
         if r > self.warm_up and (self.signal != "none" or self.label_weight):
             self.learn_from_probes(fed, r)
         if "theory" in fed.spec.export and fed.spec.tests_in(r):
@@ -140,9 +145,9 @@ class TallyTrain(Method):
         """Return λ_r as the moving average of the margin by which the first class leads (§5.3)."""
         assert self.margin_memory is not None
         now = margin(consensus).double().mean()
-        before = fed.memory.get("tally/margin", now)
+        before = fed.server_state.get("tally/margin", now)
         average = self.margin_memory * before + (1 - self.margin_memory) * now
-        fed.memory["tally/margin"] = average
+        fed.server_state["tally/margin"] = average
         return float(average)
 
     def learn_from_probes(self, fed: Federation, r: int) -> None:
@@ -198,10 +203,10 @@ class TallyTrain(Method):
         claims = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
         if not self.adversaries:
             return claims
-        draw = torch_rng(fed.spec.seed, "lies", fed.round)
+        draw = fed.torch_rng("lies", fed.round)
         if votes:
             return false_votes(claims, fed.classes, self.adversaries, self.attack, draw)
-        return lie(claims, self.adversaries, self.attack, draw, self.magnitude)
+        return corrupt(claims, self.adversaries, self.attack, draw, self.magnitude)
 
     def send(self, fed: Federation, claims: torch.Tensor, links: int) -> torch.Tensor:
         """Book each peer's message to those that hear it, and return what they read in it.
@@ -214,12 +219,11 @@ class TallyTrain(Method):
         if self.signal == "votes":
             return self.send_votes(fed, claims, links)
         if self.signal == "probabilities":
-            fed.ledger.exchange("probabilities", claims, links=links)
-            return claims
+            return fed.exchange("probabilities", claims, links=links)
         best = claims.topk(self.k, dim=-1)
         named, values = self.send_votes(fed, best.indices, links), best.values
         if self.k > 1:
-            fed.ledger.exchange("probabilities", values, links=links)
+            values = fed.exchange("probabilities", values, links=links)
         else:  # the single best needs no probability
             values = torch.ones_like(values)
         return torch.zeros_like(claims).scatter_(-1, named, values)
@@ -227,9 +231,9 @@ class TallyTrain(Method):
     def send_votes(self, fed: Federation, votes: torch.Tensor, links: int) -> torch.Tensor:
         """Book votes, (peers, …), as the bytes that they are sent in, and return them as read."""
         rows = votes.flatten(1)
-        messages = pack(rows, fed.classes, packed=self.packed)
-        fed.ledger.exchange("votes", messages, links=links)
-        return unpack(messages, rows.shape[1], fed.classes, packed=self.packed).view_as(votes)
+        packed = pack(rows, fed.classes, packed=self.packed)
+        received = fed.exchange("votes", packed, links=links)
+        return unpack(received, rows.shape[1], fed.classes, packed=self.packed).view_as(votes)
 
     def count(self, claims: torch.Tensor, classes: int) -> torch.Tensor:
         """Return what somebody who hears these claims makes of them, (probes, classes)."""
@@ -244,10 +248,10 @@ class TallyTrain(Method):
         sent = messages(fed)
         state = fed.merge()
         if self.merge_cost == "star":
-            fed.ledger.up("model", sent)
-            fed.ledger.down("model", message(state), clients=len(fed.clients))
+            fed.uplink("model", sent)
+            fed.downlink("model", message(state))
         else:
-            fed.ledger.exchange("model", sent)
+            fed.exchange("model", sent)
         fed.broadcast(state)
         if self.proximal:
-            fed.memory["tally/anchor"] = fed.vectors()
+            fed.server_state["tally/anchor"] = fed.vectors()

@@ -53,10 +53,10 @@ class UWA(LogitFederation):
         """Return softmax(Σ_i w_i(x) f_i(x)), eq. 5-7."""
         mixtures = self._mixtures(fed)
         densities = torch.stack([log_density(m, z) for m, z in zip(mixtures, logits, strict=True)])
-        fed.ledger.up("densities", densities.float())
+        fed.uplink("densities", densities, bits=32)
         weights = trust(densities)
         labels = fed.labels(fed.public)
-        fed.keep("aggregation", weights=weights.float(), points=fed.public, labels=labels)
+        fed.export("aggregation", weights=weights.float(), points=fed.public, labels=labels)
         top = weights.max(0).values
         fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
         return weighted_logits(logits, weights).softmax(1)

@@ -12,7 +12,7 @@ import torch
 
 from fedlogit.aggregation.votes import margin, soft_average, tally
 from fedlogit.federation import Federation
-from fedlogit.rng import rng
+from fedlogit.methods.gradient_variance import gradient_variance
 
 __all__ = ["condorcet", "correlation", "disagreement", "measure"]
 
@@ -77,7 +77,7 @@ def correlation(right: torch.Tensor) -> float:
 def _some(fed: Federation) -> torch.Tensor:
     """Return up to 512 public samples, the same in all rounds."""
     size = min(_PROBES, len(fed.public))
-    chosen = rng(fed.spec.seed, "theory").choice(len(fed.public), size, replace=False)
+    chosen = fed.rng("theory").choice(len(fed.public), size, replace=False)
     return fed.public[torch.as_tensor(chosen, device=fed.public.device)]
 
 
@@ -103,14 +103,19 @@ def _variances(
     fed: Federation, points: torch.Tensor, hard: torch.Tensor, soft: torch.Tensor, size: int
 ) -> dict[str, float]:
     """Return the variances of gradients of hard and soft targets on the same probes."""
-    generator = rng(fed.spec.seed, "theory", fed.round)
+    generator = fed.rng("theory", fed.round)
     size = min(size, len(points))
     drawn = [
         torch.as_tensor(generator.choice(len(points), size, replace=False), device=points.device)
         for _ in range(_BATCHES)
     ]
-    found = fed.gradient_variance(
-        [points[at] for at in drawn], [[hard[at] for at in drawn], [soft[at] for at in drawn]]
+    batches = [points[at] for at in drawn]
+    targets = [[hard[at] for at in drawn], [soft[at] for at in drawn]]
+    found = torch.tensor(
+        fed.engine.map(
+            lambda client: gradient_variance(client, fed.data, batches, targets), fed.clients
+        ),
+        dtype=torch.float64,
     )
     return {
         "variance_hard": float(found[:, 0].mean()),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from fedlogit.component import Call, Component, find, instantiate
+from fedlogit.component import Component, ComponentRef, find, instantiate
 from fedlogit.errors import FedlogitError
 from fedlogit.models.init import initialise
 
@@ -58,7 +58,7 @@ class ModelConfig(Component, ABC):
             )
 
 
-def get(call: Call | str) -> ModelConfig:
+def get(call: ComponentRef | str) -> ModelConfig:
     """Return the architecture a call names.
 
     Raises:
@@ -70,17 +70,19 @@ def get(call: Call | str) -> ModelConfig:
     return instantiate("model", cls, call)
 
 
-def complete(call: Call | str) -> Call:
+def complete(call: ComponentRef | str) -> ComponentRef:
     """Return the call with every parameter named and every default filled in.
 
     Raises:
         FedlogitError: as `get` does.
     """
     call = _read(call)
-    return Call(name=call.name, params=get(call).params())
+    return ComponentRef(name=call.name, params=get(call).params())
 
 
-def build(call: Call | str, shape: Shape, classes: int, generator: torch.Generator) -> nn.Module:
+def build(
+    call: ComponentRef | str, shape: Shape, classes: int, generator: torch.Generator
+) -> nn.Module:
     """Return a network on the CPU in float32 with PyTorch's default initialisation.
 
     Args:
@@ -102,5 +104,5 @@ def build(call: Call | str, shape: Shape, classes: int, generator: torch.Generat
     return network
 
 
-def _read(call: Call | str) -> Call:
-    return Call.read(call, "model") if isinstance(call, str) else call
+def _read(call: ComponentRef | str) -> ComponentRef:
+    return ComponentRef.read(call, "model") if isinstance(call, str) else call

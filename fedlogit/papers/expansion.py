@@ -29,7 +29,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from fedlogit.component import Call, Component, parse_call
+from fedlogit.component import Component, ComponentRef, parse_call
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 from fedlogit.reading import check_keys
@@ -149,12 +149,12 @@ def _sections(paper: Paper) -> Iterator[tuple[str, Paper | Scale]]:
         yield f"scales.{name}.", scale
 
 
-def _check_call(text: str | None, get: Callable[[Call], Component]) -> None:
+def _check_call(text: str | None, get: Callable[[ComponentRef], Component]) -> None:
     """Check a call of this package, to which a scale or a cell may add what must be given."""
     if text is None or ":" in text.partition("(")[0]:
         return
     with suppress(MissingKeyError):
-        get(Call.model_validate(parse_call(text)))
+        get(ComponentRef.model_validate(parse_call(text)))
 
 
 def _artefact(
@@ -217,7 +217,7 @@ def _resolve(
     """Return the completed spec of one cell, and its merged layers as the file has them."""
     try:
         merged = _layered(paper, paper.scale(scale), cell, last)
-        data = merged | {"scale": scale, "seed": seed} | _calls(paper, paper.scale(scale), merged)
+        data = merged | {"seed": seed} | _calls(paper, paper.scale(scale), merged)
         return _completed(json.dumps(data, sort_keys=True)), merged
     except FedlogitError as error:
         raise FedlogitError(f"{where}: {error}") from None
@@ -322,8 +322,8 @@ def _slugs(partition: str, method: str) -> tuple[str, str]:
     from fedlogit.component import slug_of
 
     return (
-        slug_of(Call.model_validate_json(partition), partitions.get),
-        slug_of(Call.model_validate_json(method), methods.get),
+        slug_of(ComponentRef.model_validate_json(partition), partitions.get),
+        slug_of(ComponentRef.model_validate_json(method), methods.get),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fedlogit.component import Part
+from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.reading import check_keys, load_yaml, read_part
 from fedlogit.spec import RunSpec
@@ -33,7 +33,7 @@ Grid = dict[str, list[Any]]
 Grids = Annotated[list[Grid], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 
 
-class _Source(Part):
+class _Source(FrozenConfig):
     """Where an artefact's runs come from: a grid of its own, or that of another artefact.
 
     Attributes:
@@ -85,7 +85,7 @@ class Figure(_Source):
     plot: str
 
 
-class Claim(Part):
+class Claim(FrozenConfig):
     """A statement of the paper that `compare` tests on finished runs.
 
     Attributes:
@@ -102,7 +102,7 @@ class Claim(Part):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class ScaledClaim(Part):
+class ScaledClaim(FrozenConfig):
     """What a scale changes about one claim, so that it speaks of the runs that the scale has.
 
     Attributes:
@@ -116,7 +116,7 @@ class ScaledClaim(Part):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class ScaledArtefact(Part):
+class ScaledArtefact(FrozenConfig):
     """What a scale changes about one table or figure.
 
     Attributes:
@@ -132,7 +132,7 @@ class ScaledArtefact(Part):
     set: Overrides = Field(default_factory=dict)
 
 
-class Scale(Part):
+class Scale(FrozenConfig):
     """A named set of overrides, such as ``smoke``, ``quick`` or ``paper``.
 
     Attributes:
@@ -160,7 +160,7 @@ class Scale(Part):
     seeds: Seeds | None = None
 
 
-class Paper(Part):
+class Paper(FrozenConfig):
     """A paper: its defaults, its methods, and what each table and figure is made of.
 
     Attributes:

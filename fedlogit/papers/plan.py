@@ -177,30 +177,31 @@ class Plan:
         Raises:
             FedlogitError: with each reason, and how many runs it stops.
         """
-        from fedlogit.data import card
-        from fedlogit.federation.native import check_fit
-
-        if self.settings.frozen:
+        if self.settings.frozen or self.settings.engine == "auto":
             return
+        from fedlogit import methods
+        from fedlogit.data import card
+        from fedlogit.engine import check_engine
+        from fedlogit.runs.workloads import client_workloads
+
         device = "cuda" if self.settings.device.startswith("cuda") else "cpu"
         missing = [run for run in dict.fromkeys(runs) if not self.finished(run)]
         reasons: Counter[str] = Counter()
         for spec in map(self.run, missing):
+            *sizes, channels = card(spec.dataset).shape or (0,)  # channels come last there
+            method, shape = methods.get(spec.method), (channels, *sizes)
             try:
-                if spec.kernel == "native":
-                    shape = card(spec.dataset).shape  # channels come last there
-                    check_fit(spec, shape[-1:] + shape[:-1], device)
+                check_engine(self.settings.engine, client_workloads(spec, method, shape, device))
             except FedlogitError as error:
                 reasons[str(error)] += 1
         if reasons:
             why = "; ".join(f"{n} of {len(missing)} runs: {r}" for r, n in reasons.items())
-            raise FedlogitError(
-                f"device = {self.settings.device!r} or a kernel does not fit: {why}"
-            )
+            raise FedlogitError(f"engine = {self.settings.engine!r} does not fit: {why}")
 
     def on_gpu(self, spec: RunSpec) -> bool:
-        """Return whether a run trains on a GPU where there is one; ``native`` does on a CPU."""
-        return self.settings.device != "cpu" and spec.kernel != "native"
+        """Return whether a run trains on a GPU where there is one."""
+        trains_on_cpu = self.settings.device == "cpu" or self.settings.engine == "native"
+        return not trains_on_cpu and not spec.ledger_only
 
     def artefact_file(self, artefact: Artefact) -> str:
         """Write what drawing an artefact needs, unless the file has it; return its path.
@@ -317,7 +318,7 @@ class Plan:
     def _note_stages(self, spec: RunSpec) -> None:
         """Remember a run in stages, and its clients."""
         from fedlogit import methods  # imports PyTorch, as a paper's expansion does
-        from fedlogit.federation.stages import clients_spec, in_stages
+        from fedlogit.runs.stages import clients_spec, in_stages
 
         run = str(run_dir(spec))
         if run not in self._staged and in_stages(spec, methods.get(spec.method)):

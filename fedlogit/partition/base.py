@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedlogit.component import Call, Component, find, instantiate
+from fedlogit.component import Component, ComponentRef, find, instantiate
 from fedlogit.errors import FedlogitError
 
 __all__ = ["Partition", "Roles", "get"]
@@ -119,16 +119,16 @@ class Partition(Component):
             raise FedlogitError(f"partition {self.name}: {key} = {value}: at most {limit}, {what}")
 
     def __str__(self) -> str:
-        return str(Call(name=self.name, params=self.params()))
+        return str(ComponentRef(name=self.name, params=self.params()))
 
 
-def get(call: Call | str) -> Partition:
+def get(call: ComponentRef | str) -> Partition:
     """Return the partition that a call such as ``dir_client(0.05)`` means.
 
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a parameter that is not valid.
     """
-    call = Call.model_validate(call) if isinstance(call, str) else call
+    call = ComponentRef.model_validate(call) if isinstance(call, str) else call
     cls = find("partition", "fedlogit.partition", Partition, call.name)
     return instantiate("partition", cls, call)
 

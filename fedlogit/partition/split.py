@@ -10,7 +10,7 @@ from typing import Annotated, Self
 import numpy as np
 from pydantic import Field
 
-from fedlogit.component import Call, Part
+from fedlogit.component import ComponentRef, FrozenConfig
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import array_digest, load_npz, save_npz
 from fedlogit.partition.base import Roles, get
@@ -24,13 +24,13 @@ __all__ = ["Split", "SplitSpec", "make_split"]
 _LIMIT = 1 << 30  # bytes of a split's arrays: 134 million samples, held by all clients together
 
 
-class SplitSpec(Part):
+class SplitSpec(FrozenConfig):
     """What a split depends on: the keys of `RunSpec.split_key`, with the same meaning."""
 
     dataset: str
     train_size: Count | None = None
     text: Text | None = None
-    partition: Call
+    partition: ComponentRef
     clients: Count
     public: Public | None = None
     seed: Annotated[int, Field(ge=0)]
@@ -114,7 +114,7 @@ class Split:
 def make_split(
     labels: np.ndarray,
     classes: int,
-    partition: Call | str,
+    partition: ComponentRef | str,
     clients: int,
     seed: int,
     public: Public | None = None,

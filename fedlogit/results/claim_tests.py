@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from fedlogit.component import Part
+from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.text import number
@@ -30,7 +30,7 @@ __all__ = ["TESTS", "Comparison", "Evidence", "cells", "pooled"]
 ANY = "*"
 
 
-class Comparison(Part):
+class Comparison(FrozenConfig):
     """The options of a claim.
 
     Attributes:

@@ -33,7 +33,7 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
     rows = []
     for ref, run in _runs(artefact):
         values = {metric: run.value(metric) for metric in wanted}
-        rows.append(_axes(ref, run) | values | _provenance(ref, run))
+        rows.append(_axes(ref, run) | values | _provenance(artefact, ref, run))
     return pd.DataFrame(rows)
 
 
@@ -45,7 +45,7 @@ def curves(artefact: Artefact) -> pd.DataFrame:
     """
     parts = []
     for ref, run in _runs(artefact):
-        known: dict[str, Any] = _axes(ref, run) | _provenance(ref, run)
+        known: dict[str, Any] = _axes(ref, run) | _provenance(artefact, ref, run)
         parts.append(run.rounds.assign(**known))
     return pd.concat(parts, ignore_index=True)
 
@@ -93,8 +93,9 @@ def seeds(frame: pd.DataFrame, axes: Iterable[str] = ("dataset", "partition", "m
 
 
 def describe(frame: pd.DataFrame) -> str:
-    """Return one line on where runs come from: scale, seeds, devices, stand-in data."""
+    """Return one line on where runs come from: scale, seeds, devices, engines, stand-ins."""
     parts = [f"scale: {_list(frame['scale'])}", seeds(frame), f"device: {_list(frame['device'])}"]
+    parts.append(f"engine: {_list(frame['engine'])}")
     failed = int(frame.groupby("digest")["diverged"].first().sum())
     if failed:
         parts.append(f"{failed} diverged")
@@ -125,13 +126,14 @@ def _scalar(value: object) -> object:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def _provenance(ref: RunRef, run: Run) -> dict[str, object]:
+def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:
     source = run.result.provenance
     return {
         "diverged": run.diverged,
         "classes": len(run.result.final.per_class) if run.result.final else 0,
-        "scale": run.spec.scale,
+        "scale": artefact.scale,
         "device": source.device,
+        "engine": source.engine,
         "precision": source.precision,
         "code_version": source.code_version,
         "dataset_note": source.dataset_note,

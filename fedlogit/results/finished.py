@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,23 +63,22 @@ def check_run(root: Path, folder: Path) -> Run:
     return run
 
 
-def sort_runs(root: Path, left_out: Iterable[str]) -> Sorted:
+def sort_runs(root: Path, wanted: Collection[str]) -> Sorted:
     """Sort the finished runs below `root` into those to keep, to leave out and to refuse.
 
     Args:
         root: The folder of runs.
-        left_out: Scales whose runs are left out.
+        wanted: The runs to keep, as folders below `root`.
     """
     ready: list[str] = []
     others: list[str] = []
     refused: dict[str, str] = {}
-    unwanted = set(left_out)
     for folder in finished_runs(root):
         name = folder.relative_to(root).as_posix()
         try:
-            scale = check_run(root, folder).spec.scale
+            check_run(root, folder)
         except FedlogitError as error:
             refused[name] = str(error)
             continue
-        (others if scale in unwanted else ready).append(name)
+        (ready if name in wanted else others).append(name)
     return Sorted(tuple(ready), tuple(others), refused)

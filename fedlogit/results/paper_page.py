@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from fedlogit import methods
-from fedlogit.component import Call
+from fedlogit.component import ComponentRef
 from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
 from fedlogit.results.text import markdown
@@ -89,7 +89,7 @@ def _methods(paper: Paper) -> str:
     rows = []
     for name, given in paper.methods.items():
         call = str(given if isinstance(given, str) else given["method"])
-        found = type(methods.get(Call.model_validate(call)))
+        found = type(methods.get(ComponentRef.model_validate(call)))
         about = (found.__doc__ or "").strip().splitlines()[0]
         rows.append({"Method": _label(paper, name), "In a paper's file": f"`{call}`", "": about})
     return markdown(pd.DataFrame(rows))

@@ -17,6 +17,7 @@ __all__ = ["caption", "provenance"]
 _FACTS = (
     "code_version",
     "device",
+    "engine",
     "precision",
     "dataset_note",
     "wall_seconds",
@@ -46,7 +47,7 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
             "partition": run.spec.partition.name,
             "method": run.spec.method.name,
             "seed": run.spec.seed,
-            "scale": run.spec.scale,
+            "scale": artefact.scale,
             "rounds": len(run.rounds),
             "diverged": run.diverged,
         } | {key: facts.get(key, "") for key in _FACTS}

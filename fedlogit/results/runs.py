@@ -50,6 +50,7 @@ class _Provenance(BaseModel):
     spec_digest: str
     code_version: str
     device: str
+    engine: str
     precision: str
     dataset_note: str = ""
     wall_seconds: float

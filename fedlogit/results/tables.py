@@ -59,7 +59,9 @@ def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     axes = [axis for axis in every if axis != "metric"]
     cells = pd.concat([_of_metric(frame, axes, metric) for metric in artefact.shown])
     where = frame.groupby(axes, sort=False, dropna=False).agg(
-        dict.fromkeys(("scale", "device", "precision", "dataset_note", "code_version"), _joined)
+        dict.fromkeys(
+            ("scale", "device", "engine", "precision", "dataset_note", "code_version"), _joined
+        )
     )
     return cells.merge(where.reset_index(), on=axes, how="left", validate="many_to_one")
 

@@ -16,14 +16,14 @@ from sealed import seal
 from small import small_spec
 
 from fedlogit.errors import DataError
-from fedlogit.federation.client_files import load_weights
-from fedlogit.federation.stages import (
+from fedlogit.runs.client_files import load_weights
+from fedlogit.runs.stages import (
     load_answers,
-    load_given,
+    load_precomputed,
     load_targets,
     save_targets,
 )
-from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 from fedlogit.files import (
     array_digest,
     load_npz,
@@ -75,7 +75,7 @@ def stages(staged, tmp_path) -> Path:
 def taken(stages: Path) -> bytes:
     """Return all that the last stage takes over from those before."""
     clients = stages / "clients"
-    given = load_given(
+    given = load_precomputed(
         SPEC, clients / "weights.safetensors", clients / "logits.npz", stages / "targets.npz"
     )
     assert given.answers is not None
@@ -237,7 +237,7 @@ def test_targets_of_a_function_serve_the_method_that_names_it(stages):
     made("aggregate", "--function", function, "--logits", str(logits), "--out", str(path))
     spec = small_spec(method=f"aggregator(function={function!r})", rounds=1)
     weights = stages / "clients" / "weights.safetensors"
-    assert load_given(spec, weights, logits, path).targets is not None
+    assert load_precomputed(spec, weights, logits, path).targets is not None
 
 
 def test_an_ensemble_has_a_digest_and_takes_no_damaged_logits(stages):

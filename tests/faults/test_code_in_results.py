@@ -12,7 +12,7 @@ from sealed import seal
 from small import small_spec
 
 from fedlogit import methods
-from fedlogit.component import Call
+from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import run_dir
@@ -54,7 +54,7 @@ def test_reading_a_run_never_imports_what_it_names(planted, name):
 @pytest.mark.parametrize("name", ["results.runs.payload:Payload", "data.payload:Payload"])
 def test_training_never_imports_from_results_or_data(planted, name):
     with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
-        methods.get(Call(name=name))
+        methods.get(ComponentRef(name=name))
     with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
-        methods.complete(small_spec().model_copy(update={"method": Call(name=name)}))
+        methods.complete(small_spec().model_copy(update={"method": ComponentRef(name=name)}))
     assert not Path("executed").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from fedlogit.federation.native import compiler
+from fedlogit.engine.native import compiler
 
 SOURCE = 'extern "C" double fedlogit_tenth() { return 0.1; }\n'
 FORK = multiprocessing.get_context("fork")

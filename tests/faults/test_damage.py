@@ -12,8 +12,8 @@ from damaging import damages
 from small import small_spec
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
-from fedlogit.federation.client_files import load_weights
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.runs.client_files import load_weights
 from fedlogit.results.runs import read_run
 
 
@@ -21,8 +21,8 @@ from fedlogit.results.runs import read_run
 def finished(digits, tmp_path_factory):
     """The folder of a finished run."""
     from fedlogit import methods
-    from fedlogit.federation.run import Options, run
-    from fedlogit.federation.setup import divide
+    from fedlogit.runs.run import Options, run
+    from fedlogit.runs.setup import divide
 
     spec, folder = small_spec(export=["weights"]), tmp_path_factory.mktemp("run")
     options = Options(torch.device("cpu"), progress=False)

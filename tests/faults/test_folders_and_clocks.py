@@ -15,7 +15,7 @@ from small import SMALL, small_spec
 
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.run import making
+from fedlogit.runs.run import run_lock
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.results.runs import read_run
@@ -86,10 +86,10 @@ def test_the_second_of_two_waits_and_finds_the_run_finished(tmp_path, capsys):
     order = []
 
     def second() -> None:
-        with making(folder) as missing:
+        with run_lock(folder) as missing:
             order.append(("second", missing))
 
-    with making(folder) as missing:
+    with run_lock(folder) as missing:
         assert missing
         other = threading.Thread(target=second)  # a lock is of a file's handle, not of a process
         other.start()
@@ -103,7 +103,7 @@ def test_the_second_of_two_waits_and_finds_the_run_finished(tmp_path, capsys):
 
 
 def test_a_failed_run_leaves_no_empty_folder(tmp_path):
-    with pytest.raises(FedlogitError), making(tmp_path / "run"):
+    with pytest.raises(FedlogitError), run_lock(tmp_path / "run"):
         raise FedlogitError("no data")
     assert not (tmp_path / "run").exists()
 
@@ -136,7 +136,7 @@ def test_a_clock_that_goes_backwards_does_not_matter_to_a_run(train, tmp_path, m
 
     whole = train(tmp_path / "whole")
     monkeypatch.setattr(time, "time", clock)
-    monkeypatch.setattr("fedlogit.federation.provenance.datetime.datetime", Backwards)
+    monkeypatch.setattr("fedlogit.runs.provenance.datetime.datetime", Backwards)
     folder = train(tmp_path / "run", every=0)
     assert len(asked) >= 2
     assert asked == sorted(asked, reverse=True)

@@ -33,12 +33,12 @@ def attempt(folder: Path) -> None:
     """Train a run, or go on with it; in a process of its own."""
     from fedlogit import methods
     from fedlogit.data import load
-    from fedlogit.federation.run import Options, making, run
-    from fedlogit.federation.setup import divide
+    from fedlogit.runs.run import Options, run_lock, run
+    from fedlogit.runs.setup import divide
 
     spec = small_spec(**CHANGES)
     data = load("digits", folder)
-    with making(folder) as missing:
+    with run_lock(folder) as missing:
         if missing:
             options = Options(torch.device("cpu"), checkpoint_seconds=0, progress=False)
             run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
@@ -62,7 +62,7 @@ def content(folder: Path) -> dict[str, object]:
 
 def test_killed_twenty_times(tmp_path):
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["sklearn.datasets", "fedlogit.federation.run", "test_kill"])
+    context.set_forkserver_preload(["sklearn.datasets", "fedlogit.runs.run", "test_kill"])
 
     def start(folder: Path):
         process = context.Process(target=attempt, args=(folder,))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from fedlogit.federation.gpus import own_gpu
+from fedlogit.runs.gpus import own_gpu
 from fedlogit.locks import held
 
 

@@ -18,11 +18,11 @@ from test_kill import snakemake, target
 
 import fedlogit
 from fedlogit import methods
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
-from fedlogit.federation.provenance import differences, own_code
-from fedlogit.federation.run import Options, run
-from fedlogit.federation.setup import divide
-from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.runs.provenance import differences, own_code
+from fedlogit.runs.run import Options, run
+from fedlogit.runs.setup import divide
+from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 from fedlogit.files import read_json, write_json
 
 __all__ = ["target"]
@@ -148,7 +148,7 @@ def test_long_facts_are_shortened():
 
 def test_another_model_of_cpu_goes_on_and_is_named(train, tmp_path, monkeypatch):
     """As where Slurm puts a job back into its queue and another node takes it."""
-    name = "fedlogit.federation.provenance.device_name"
+    name = "fedlogit.runs.provenance.device_name"
     for rounds, model in ((1, "CPU A"), (2, "CPU B")):
         monkeypatch.setattr(name, lambda device, model=model: model)
         with stop_after(rounds, monkeypatch):
@@ -165,7 +165,7 @@ def test_another_model_of_cpu_goes_on_and_is_named(train, tmp_path, monkeypatch)
 def test_snakemake_says_so_and_starts_nothing_anew(python, tmp_path, monkeypatch, target):
     """As after a preempted job and a `git pull`: the user decides, the checkpoint stays."""
     run, spec = target
-    folder, code = tmp_path / run, "fedlogit.federation.provenance.code_version"
+    folder, code = tmp_path / run, "fedlogit.runs.provenance.code_version"
     write_json(tmp_path / "spec.json", spec)
     places = ("--spec", str(tmp_path / "spec.json"), "--out", str(folder), "--device", "cpu")
     with monkeypatch.context() as patch, stop_after(1, monkeypatch):

@@ -9,7 +9,7 @@ from small import small_spec
 
 from fedlogit.data import load
 from fedlogit.errors import DataError
-from fedlogit.federation.setup import divide, open_data
+from fedlogit.runs.setup import divide, open_data
 from fedlogit.files import array_digest
 
 

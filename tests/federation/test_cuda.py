@@ -13,8 +13,8 @@ from pretend_cuda import flags_restored
 from small import small_spec
 
 from fedlogit import methods
-from fedlogit.federation.arithmetic import f32_products
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.engine.float32 import f32_products
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import read_json
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

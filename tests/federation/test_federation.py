@@ -6,12 +6,12 @@ import torch
 from small import TEXT
 
 from fedlogit.errors import Diverged, FedlogitError
-from fedlogit.federation.client import State
-from fedlogit.federation.evaluation import mark, score
-from fedlogit.federation.federation import _stacked_pays
-from fedlogit.federation.setup import samples_at_a_time
+from fedlogit.engine.client import State
+from fedlogit.engine.evaluation import mark, score
+from fedlogit.federation import _stacked_pays
+from fedlogit.runs.setup import samples_at_a_time
 
-MODULE = "fedlogit.federation.federation"
+MODULE = "fedlogit.federation"
 
 
 def test_merge_by_hand(federation):

@@ -11,9 +11,9 @@ from small import SMALL, small_spec
 from fedlogit import methods
 from fedlogit.data import UNKNOWN, load, with_probes
 from fedlogit.errors import DataError
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.run import Options, run
-from fedlogit.federation.setup import divide, federate
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.runs.run import Options, run
+from fedlogit.runs.setup import divide, federate
 from fedlogit.files import read_json
 from fedlogit.spec import RunSpec
 
@@ -26,7 +26,7 @@ def build(joined, method=UNLABELLED, **public):
     changes = {"method": method, "public": ELSEWHERE | public, "partition": "iid(90)"}
     spec = small_spec(**changes)
     made = methods.get(spec.method), joined, divide(spec, joined)
-    return spec, federate(spec, *made, torch.device("cpu"), Executor(1))
+    return spec, federate(spec, *made, torch.device("cpu"), WorkerPool(1))
 
 
 def test_images_come_after_the_own_ones_and_nobody_knows_their_labels(tiles, digits):

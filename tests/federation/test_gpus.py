@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.gpus import own_gpu, visible_gpus
+from fedlogit.runs.gpus import own_gpu, visible_gpus
 from fedlogit.locks import first_free, held
 
 FORK = multiprocessing.get_context("fork")

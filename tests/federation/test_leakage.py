@@ -7,8 +7,8 @@ import pytest
 from small import small_spec
 
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.leakage import check_disjoint, twins
-from fedlogit.federation.setup import divide
+from fedlogit.runs.leakage import check_disjoint, twins
+from fedlogit.runs.setup import divide
 
 
 @pytest.fixture(scope="module")

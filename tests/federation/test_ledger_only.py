@@ -10,7 +10,7 @@ from refusals import refused
 from small import small_spec
 
 from fedlogit import methods
-from fedlogit.federation.stages import in_stages
+from fedlogit.runs.stages import in_stages
 from fedlogit.files import read_json
 from fedlogit.results.runs import read_run
 

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from small import small_spec
 
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.client import flatten
-from fedlogit.federation.native import check_native, compiler
-from fedlogit.federation.native.lenet import train_lenet
-from fedlogit.federation.native.mlp import train_mlp
+from fedlogit.engine.client import flatten
+from fedlogit.engine.native import check_native, compiler
+from fedlogit.engine.native.lenet import train_lenet
+from fedlogit.engine.native.mlp import train_mlp
 from fedlogit.models import build
 
 needs_compiler = pytest.mark.skipif(

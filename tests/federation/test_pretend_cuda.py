@@ -13,8 +13,8 @@ from resuming import whole_and_resumed
 from small import TEXT, small_spec
 
 from fedlogit import methods, models
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.setup import divide, federate
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.runs.setup import divide, federate
 from fedlogit.files import read_json, write_json
 
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
@@ -112,7 +112,7 @@ def test_probes_of_another_data_set(tiles):
     spec, data = tiles
     with pretend_cuda() as cuda:
         method, split = methods.get(spec.method), divide(spec, data)
-        fed = federate(spec, method, data, split, torch.device("cuda"), Executor())
+        fed = federate(spec, method, data, split, torch.device("cuda"), WorkerPool())
         fed.round = 1
         fed.ledger.start(1)
         method.round(fed, 1)

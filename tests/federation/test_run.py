@@ -17,7 +17,7 @@ from small import SMALL, small_spec
 
 from fedlogit.cli import run_main
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,7 +106,7 @@ def test_diverging_stops_with_a_result_that_says_so(train):
 
 def test_a_checkpoint_restores_everything(federation, tmp_path):
     fed = federation(models=["resnet_light(1)"])
-    fed.memory["server"] = torch.arange(3.0)
+    fed.server_state["server"] = torch.arange(3.0)
     fed.round = 1
     fed.ledger.start(1)
     fed.ledger.up("logits", torch.zeros(2, 5))
@@ -228,7 +228,7 @@ def test_a_run_that_is_not_whole_is_trained_again(train, tmp_path, capsys, what)
 def test_other_code_trains_again(train, tmp_path, capsys, monkeypatch):
     folder = train(tmp_path / "x")
     (folder / "result.json").unlink()
-    monkeypatch.setattr("fedlogit.federation.provenance.code_version", lambda: "other")
+    monkeypatch.setattr("fedlogit.runs.provenance.code_version", lambda: "other")
     train(folder)
     assert "put back" not in capsys.readouterr().err
     assert read_json(folder / "result.json")["provenance"]["code_version"] == "other"
@@ -288,7 +288,7 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, kernel, o
             "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB."
         )
 
-    monkeypatch.setattr("fedlogit.federation.work.Work.loss", loss)
+    monkeypatch.setattr("fedlogit.engine.task.Work.loss", loss)
     monkeypatch.syspath_prepend(ROOT / "scripts")
     write_json(tmp_path / "spec.json", SMALL | {"kernel": kernel})
     out = tmp_path / "out"

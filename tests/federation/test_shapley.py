@@ -7,7 +7,7 @@ import pytest
 import torch
 from celm_family import CELM, FAMILY, family, play
 
-from fedlogit.federation.evaluation import score
+from fedlogit.engine.evaluation import score
 from fedlogit.federation.shapley import shapley, shapley_values
 from fedlogit.files import load_npz
 

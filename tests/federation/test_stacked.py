@@ -12,7 +12,7 @@ from small import TEXT
 
 from fedlogit.data import Dataset
 from fedlogit.errors import Diverged
-from fedlogit.federation.stacked import alike
+from fedlogit.engine.stacked import alike
 
 UNEVEN = {"partition": "dir_client(0.5)", "public": {"size": 60}, "train_size": 300}
 SGD = {**UNEVEN, "optimizer": {"name": "sgd", "lr": 0.02, "momentum": 0.9}}
@@ -97,7 +97,7 @@ def test_batch_statistics_are_those_of_the_reference(federation):
     ids=["perceptrons", "a batch's own statistics", "two architectures", "a text"],
 )
 def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
-    monkeypatch.setattr("fedlogit.federation.stacked._TOGETHER", 4)
+    monkeypatch.setattr("fedlogit.engine.stacked._TOGETHER", 4)
     plain, stacked = (federation(kernel=k, **changes) for k in ("autograd", "stacked"))
     for fed in (plain, stacked):
         fed.data.batch = 40  # several passes, the last one smaller

@@ -13,18 +13,18 @@ from small import small_spec
 from fedlogit import methods
 from fedlogit.aggregation.targets import checked
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.federation.arithmetic import f32_products
-from fedlogit.federation.client_files import load_weights
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.run import Options, run
-from fedlogit.federation.setup import divide, federate
-from fedlogit.federation.stages import (
+from fedlogit.engine.float32 import f32_products
+from fedlogit.runs.client_files import load_weights
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.runs.run import Options, run
+from fedlogit.runs.setup import divide, federate
+from fedlogit.runs.stages import (
     Given,
     clients_spec,
     export_logits,
     in_stages,
     load_answers,
-    load_given,
+    load_precomputed,
     save_targets,
     train_clients,
 )
@@ -37,7 +37,7 @@ METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "
 def build(digits, spec, workers=1):
     f32_products(torch.device("cpu"))  # as every job does first: products may take another route
     method, split = methods.get(spec.method), divide(spec, digits)
-    return federate(spec, method, digits, split, torch.device("cpu"), Executor(workers))
+    return federate(spec, method, digits, split, torch.device("cpu"), WorkerPool(workers))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
             spec.method,
             targets,
         )
-    given = load_given(spec, clients / "weights.safetensors", clients / "logits.npz", targets)
+    given = load_precomputed(spec, clients / "weights.safetensors", clients / "logits.npz", targets)
     options = Options(torch.device("cpu"), progress=False)
     folder = tmp_path / "staged"
     run(spec, method, digits, divide(spec, digits), folder, options, given)
@@ -128,7 +128,7 @@ def test_finished_clients_whose_job_failed_are_not_trained_again(tmp_path, monke
     before = [path.read_bytes() for path in outputs]
     for path in outputs:
         path.unlink()
-    monkeypatch.setattr("fedlogit.federation.stages.train_clients", None)
+    monkeypatch.setattr("fedlogit.runs.stages.train_clients", None)
     done = script("train_clients", *command)
     assert not done.returncode, done.stderr
     assert "had finished before; its files are put back" in done.stderr
@@ -164,7 +164,7 @@ def test_logits_that_are_not_what_they_should_be(clients, tmp_path, break_it, sa
 def test_answers_to_another_question_are_refused(digits, clients, tmp_path):
     other = small_spec(method="feddf", **ONCE | {"seed": 1})
     weights = load_weights(clients / "weights.safetensors", other)
-    given = Given(weights, load_answers(clients / "logits.npz"))
+    given = Precomputed(weights, load_answers(clients / "logits.npz"))
     options = Options(torch.device("cpu"), progress=False)
     with pytest.raises(FedlogitError, match="other public samples"):
         run(
@@ -179,14 +179,14 @@ def test_clients_and_targets_of_another_run_are_refused(clients, tmp_path):
     longer = small_spec(method="feddf", **ONCE | {"local": {"epochs": 5}})
     paths = (clients / "weights.safetensors", clients / "logits.npz")
     with pytest.raises(DataError, match="belongs to another spec"):
-        load_given(longer, *paths, None)
+        load_precomputed(longer, *paths, None)
     answers = load_answers(paths[1])
     other = dataclasses.replace(answers, digest="0" * 64)
     uniform = torch.full((60, 10), 0.1)
     made = checked(uniform, answers.public, "f")
     save_targets(made, other, spec.method, tmp_path / "targets.npz")
     with pytest.raises(DataError, match="targets made of other logits"):
-        load_given(spec, *paths, tmp_path / "targets.npz")
+        load_precomputed(spec, *paths, tmp_path / "targets.npz")
 
 
 def test_weights_of_other_clients_are_refused(clients):

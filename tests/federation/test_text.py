@@ -14,8 +14,8 @@ from torch import nn
 
 from fedlogit import methods
 from fedlogit.errors import Diverged, FedlogitError
-from fedlogit.federation.setup import divide
-from fedlogit.federation.work import Work, run_work
+from fedlogit.runs.setup import divide
+from fedlogit.engine.task import Work, run_work
 from fedlogit.methods.tally_train import TallyTrain
 
 SGD = {"name": "sgd", "lr": 0.1}

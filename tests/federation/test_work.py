@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from fedlogit.data.transforms import draw_crops
-from fedlogit.federation.client import make_optimizer
-from fedlogit.federation.work import Work, minibatches
+from fedlogit.engine.client import make_optimizer
+from fedlogit.engine.task import Work, minibatches
 from fedlogit.spec import Local, Optimizer, Schedule
 
 

@@ -51,7 +51,7 @@ def test_celm_finds_who_holds_a_class_alone(federation):
     fed, method = family(federation, "celm(warm_up=1.0)", partition="maverick(2)", clients=4)
     play(fed, method, 4)
     rare = list(fed.roles.rare_classes)
-    q = fed.memory["celm/evidence"][-1]
+    q = fed.server_state["celm/evidence"][-1]
     shares = q / q.sum(0)
     assert (shares[:, rare].argmax(0) == 0).all(), "client 0 alone holds them"
 
@@ -113,7 +113,7 @@ def test_celm_without_local_heads_sends_everything(federation):
 def test_celm_warm_start_goes_on_from_the_last_images(federation):
     fed, method = family(federation, "celm(steps=5, warm_up=1.0)")
     play(fed, method)
-    final = fed.memory["celm/images"]
+    final = fed.server_state["celm/images"]
     fed.round = 2
     assert torch.equal(method._images(fed), final)
     fed, method = family(federation, "celm(steps=5, warm_up=1.0, warm_start=False)")
@@ -121,7 +121,7 @@ def test_celm_warm_start_goes_on_from_the_last_images(federation):
     first = method._images(fed)
     fed.round = 2
     second = method._images(fed)
-    assert not torch.equal(second, fed.memory["celm/images"])
+    assert not torch.equal(second, fed.server_state["celm/images"])
     assert not torch.equal(second, first), "new noise each round"
     assert abs(float(second.mean())) < 0.1
     assert float(second.std()) == pytest.approx(1, abs=0.1)

@@ -47,7 +47,7 @@ def test_cffl_removes_for_good(federation):
     gone: set[int] = set()
     for _ in range(4):
         shares = one_more(fed, method)
-        out = {i for i, ok in enumerate(fed.memory["cffl/reputable"].tolist()) if not ok}
+        out = {i for i, ok in enumerate(fed.server_state["cffl/reputable"].tolist()) if not ok}
         assert gone <= out, "removed clients stay removed"
         gone = out
         assert all(shares[i] == 0 for i in gone)
@@ -101,7 +101,7 @@ def test_cffl_clips_updates_and_adds_up_those_of_the_reputable(federation):
     changes[:, :3] = torch.tensor([[5.0, -5.0, 0.002], [0.02, 0.004, 0.0], [1.0, 1.0, 1.0]])
     vectors_after(fed, changes)
     method.init(fed)
-    fed.memory["cffl/reputable"] = torch.tensor([True, True, False])
+    fed.server_state["cffl/reputable"] = torch.tensor([True, True, False])
     start = fed.server.vector.detach().clone()
     one_more(fed, method)
     step = fed.server.vector.detach() - start

@@ -44,7 +44,7 @@ def test_cgsv_clamps_reputations_by_hand(federation):
     start = fed.server.vector.detach().clone()
     # u = (1 + 1 - 1) / 3 Γ, cosines 1, 1, -1; r = 0.05 of them, at least 0.001: of .101 in all.
     method.init(fed)
-    assert fed.memory["cgsv/weights"].tolist() == [1 / 3] * 3, "in double precision"
+    assert fed.server_state["cgsv/weights"].tolist() == [1 / 3] * 3, "in double precision"
     first = [0.05 / 0.101, 0.05 / 0.101, 0.001 / 0.101]
     assert one_more(fed, method) == pytest.approx(first, abs=1e-6)
     moved = fed.server.vector.detach() - start

@@ -6,8 +6,8 @@ from every_method import METHODS, ON_TEXT, VARIANTS, changes, outcome, same
 from small import small_spec
 
 from fedlogit import methods
-from fedlogit.component import Call, catalogue
-from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.component import ComponentRef, catalogue
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json
 from fedlogit.methods import Method
 
@@ -93,7 +93,7 @@ def test_methods_describe_themselves(name):
     assert cls.__doc__
     for field in cls.model_fields:
         assert f"{field}:" in cls.__doc__, f"{name} does not document {field}"
-    assert methods.get(Call(name=name)).params() is not None
+    assert methods.get(ComponentRef(name=name)).params() is not None
 
 
 def test_a_method_from_outside_is_found_by_path(train, tmp_path, monkeypatch):

@@ -50,7 +50,7 @@ def test_shapfed_gives_a_maverick_less_than_its_share_and_with_raw_cosines_next_
 def test_shapfed_begins_with_equal_weights_in_double_precision(federation):
     fed, method = family(federation, "shapfed", clients=3, partition="iid")
     method.init(fed)
-    assert fed.memory["shapfed/weights"].tolist() == [1 / 3] * 3
+    assert fed.server_state["shapfed/weights"].tolist() == [1 / 3] * 3
 
 
 def test_shapfed_compares_with_the_average_by_the_last_rounds_weights(federation, monkeypatch):

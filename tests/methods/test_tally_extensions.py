@@ -53,7 +53,7 @@ def test_the_margin_is_averaged_over_rounds_and_survives_a_checkpoint(federation
     assert method.follow_margin(fed, unanimous) == 1.0
     assert method.follow_margin(fed, split) == 0.5
     assert method.follow_margin(fed, split) == 0.25
-    assert fed.memory["tally/margin"] == 0.25
+    assert fed.server_state["tally/margin"] == 0.25
 
 
 def test_a_run_with_a_margin_resumes_to_the_same_bits(train, tmp_path):

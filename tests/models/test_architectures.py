@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fedlogit.component import Call
+from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build, complete
 
@@ -110,13 +110,13 @@ def test_mlp_net_pads_with_zeros_all_round():
 
 
 def test_complete_names_every_parameter():
-    assert complete("mlp_net") == Call(name="mlp_net", params={"pad": 2})
+    assert complete("mlp_net") == ComponentRef(name="mlp_net", params={"pad": 2})
     assert complete(" mlp([8]) ").params == {"hidden": [8]}
-    assert complete(Call(name="resnet18", params={"stem": "cifar"})).params == {
+    assert complete(ComponentRef(name="resnet18", params={"stem": "cifar"})).params == {
         "stem": "cifar",
         "batch_stats": False,
     }
-    assert complete("fedlogit.models.lenet:Lenet") == Call(name="fedlogit.models.lenet:Lenet")
+    assert complete("fedlogit.models.lenet:Lenet") == ComponentRef(name="fedlogit.models.lenet:Lenet")
 
 
 @pytest.mark.parametrize(

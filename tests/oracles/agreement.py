@@ -24,9 +24,9 @@ from torch.nn.utils import parameters_to_vector
 
 from fedlogit import methods, models, partition
 from fedlogit.federation import Federation
-from fedlogit.federation.client import Client
+from fedlogit.engine.client import Client
 from fedlogit.federation.topology import hearing
-from fedlogit.federation.work import minibatches
+from fedlogit.engine.task import minibatches
 from fedlogit.rng import derive, rng, torch_rng
 from fedlogit.spec import RunSpec
 
@@ -160,7 +160,7 @@ def world_of(fed: Federation) -> World:
         chosen = rng(seed, "probes", round_).choice(len(fed.public), size, replace=False)
         return fed.public[torch.as_tensor(chosen)]
 
-    def newcomer(role: str, client: int, number: int) -> torch.Tensor:
+    def build_client(role: str, client: int, number: int) -> torch.Tensor:
         call = spec.models[client % len(spec.models)]
         source = torch_rng(seed, f"init/{role}", client, number)
         model = models.build(call, data.shape, data.classes, source)
@@ -181,7 +181,7 @@ def world_of(fed: Federation) -> World:
         public=fed.public.clone(),
         counts=np.array(fed.counts),
         units=[_units(client) for client in fed.clients],
-        newcomer=newcomer,
+        build_client=build_client,
         first=[client.vector.detach().clone() for client in fed.clients],
         server_units=_units(server) if server else [],
         first_server=server.vector.detach().clone() if server else torch.empty(0),
@@ -224,10 +224,10 @@ def _ours(fed: Federation, row: dict[str, float], name: str) -> object:
     if name == "clients":
         return torch.cat([client.vector.detach() for client in fed.clients])
     if name.startswith("memory/"):
-        return fed.memory[name.removeprefix("memory/")]
+        return fed.server_state[name.removeprefix("memory/")]
     if name.startswith("kept/"):
         _, file, array = name.split("/")
-        return fed.kept[file][array]
+        return fed.exported[file][array]
     if name == "test_logits":
         return fed.test_logits()
     if name == "contributions":

@@ -22,8 +22,8 @@ from safetensors.torch import load_file
 
 from fedlogit import methods
 from fedlogit.data import load
-from fedlogit.federation.run import Options, run
-from fedlogit.federation.setup import divide
+from fedlogit.runs.run import Options, run
+from fedlogit.runs.setup import divide
 from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.spec import RunSpec
 

@@ -22,11 +22,12 @@ if not SETTINGS.frozen:
             folder=subpath(output.note, parent=True),
             data=f"{DATA}/prepared",
             device=SETTINGS.device,
+            engine=SETTINGS.engine,
             shared=SETTINGS.runs_per_gpu,
         shell:
             "python {params.script:q} --spec {params.spec:q} --weights {params.weights:q}"
             " --out {params.folder:q} --data {params.data:q} --split {input.split:q}"
-            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
             " --quiet > {log:q} 2>&1"
 
     rule ensemble:

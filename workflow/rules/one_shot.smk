@@ -33,12 +33,13 @@ if STAGED and not SETTINGS.frozen:
             data=f"{DATA}/prepared",
             split=clients_split,
             device=SETTINGS.device,
+            engine=SETTINGS.engine,
             shared=SETTINGS.runs_per_gpu,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
             "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
             " --data {params.data:q} --split {params.split:q}"
-            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
             " {params.bar:q} 2> >(trap '' INT TERM; exec tee {log:q} >&2)"
 
     rule aggregate:
@@ -85,6 +86,7 @@ if STAGED and not SETTINGS.frozen:
             data=f"{DATA}/prepared",
             split=split_file,
             device=SETTINGS.device,
+            engine=SETTINGS.engine,
             shared=SETTINGS.runs_per_gpu,
             every=SETTINGS.checkpoint_seconds,
             bar="" if sys.stderr.isatty() else "--quiet",
@@ -93,6 +95,6 @@ if STAGED and not SETTINGS.frozen:
             " --weights {params.clients:q}/weights.safetensors"
             " --logits {params.clients:q}/logits.npz {params.targets:q}"
             " --data {params.data:q} --split {params.split:q}"
-            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
             " --checkpoint-seconds {params.every:q} {params.bar:q}"
             " 2> >(trap '' INT TERM; exec tee {log:q} >&2)"

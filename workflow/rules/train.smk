@@ -23,12 +23,13 @@ if not SETTINGS.frozen:
             data=f"{DATA}/prepared",
             split=split_file,
             device=SETTINGS.device,
+            engine=SETTINGS.engine,
             shared=SETTINGS.runs_per_gpu,
             every=SETTINGS.checkpoint_seconds,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
             "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
             " --data {params.data:q} --split {params.split:q}"
-            " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
+            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
             " --checkpoint-seconds {params.every:q} {params.bar:q}"
             " 2> >(trap '' INT TERM; exec tee {log:q} >&2)"

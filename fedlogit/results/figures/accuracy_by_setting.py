@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pydantic import Field
 
-from fedlogit.component import Part
+from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
@@ -30,7 +30,7 @@ _DASHES = ("--", ":", "-.")
 _ROOM = 0.09  # of the axis, for the number at a tick
 
 
-class _Options(Part):
+class _Options(FrozenConfig):
     """What a figure of this kind lets one choose.
 
     Attributes:

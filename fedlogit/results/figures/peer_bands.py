@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from fedlogit.component import Part
+from fedlogit.component import FrozenConfig
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import kin_colour, legend, runs_of, title, values
@@ -24,7 +24,7 @@ _FAINT = "#c9c9c9"
 _BANDS = {"std": "± one standard deviation", "range": "from the least accurate peer to the most"}
 
 
-class _Options(Part):
+class _Options(FrozenConfig):
     """What a figure of this kind lets one choose.
 
     Attributes:

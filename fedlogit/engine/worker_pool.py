@@ -1,4 +1,4 @@
-"""Who runs the clients of a stage: one thread after another, or several side by side.
+"""The worker threads of a run: clients train one after another, or several side by side.
 
 On a CPU every worker computes with a single thread, so the bits do not depend on how many workers
 there are or on who ran first. Two single-threaded workers beat one two-threaded worker by
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ["Cancelled", "Executor"]
+__all__ = ["Cancelled", "WorkerPool"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,7 +24,7 @@ class Cancelled(Exception):
     """Raised inside a task when another one failed or the user interrupted."""
 
 
-class Executor:
+class WorkerPool:
     """Runs the tasks of a stage on `workers` threads, the costliest first.
 
     Args:

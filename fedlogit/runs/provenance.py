@@ -30,7 +30,16 @@ __all__ = ["Provenance", "check_facts", "code_version", "differences", "own_code
 
 
 # What a run's numbers come from; not tables, figures and plans.
-_SOURCES = ("aggregation", "data", "federation", "methods", "models", "partition")
+_SOURCES = (
+    "aggregation",
+    "data",
+    "engine",
+    "federation",
+    "methods",
+    "models",
+    "partition",
+    "runs",
+)
 # Facts that decide no bit of a result; and a device's model, which may: a job that Slurm puts back
 # into its queue may get a node with another CPU, so a result names all models it was made on. What
 # must be the same is the kind of device and the route of f32 products.
@@ -114,8 +123,24 @@ class Provenance:
     """Facts about a run, taken when it starts and completed when it ends."""
 
     def __init__(
-        self, spec: RunSpec, dataset: Dataset, split: Split, device: torch.device, products: str
+        self,
+        spec: RunSpec,
+        dataset: Dataset,
+        split: Split,
+        device: torch.device,
+        products: str,
+        engine: str,
     ) -> None:
+        """Take the facts that are known at the start.
+
+        Args:
+            spec: The run's resolved spec.
+            dataset: Its data.
+            split: Their division.
+            device: Where it computes.
+            products: From `fedlogit.engine.float32`.
+            engine: Name of what runs the clients.
+        """
         self._device = device
         self._start: dict[str, Any] = {
             "spec_digest": spec.digest(),
@@ -129,6 +154,7 @@ class Provenance:
             "split_notes": list(split.notes),
             "device": device_name(device),
             "device_type": device.type,
+            "engine": engine,
             "precision": spec.precision,
             "f32_matmul": products,
             "torch": torch.__version__,

@@ -10,10 +10,12 @@ from typing import Any, Self
 import torch
 from tqdm import tqdm
 
-from fedlogit.federation.arithmetic import f32_products
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.provenance import Provenance
-from fedlogit.federation.setup import federate, open_data
+from fedlogit import methods
+from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.runs.provenance import Provenance
+from fedlogit.runs.setup import federate, open_data, sample_shape
+from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
 __all__ = ["Job"]
@@ -34,6 +36,7 @@ class Job:
         device: torch.device,
         workers: int,
         bar: bool,
+        engine: str = "auto",
     ) -> None:
         """Build the federation.
 
@@ -44,21 +47,22 @@ class Job:
             device: Where to compute.
             workers: Threads on a CPU.
             bar: Show a progress bar, a step a client.
+            engine: How clients are run.
 
         Raises:
             FedlogitError: if the data are not there.
         """
-        from fedlogit import methods  # which lies above
-
         dataset, division = open_data(spec, data, split)
-        self._provenance = Provenance(spec, dataset, division, device, f32_products(device))
-        self._executor = Executor(workers if device.type == "cpu" else 1)
+        method = methods.get(spec.method)
+        engines = choose_engines(spec, method, sample_shape(dataset), device.type, engine)
+        products = f32_products(device)
+        self._provenance = Provenance(spec, dataset, division, device, products, engines.name)
+        self._pool = WorkerPool(workers if device.type == "cpu" else 1)
         name = f"{spec.dataset} {spec.partition} clients seed {spec.seed}"
         self._bar = tqdm(total=spec.clients, desc=name, unit="client", disable=not bar)
         self._start = time.perf_counter()
-        method = methods.get(spec.method)
         self.federation = federate(
-            spec, method, dataset, division, device, self._executor, self._advance
+            spec, method, dataset, division, device, self._pool, engines, self._advance
         )
         self.federation.facts = self.decisive()
 
@@ -82,5 +86,5 @@ class Job:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._executor.close()
+        self._pool.close()
         self._bar.close()

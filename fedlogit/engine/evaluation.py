@@ -12,11 +12,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-__all__ = ["Marks", "Scores", "mark", "score"]
+__all__ = ["EvalCounts", "Scores", "count_correct", "score"]
 
 
 @dataclass(frozen=True)
-class Marks:
+class EvalCounts:
     """What a model got right on some test samples; it stays on the device until it is scored.
 
     Attributes:
@@ -29,8 +29,10 @@ class Marks:
     totals: torch.Tensor
     loss: torch.Tensor
 
-    def __add__(self, other: Marks) -> Marks:
-        return Marks(self.hits + other.hits, self.totals + other.totals, self.loss + other.loss)
+    def __add__(self, other: EvalCounts) -> EvalCounts:
+        return EvalCounts(
+            self.hits + other.hits, self.totals + other.totals, self.loss + other.loss
+        )
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Scores:
 _LARGEST = 700.0  # nats: e to this power is still a number
 
 
-def mark(logits: torch.Tensor, labels: torch.Tensor) -> Marks:
+def count_correct(logits: torch.Tensor, labels: torch.Tensor) -> EvalCounts:
     """Return what is right, without waiting for the device.
 
     Args:
@@ -77,19 +79,19 @@ def mark(logits: torch.Tensor, labels: torch.Tensor) -> Marks:
     hits = nothing.scatter_add(0, true, (rows.argmax(1) == true).to(true.dtype))
     totals = nothing.scatter_add(0, true, torch.ones_like(true))
     loss = F.cross_entropy(rows, true, reduction="none").double().sum()
-    return Marks(hits, totals, loss)
+    return EvalCounts(hits, totals, loss)
 
 
-def score(marks: Sequence[Marks]) -> Scores:
-    """Return the scores of each client's marks; only here the device is waited for."""
-    hits, totals = _fetched([m.hits for m in marks]), _fetched([m.totals for m in marks])
+def score(counts: Sequence[EvalCounts]) -> Scores:
+    """Return the scores of each model's counts; only here the device is waited for."""
+    hits, totals = _fetched([m.hits for m in counts]), _fetched([m.totals for m in counts])
     recall = np.divide(hits, totals, out=np.full(hits.shape, np.nan), where=totals > 0)
     present = totals[0] > 0
     return Scores(
         per_client=hits.sum(1) / totals.sum(1),
         balanced=recall[:, present].mean(1),
         per_class=recall.mean(0),
-        loss=_fetched([m.loss for m in marks]) / totals.sum(1),
+        loss=_fetched([m.loss for m in counts]) / totals.sum(1),
     )
 
 

@@ -17,7 +17,7 @@ from torch import nn
 from fedlogit.errors import FedlogitError
 from fedlogit.spec import Optimizer
 
-__all__ = ["Client", "State", "clean", "make_optimizer", "together"]
+__all__ = ["Client", "State", "clean", "joint_optimizer", "make_optimizer"]
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class Client:
             group["lr"] = self.settings.lr * factor
 
     @property
-    def scrubs(self) -> bool:
-        """Whether gradients are cleaned of what is not finite."""
-        return self.settings.scrub
+    def zeroes_nonfinite(self) -> bool:
+        """Whether entries of gradients that are not finite are set to 0."""
+        return self.settings.zero_nonfinite_grads
 
     def step(self) -> None:
         """Take one optimizer step, on the gradient as the settings clean and clip it."""
@@ -209,13 +209,13 @@ def make_optimizer(vectors: Sequence[torch.Tensor], o: Optimizer) -> torch.optim
 
 
 def clean(gradients: torch.Tensor, o: Optimizer) -> None:
-    """Scrub and clip flat gradients in place as the settings say.
+    """Zero what is not finite and clip, in place, as the settings say.
 
     Args:
         gradients: (parameters,), or (clients, parameters), each clipped by its own norm.
         o: The settings.
     """
-    if o.scrub:
+    if o.zero_nonfinite_grads:
         gradients.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)
     if o.clip is not None:
         # As `torch.nn.utils.clip_grad_norm_`, on the one flat vector.
@@ -223,7 +223,9 @@ def clean(gradients: torch.Tensor, o: Optimizer) -> None:
         gradients.mul_((o.clip / (norms + 1e-6)).clamp(max=1.0))
 
 
-def together(clients: Sequence[Client], vectors: Sequence[torch.Tensor]) -> torch.optim.Optimizer:
+def joint_optimizer(
+    clients: Sequence[Client], vectors: Sequence[torch.Tensor]
+) -> torch.optim.Optimizer:
     """Return one optimizer that steps several clients at once, on moments that stay their own.
 
     Args:

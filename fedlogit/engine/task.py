@@ -1,7 +1,4 @@
-"""A task: one client's minibatches in one stage of a round, and the loop that runs them.
-
-This plain autograd loop is the reference; a faster path must agree with it.
-"""
+"""A task: what one client trains on in one phase of a round, and for how many minibatches."""
 
 from __future__ import annotations
 
@@ -14,22 +11,20 @@ import torch.nn.functional as F
 
 from fedlogit.data import UNKNOWN
 from fedlogit.data.transforms import draw_crops
+from fedlogit.engine.client import Client
 from fedlogit.errors import Diverged
-from fedlogit.federation.client import Client
-from fedlogit.federation.device_data import DeviceData
-from fedlogit.federation.executor import Executor
 
-__all__ = ["LossSum", "Work", "checked_mean", "minibatches", "run_work"]
+__all__ = ["ClientTask", "LossSum", "checked_mean", "minibatches"]
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a client trains on in a stage.
+class ClientTask:
+    """What a client trains on in a phase.
 
     Attributes:
         client: Who trains.
-        points: Indices of the samples, int64 (n,).
-        batches: Positions into `points`, one int64 tensor a minibatch.
+        indices: Indices of the samples, int64 (n,).
+        batches: Positions into `indices`, one int64 tensor a minibatch.
         labels: True labels (n,) for the label term, or (n, T) where each position has one; None for
             none. The term is the mean over labels that are known.
         soft: Target distributions (n, classes), or (n, T, classes), for the soft term; None for
@@ -37,22 +32,23 @@ class Work:
         label_weight: Weight of the cross-entropy with `labels`.
         soft_weight: Weight of the cross-entropy with `soft`: the gradient of KL(soft ‖ model).
         augment: Generator of crops and flips; None leaves images as they are.
-        anchor: Where the parameters are pulled to, a flat vector; None for nowhere.
-        pull: μ of the proximal term μ/2 ‖w - anchor‖² (FedProx).
-        stage: Name of the stage, for messages.
+        prox_center: w_0 of the proximal term μ/2 ‖w - w_0‖² (FedProx), a flat vector; None for no
+            such term.
+        proximal_mu: Its μ.
+        phase: What the client does, for messages.
     """
 
     client: Client
-    points: torch.Tensor
+    indices: torch.Tensor
     batches: list[torch.Tensor]
     labels: torch.Tensor | None = None
     soft: torch.Tensor | None = None
     label_weight: float = 1.0
     soft_weight: float = 1.0
     augment: torch.Generator | None = None
-    anchor: torch.Tensor | None = None
-    pull: float = 0.0
-    stage: str = "private"
+    prox_center: torch.Tensor | None = None
+    proximal_mu: float = 0.0
+    phase: str = "private training"
 
     def positions(self, device: torch.device) -> Sequence[torch.Tensor]:
         """Return `batches` on a device, moved at once: a copy a minibatch would wait each time."""
@@ -71,24 +67,24 @@ class Work:
         """Return the number of samples of each minibatch."""
         return [len(batch) for batch in self.batches]
 
-    def lesson(self, positions: torch.Tensor) -> dict[str, torch.Tensor]:
+    def targets(self, positions: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return what a minibatch is to learn: its ``labels``, its ``soft`` targets, or both."""
         given = {"labels": self.labels, "soft": self.soft}
         return {name: values[positions] for name, values in given.items() if values is not None}
 
-    def loss(self, logits: torch.Tensor, lesson: dict[str, torch.Tensor]) -> torch.Tensor:
+    def loss(self, logits: torch.Tensor, targets: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss over rows of logits: samples, or all positions of all samples.
 
         Args:
             logits: (n, classes), or (n, T, classes).
-            lesson: What `lesson` returned for them.
+            targets: What `targets` returned for them.
         """
         loss, rows = logits.new_zeros(()), logits.flatten(0, -2)
-        if "labels" in lesson:
-            labels = lesson["labels"].flatten()
+        if "labels" in targets:
+            labels = targets["labels"].flatten()
             loss = self.label_weight * F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
-        if "soft" in lesson:
-            soft = lesson["soft"].flatten(0, -2)
+        if "soft" in targets:
+            soft = targets["soft"].flatten(0, -2)
             loss = loss + self.soft_weight * F.cross_entropy(rows, soft)
         return loss
 
@@ -131,45 +127,19 @@ def _cut(order: torch.Tensor, batch: int) -> list[torch.Tensor]:
     return parts
 
 
-def run_work(work: Work, data: DeviceData, executor: Executor, precision: str) -> float:
-    """Train, and return the mean loss over samples.
-
-    Raises:
-        Diverged: if the loss is no longer finite; with `Optimizer.scrub`, that of all minibatches.
-    """
-    client = work.client
-    model, gradient = client.model, client.vector.grad
-    assert gradient is not None
-    model.train()
-    losses = LossSum([work], data.device)
-    batches = zip(work.positions(data.device), work.crops(data.device), strict=True)
-    for positions, crops in batches:
-        executor.check()
-        x = data.inputs(work.points[positions], crops)
-        gradient.zero_()
-        with torch.autocast(data.device.type, torch.bfloat16, enabled=precision == "bf16"):
-            loss = work.loss(model(x).float(), work.lesson(positions))
-        loss.backward()
-        if work.anchor is not None:  # the gradient of the proximal term
-            gradient.add_(client.vector.detach() - work.anchor, alpha=work.pull)
-        client.step()
-        losses.add(loss.detach(), len(positions))
-    return losses.means()[0]
-
-
 class LossSum:
-    """Losses of clients in a stage, summed where they are: to read one would be to wait for it.
+    """Losses of clients in a phase, summed where they are: to read one would be to wait for it.
 
     Args:
-        works: What the clients do; their settings are alike.
+        tasks: What the clients do; their settings are alike.
         device: Where their losses are.
     """
 
-    def __init__(self, works: Sequence[Work], device: torch.device) -> None:
-        self._works = works
-        self._scrubs = works[0].client.scrubs
-        self._totals = torch.zeros(len(works), device=device)
-        self._wasted = torch.zeros(len(works), device=device)
+    def __init__(self, tasks: Sequence[ClientTask], device: torch.device) -> None:
+        self._tasks = tasks
+        self._zeroes_nonfinite = tasks[0].client.zeroes_nonfinite
+        self._totals = torch.zeros(len(tasks), device=device)
+        self._skipped = torch.zeros(len(tasks), device=device)
 
     def add(
         self, losses: torch.Tensor, samples: int, at: slice | torch.Tensor = slice(None)
@@ -182,35 +152,35 @@ class LossSum:
             at: Which clients.
         """
         summed = losses * samples
-        if self._scrubs:  # gradients were 0 where they were not finite: it taught nothing
-            taught = losses.isfinite()
-            summed = torch.where(taught, summed, 0.0)
-            self._wasted[at] += ~taught * samples
+        if self._zeroes_nonfinite:  # gradients were set to 0: nothing was learnt from it
+            finite = losses.isfinite()
+            summed = torch.where(finite, summed, 0.0)
+            self._skipped[at] += ~finite * samples
         self._totals[at] += summed
 
     def means(self) -> list[float]:
-        """Return each client's mean loss over the samples that taught something.
+        """Return each client's mean loss over the samples that had a finite one.
 
         Raises:
-            Diverged: if one is not finite, or nothing taught it.
+            Diverged: if one is not finite, or no sample had one.
         """
-        totals, wasted = torch.stack([self._totals, self._wasted]).tolist()
-        found = zip(self._works, totals, wasted, strict=True)
-        return [_mean(work, total, int(lost)) for work, total, lost in found]
+        totals, skipped = torch.stack([self._totals, self._skipped]).tolist()
+        found = zip(self._tasks, totals, skipped, strict=True)
+        return [_mean(task, total, int(lost)) for task, total, lost in found]
 
 
-def _mean(work: Work, total: float, wasted: int) -> float:
-    seen = sum(work.sizes()) - wasted
-    return checked_mean(total if seen else math.nan, seen, work)
+def _mean(task: ClientTask, total: float, skipped: int) -> float:
+    seen = sum(task.sizes()) - skipped
+    return checked_mean(total if seen else math.nan, seen, task)
 
 
-def checked_mean(total: float, samples: int, work: Work) -> float:
-    """Return the mean loss of a stage.
+def checked_mean(total: float, samples: int, task: ClientTask) -> float:
+    """Return the mean loss of a phase.
 
     Raises:
         Diverged: if it is not finite.
     """
     mean = total / max(samples, 1)
     if not math.isfinite(mean):
-        raise Diverged(f"loss of {work.client.label} in {work.stage} is {mean}")
+        raise Diverged(f"loss of {task.client.label} in {task.phase} is {mean}")
     return mean

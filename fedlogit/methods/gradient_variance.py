@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
-from fedlogit.federation.client import Client
-from fedlogit.federation.device_data import DeviceData
+from fedlogit.engine import Client
+from fedlogit.engine.device_data import DeviceData
 
 __all__ = ["gradient_variance"]
 

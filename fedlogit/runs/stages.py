@@ -16,29 +16,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from fedlogit.aggregation.targets import Targets
-from fedlogit.component import Call
+from fedlogit.component import ComponentRef
+from fedlogit.engine.client import Client
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.federation.client import Client
-from fedlogit.federation.client_files import (
-    again,
-    load_weights,
-    read_part,
-    save_part,
-    saying,
-    weights_digest,
-)
-from fedlogit.federation.federation import Federation
-from fedlogit.federation.provenance import code_version, differences
-from fedlogit.federation.tensors import save_tensors, tensor_digest
+from fedlogit.federation import Federation
 from fedlogit.files import (
     array_digest,
     load_npz,
@@ -47,28 +38,36 @@ from fedlogit.files import (
     save_npz,
     write_sealed,
 )
+from fedlogit.methods import Method, complete
+from fedlogit.runs.client_files import (
+    again,
+    load_weights,
+    read_part,
+    save_part,
+    saying,
+    weights_digest,
+)
+from fedlogit.runs.provenance import code_version, differences
+from fedlogit.runs.tensors import save_tensors, tensor_digest
 from fedlogit.spec import Evaluation, RunSpec
 
-if TYPE_CHECKING:
-    from fedlogit.methods import Method
-
 __all__ = [
-    "Answers",
-    "Given",
-    "begin",
+    "ClientLogits",
+    "Precomputed",
     "check_public",
     "clients_spec",
+    "continue_from",
     "export_logits",
     "in_stages",
     "load_answers",
-    "load_given",
+    "load_precomputed",
     "load_targets",
     "restore",
     "save_targets",
     "train_clients",
 ]
 
-_OF_CLIENTS = ("code_version", "own_code", "device", "wall_seconds", "started")
+_OF_CLIENTS = ("code_version", "own_code", "device", "engine", "wall_seconds", "started")
 _TARGETS = ("distributions", "weights", "logits_digest", "method", "code_version")
 _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
 
@@ -76,7 +75,7 @@ _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest
 def in_stages(spec: RunSpec, method: Method) -> bool:
     """Return whether a run can be made in stages: its clients train once and then only answer.
 
-    Answers in files are a row a sample, so a text's run is made in one piece; where nobody trains,
+    Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
     there is nothing to share.
     """
     return method.one_shot and spec.rounds == 1 and spec.text is None and not spec.ledger_only
@@ -87,10 +86,8 @@ def clients_spec(spec: RunSpec) -> RunSpec:
 
     It is that of the method `local`, so a table's column "Local" is these clients, tested.
     """
-    from fedlogit.methods import complete  # which lies above
-
     shared = {
-        "method": Call(name="local"),
+        "method": ComponentRef(name="local"),
         "server": None,
         "export": (),
         "evaluation": Evaluation(),
@@ -99,7 +96,7 @@ def clients_spec(spec: RunSpec) -> RunSpec:
 
 
 @dataclass(frozen=True)
-class Answers:
+class ClientLogits:
     """Clients' logits, as exported.
 
     Attributes:
@@ -118,7 +115,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Given:
+class Precomputed:
     """What earlier jobs did in a run's only round.
 
     Attributes:
@@ -130,7 +127,7 @@ class Given:
     """
 
     weights: list[dict[str, torch.Tensor]]
-    answers: Answers | None = None
+    answers: ClientLogits
     targets: Targets | None = None
     note: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
@@ -158,8 +155,8 @@ def train_clients(fed: Federation, folder: Path) -> str:
         if parts[client.index].exists():
             _load(client, read_part(parts[client.index], fed))
     left = [c for c in everybody if not parts[c.index].exists()]
-    for start in range(0, len(left), fed.workers):
-        fed.clients = left[start : start + fed.workers]
+    for start in range(0, len(left), fed.engine.pool.workers):
+        fed.clients = left[start : start + fed.engine.pool.workers]
         fed.train_private()
         for client in fed.clients:
             save_part(parts[client.index], _tensors(client), fed)
@@ -196,7 +193,7 @@ def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folde
     )
 
 
-def load_answers(path: Path, classes: int | None = None) -> Answers:
+def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
     """Read and check ``logits.npz``, ours or anybody's.
 
     Args:
@@ -224,7 +221,7 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
         raise DataError(
             f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
         )
-    return Answers(
+    return ClientLogits(
         torch.from_numpy(public),
         torch.from_numpy(arrays["points"].astype(np.int64)),
         torch.from_numpy(test),
@@ -233,7 +230,7 @@ def load_answers(path: Path, classes: int | None = None) -> Answers:
     )
 
 
-def save_targets(targets: Targets, answers: Answers, method: Call, path: Path) -> None:
+def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, path: Path) -> None:
     """Write ``targets.npz``: `distributions`, `weights`, what made them of what, and a digest.
 
     Args:
@@ -252,7 +249,9 @@ def save_targets(targets: Targets, answers: Answers, method: Call, path: Path) -
     save_npz(path, arrays | {"digest": np.array(_digest(arrays))})
 
 
-def load_targets(path: Path, answers: Answers, method: Call) -> tuple[Targets, dict[str, str]]:
+def load_targets(
+    path: Path, answers: ClientLogits, method: ComponentRef
+) -> tuple[Targets, dict[str, str]]:
     """Read what `save_targets` wrote for these answers and this method.
 
     Returns:
@@ -282,11 +281,13 @@ def load_targets(path: Path, answers: Answers, method: Call) -> tuple[Targets, d
     }
 
 
-def _canonical(method: Call) -> str:
+def _canonical(method: ComponentRef) -> str:
     return json.dumps(method.model_dump(mode="json"), sort_keys=True)
 
 
-def load_given(spec: RunSpec, weights: Path, logits: Path, targets: Path | None) -> Given:
+def load_precomputed(
+    spec: RunSpec, weights: Path, logits: Path, targets: Path | None
+) -> Precomputed:
     """Read what the stages before `distil` left.
 
     Raises:
@@ -304,23 +305,31 @@ def load_given(spec: RunSpec, weights: Path, logits: Path, targets: Path | None)
     taught, note = load_targets(targets, answers, spec.method) if targets else (None, {})
     note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
     note |= {"logits_digest": answers.digest, "logits_code_version": exported["code_version"]}
-    return Given(models, answers, taught, note, {k: clients[k] for k in _OF_DATA if k in clients})
+    return Precomputed(
+        models, answers, taught, note, {k: clients[k] for k in _OF_DATA if k in clients}
+    )
 
 
-def begin(fed: Federation, given: Given) -> None:
-    """Give a federation what earlier jobs did.
+def continue_from(
+    fed: Federation, method: Method, done: Precomputed
+) -> Callable[[Federation, int], None]:
+    """Give a federation what earlier jobs did; return what is left to do of its only round.
 
     Raises:
         FedlogitError: if it is another federation's.
     """
-    if differ := differences(given.data, {k: fed.facts.get(k) for k in given.data}):
+    if differ := differences(done.data, {k: fed.facts.get(k) for k in done.data}):
         raise FedlogitError(
             f"the run's clients were trained on other data: {differ}; remove their folder"
         )
-    if given.answers is not None:
-        check_public(fed, given.answers)
-    restore(fed, given.weights)
-    fed.given = given
+    check_public(fed, done.answers)
+    restore(fed, done.weights)
+    device = fed.data.device
+    targets = done.targets and Targets(
+        done.targets.distributions.to(device), done.targets.weights.to(device)
+    )
+    logits = done.answers.public.to(device)
+    return lambda fed, _round: method.exchange(fed, logits, targets)
 
 
 def restore(fed: Federation, weights: list[dict[str, torch.Tensor]]) -> None:
@@ -376,7 +385,7 @@ def _digest(arrays: dict[str, np.ndarray]) -> str:
     return array_digest(*(arrays[name] for name in sorted(arrays)))
 
 
-def check_public(fed: Federation, answers: Answers) -> None:
+def check_public(fed: Federation, answers: ClientLogits) -> None:
     """Refuse answers of other clients, or to other questions.
 
     Raises:

@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from fedlogit.errors import DataError
-from fedlogit.federation.federation import Federation
-from fedlogit.federation.provenance import check_facts
-from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.federation import Federation
+from fedlogit.runs.provenance import check_facts
+from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 from fedlogit.spec import RunSpec
 
 __all__ = ["again", "load_weights", "read_part", "save_part", "saying", "weights_digest"]

@@ -17,7 +17,7 @@ from typing import Any
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import file_digest, json_digest, read_json, write_json
 
-__all__ = ["hidden", "keep", "put_back", "show"]
+__all__ = ["hidden", "keep_outputs", "publish_outputs", "restore_outputs"]
 
 _NOTE = ".finished.json"
 
@@ -27,7 +27,7 @@ def hidden(path: Path) -> Path:
     return path.with_name(f".{path.name}")
 
 
-def keep(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> None:
+def keep_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> None:
     """Note what a finished job made, so that nothing of it need be made again.
 
     Args:
@@ -45,7 +45,7 @@ def keep(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> None
     write_json(folder / _NOTE, {"facts": json_digest(facts), "files": digests})
 
 
-def show(folder: Path, outputs: Sequence[str]) -> None:
+def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
     """Give kept outputs their names, one after another.
 
     Raises:
@@ -55,12 +55,12 @@ def show(folder: Path, outputs: Sequence[str]) -> None:
         _link(hidden(path), path)
 
 
-def put_back(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
+def restore_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
     """Show what an earlier job made and kept, if it is whole; return whether it is.
 
     Args:
         folder: The job's folder.
-        outputs: As for `keep`.
+        outputs: As for `keep_outputs`.
         facts: What decides every bit of a job that starts now.
 
     Raises:
@@ -73,7 +73,7 @@ def put_back(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> 
         if whole and note.get("facts") == json_digest(facts):
             whole = all(file_digest(folder / name) == digest for name, digest in files.items())
             if whole:
-                show(folder, outputs)
+                publish_outputs(folder, outputs)
                 return True
     return False
 

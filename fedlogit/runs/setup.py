@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import nn
 
 from fedlogit.data import UNKNOWN, Dataset, card, load, with_probes
+from fedlogit.engine import Client
+from fedlogit.engine.build import build_client
+from fedlogit.engine.device_data import DeviceData, on_device
+from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.federation.client import Client
-from fedlogit.federation.device_data import DeviceData, on_device
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.federation import Federation
-from fedlogit.federation.leakage import check_disjoint
-from fedlogit.federation.ledger_only import LedgerOnly
-from fedlogit.federation.native import check_native
-from fedlogit.federation.newcomers import first_weights, newcomer
-from fedlogit.models.layers import BatchStatNorm
+from fedlogit.federation import Federation
+from fedlogit.methods import Method
 from fedlogit.partition import Split, make_split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
+from fedlogit.runs.leakage import check_disjoint
+from fedlogit.runs.workloads import Engines
 from fedlogit.spec import RunSpec
 
-if TYPE_CHECKING:
-    from fedlogit.methods import Method
-
-__all__ = ["choose_device", "divide", "federate", "open_data", "samples_at_a_time"]
+__all__ = ["choose_device", "divide", "federate", "open_data", "sample_shape"]
 
 
 def choose_device(name: str) -> torch.device:
@@ -94,13 +88,20 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
     return dataset, implied
 
 
+def sample_shape(dataset: Dataset) -> tuple[int, ...]:
+    """Return the shape of a sample as models see it: (channels, height, width), or (length,)."""
+    *sizes, last = dataset.x_train.shape[1:]
+    return (last, *sizes)
+
+
 def federate(
     spec: RunSpec,
     method: Method,
     dataset: Dataset,
     split: Split,
     device: torch.device,
-    executor: Executor,
+    pool: WorkerPool,
+    engines: Engines,
     on_task: Callable[[], None] = lambda: None,
 ) -> Federation:
     """Build the federation: data on the device, a client per part of the split.
@@ -111,8 +112,9 @@ def federate(
         dataset: The data set it names.
         split: Its division; indices into the training split.
         device: Where to compute.
-        executor: Who runs clients.
-        on_task: Called whenever a client finished a stage.
+        pool: The run's threads.
+        engines: Run the clients and the server's model.
+        on_task: Called whenever a client finished a phase.
     """
     if method.needs_public and spec.public is not None:
         check_disjoint(dataset, split, private=not spec.public.overlap)
@@ -120,44 +122,35 @@ def federate(
     if spec.test_size is not None:
         test = stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
     data = on_device(dataset, device, test)
-    if spec.kernel == "native":
-        check_native(spec, data.shape, device)
     clients = [
         _client(spec, i, data, np.asarray(part), method.holdout)
         for i, part in enumerate(split.clients)
     ]
-    server = _server(spec, method, data)
-    models = [client.model for client in (clients if server is None else [*clients, server])]
-    data.batch = samples_at_a_time(spec, data, models)
-    kind = LedgerOnly if spec.ledger_only else Federation
-    federation = kind(spec, data, split, clients, executor, server, on_task)
-    federation.liars = method.liars
+    federation = Federation(
+        spec,
+        data,
+        split,
+        clients,
+        engines.clients(data, pool, spec.precision, on_task),
+        _server(spec, method, data),
+        engines.server(data, pool, spec.precision, on_task),
+    )
+    data.batch = federation.engine.prediction_batch(federation.models)
+    federation.adversaries = method.adversarial_clients
     return federation
 
 
-def samples_at_a_time(spec: RunSpec, data: DeviceData, models: Sequence[nn.Module]) -> int:
-    """Return the samples of a forward pass without gradients.
-
-    On a GPU small passes wait for the launches of kernels. A model that normalises by the
-    statistics of whatever it sees answers otherwise in a larger pass, so it keeps the reference's;
-    so do stacked models, of which a pass has several already.
-    """
-    layers = (layer for model in models for layer in model.modules())
-    if data.device.type != "cuda" or spec.kernel == "stacked":
-        return data.batch
-    return data.batch if any(isinstance(m, BatchStatNorm) for m in layers) else data.wide
-
-
 def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:
-    """Build the global model: client 0's at first, or a student of its own; None if unused."""
+    """Build the server's model: client 0's at first, or one of its own; None if unused."""
     nothing = np.empty(0, np.int64)
-    if method.student:
+    if method.server_model:
         assert spec.server is not None
         weights = torch_rng(spec.seed, "init/server")
-        taught = spec.server.optimizer
-        return newcomer(spec, data, -1, spec.server.model, weights, nothing, optimizer=taught)
-    if method.one_model:
-        return newcomer(spec, data, -1, spec.models[0], first_weights(spec, 0), nothing)
+        optimizer = spec.server.optimizer or spec.optimizer
+        return build_client(spec.server.model, data, -1, weights, nothing, optimizer)
+    if method.global_model:
+        weights = _first_weights(spec, 0)
+        return build_client(spec.models[0], data, -1, weights, nothing, spec.optimizer)
     return None
 
 
@@ -176,5 +169,11 @@ def _client(
         chosen = stratified(labels, size, rng(spec.seed, "holdout", index))
         held = private[chosen]
         private = np.delete(private, chosen)
-    call = spec.models[index % len(spec.models)]
-    return newcomer(spec, data, index, call, first_weights(spec, index), private, held)
+    architecture = spec.models[index % len(spec.models)]
+    weights = _first_weights(spec, index)
+    return build_client(architecture, data, index, weights, private, spec.optimizer, held)
+
+
+def _first_weights(spec: RunSpec, client: int) -> torch.Generator:
+    """Return the generator of a client's first weights; with `same_init`, everybody's."""
+    return torch_rng(spec.seed, "init", 0 if spec.same_init else client)

@@ -5,36 +5,35 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from fedlogit.data import Dataset
+from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import Diverged, FedlogitError
-from fedlogit.federation.arithmetic import f32_products
-from fedlogit.federation.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint
-from fedlogit.federation.executor import Executor
-from fedlogit.federation.federation import Federation
-from fedlogit.federation.finishing import keep, put_back, show
-from fedlogit.federation.outputs import write_outputs
-from fedlogit.federation.progress import Progress
-from fedlogit.federation.provenance import Provenance
-from fedlogit.federation.setup import federate
-from fedlogit.federation.stages import Given, begin
+from fedlogit.federation import Federation
 from fedlogit.files import read_json, remove_leftovers, write_json
 from fedlogit.locks import held
+from fedlogit.methods import Method
 from fedlogit.partition import Split
+from fedlogit.runs.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint
+from fedlogit.runs.finishing import keep_outputs, publish_outputs, restore_outputs
+from fedlogit.runs.outputs import write_outputs
+from fedlogit.runs.progress import Progress
+from fedlogit.runs.provenance import Provenance
+from fedlogit.runs.setup import federate, sample_shape
+from fedlogit.runs.stages import Precomputed, continue_from
+from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import asked_to_stop, exit_code
 
-if TYPE_CHECKING:
-    from fedlogit.methods import Method
-
-__all__ = ["Options", "check_folder", "making", "run"]
+__all__ = ["Options", "check_folder", "run", "run_lock"]
 
 _OUTPUTS = ("result.json",)  # its presence means that all is there
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
@@ -47,12 +46,14 @@ class Options:
     Attributes:
         device: Where to compute.
         workers: Threads on a CPU.
+        engine: How clients are run: ``auto``, ``loop``, ``native`` or ``stacked``.
         checkpoint_seconds: Least time between checkpoints; 0 saves after every round.
         progress: Show a progress bar.
     """
 
     device: torch.device
     workers: int = 1
+    engine: str = "auto"
     checkpoint_seconds: float = 60.0
     progress: bool = True
 
@@ -77,10 +78,10 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
 
 
 @contextmanager
-def making(folder: Path, last: str = "result.json") -> Iterator[bool]:
+def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
     """Hold a folder while it is made; yield whether there is anything to do.
 
-    A job that a killed Snakemake left behind may still be making it when a second one asks for it
+    A job that a killed Snakemake left behind may still be run_lock it when a second one asks for it
     again: then the second job waits, and finds it finished.
 
     Args:
@@ -111,7 +112,7 @@ def run(
     split: Split,
     folder: Path,
     options: Options,
-    given: Given | None = None,
+    precomputed: Precomputed | None = None,
 ) -> None:
     """Train as `spec` says and write `folder`; go on from its checkpoint if there is one.
 
@@ -124,7 +125,7 @@ def run(
         split: The division of the training split it implies.
         folder: The run's folder; made if missing.
         options: How to run.
-        given: What earlier jobs did, for a run in stages.
+        precomputed: What earlier jobs did, for a run in stages.
 
     Raises:
         FedlogitError: if the folder is another run's or cannot be written, or if its checkpoint was
@@ -133,28 +134,33 @@ def run(
     check_folder(spec, folder)
     write_json(folder / "spec.json", spec.model_dump(mode="json"))
     products = f32_products(options.device)
-    provenance = Provenance(spec, dataset, split, options.device, products)
-    if given is not None:
-        provenance.add(given.note)
-    if put_back(folder, _OUTPUTS, provenance.decisive()):
+    engines = choose_engines(
+        spec, method, sample_shape(dataset), options.device.type, options.engine
+    )
+    provenance = Provenance(spec, dataset, split, options.device, products, engines.name)
+    if precomputed is not None:
+        provenance.add(precomputed.note)
+    if restore_outputs(folder, _OUTPUTS, provenance.decisive()):
         _say(f"{folder} had finished before; its result is put back")
         return
-    executor = Executor(options.workers if options.device.type == "cpu" else 1)
+    pool = WorkerPool(options.workers if options.device.type == "cpu" else 1)
     progress = Progress(spec, options.progress)
     try:
-        fed = federate(spec, method, dataset, split, options.device, executor, progress.stage)
+        fed = federate(spec, method, dataset, split, options.device, pool, engines, progress.stage)
         fed.facts, fed.devices = provenance.decisive(), [provenance.device]
-        if given is not None:
-            begin(fed, given)
-        _train(fed, method, folder, options, provenance, progress)
+        play: Callable[[Federation, int], None] = method.round
+        if precomputed is not None:
+            play = continue_from(fed, method, precomputed)
+        _train(fed, method, play, folder, options, provenance, progress)
     finally:
-        executor.close()
+        pool.close()
         progress.close()
 
 
 def _train(
     fed: Federation,
     method: Method,
+    play: Callable[[Federation, int], None],
     folder: Path,
     options: Options,
     provenance: Provenance,
@@ -171,7 +177,7 @@ def _train(
         saved = time.monotonic()
         while fed.round < fed.spec.rounds:
             try:
-                rows.append(_round(fed, method))
+                rows.append(_round(fed, play))
             except Diverged as error:
                 diverged = f"round {fed.round}: {error}"
                 break
@@ -189,17 +195,17 @@ def _train(
     if fed.devices[:-1]:
         provenance.add({"earlier_devices": fed.devices[:-1]})
     write_outputs(fed, folder, rows, diverged, provenance)
-    keep(folder, _OUTPUTS, provenance.decisive())
+    keep_outputs(folder, _OUTPUTS, provenance.decisive())
     remove_checkpoints(folder)
     remove_leftovers(folder)
-    show(folder, _OUTPUTS)
+    publish_outputs(folder, _OUTPUTS)
 
 
-def _round(fed: Federation, method: Method) -> dict[str, Any]:
+def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str, Any]:
     start = time.perf_counter()
     fed.round += 1
     fed.ledger.start(fed.round)
-    method.round(fed, fed.round)
+    play(fed, fed.round)
     seconds = time.perf_counter() - start
     row: dict[str, Any] = {"round": fed.round}
     if fed.spec.tests_in(fed.round):

@@ -30,7 +30,7 @@ __all__ = ["compiled", "load"]
 
 _FLAGS = ("-O3", "-march=native", "-std=c++17", "-fno-math-errno", "-shared", "-fPIC")
 _FOLDER = Path(__file__).parent
-_REMEDY = "set XDG_CACHE_HOME to a folder of yours, or use kernel = 'autograd'"
+_REMEDY = "set XDG_CACHE_HOME to a folder of yours, or use engine = 'loop'"
 
 
 @cache
@@ -44,7 +44,7 @@ def load(name: str, arguments: Sequence[Any]) -> ctypes._NamedFuncPointer:
     try:
         function = getattr(ctypes.CDLL(str(path)), f"fedlogit_{name}")
     except OSError as error:  # a file system that is mounted noexec, for example
-        raise FedlogitError(f"kernel = 'native' cannot be loaded: {error}; {_REMEDY}") from None
+        raise FedlogitError(f"engine = 'native' cannot be loaded: {error}; {_REMEDY}") from None
     function.restype = ctypes.c_double
     function.argtypes = list(arguments)
     return function
@@ -96,8 +96,7 @@ def _compiler() -> list[str]:
     found = shutil.which("g++") or shutil.which("clang++")
     if not command and not found:
         raise FedlogitError(
-            "kernel = 'native' needs a C++ compiler (apt-get install g++);"
-            " or use kernel = 'autograd'"
+            "engine = 'native' needs a C++ compiler (apt-get install g++); or use engine = 'loop'"
         )
     return command or [str(found)]
 
@@ -107,11 +106,11 @@ def _compile(command: Sequence[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:  # a file that is no program
         raise FedlogitError(
-            f"kernel = 'native' cannot be compiled: {command[0]}: {error.strerror}"
+            f"engine = 'native' cannot be compiled: {command[0]}: {error.strerror}"
         ) from None
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[0]
-        raise FedlogitError(f"kernel = 'native' cannot be compiled: {reason}")
+        raise FedlogitError(f"engine = 'native' cannot be compiled: {reason}")
 
 
 def _cache_folder() -> Path:

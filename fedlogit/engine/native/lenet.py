@@ -6,7 +6,7 @@ import ctypes
 
 import torch
 
-from fedlogit.federation.native.compiler import load
+from fedlogit.engine.native.compiler import load
 
 __all__ = ["ARGUMENTS", "train_lenet"]
 

@@ -7,12 +7,12 @@ import math
 from pathlib import Path
 from typing import Any
 
-from fedlogit.federation.federation import Federation
-from fedlogit.federation.finishing import hidden
-from fedlogit.federation.provenance import Provenance
+from fedlogit.federation import Federation
 from fedlogit.federation.shapley import shapley
-from fedlogit.federation.tensors import save_tensors, tensor_digest
 from fedlogit.files import file_digest, save_npz, write_atomic, write_sealed
+from fedlogit.runs.finishing import hidden
+from fedlogit.runs.provenance import Provenance
+from fedlogit.runs.tensors import save_tensors, tensor_digest
 
 __all__ = ["write_outputs"]
 
@@ -76,8 +76,8 @@ def _export(fed: Federation, folder: Path) -> None:
     """Write what `spec.export` asks for."""
     wanted = set(fed.spec.export)
     public = {"points": fed.public.cpu().numpy(), "labels": fed.labels(fed.public).cpu().numpy()}
-    for name in sorted(wanted & fed.kept.keys()):
-        save_npz(folder / f"{name}.npz", {**fed.kept[name], "owned": fed.owned})
+    for name in sorted(wanted & fed.exported.keys()):
+        save_npz(folder / f"{name}.npz", {**fed.exported[name], "owned": fed.class_mask})
     if "shapley" in wanted:
         save_npz(folder / "shapley.npz", shapley(fed))
     if "logits" in wanted:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from fedlogit.federation.native.compiler import load
+from fedlogit.engine.native.compiler import load
 
 __all__ = ["ARGUMENTS", "train_mlp"]
 

@@ -23,11 +23,13 @@ class DeviceData:
         labels: Training labels, int64 (n,), or (n, T) where each position has one.
         test_labels: Test labels, the same.
         strata: What training samples are divided by where classes shall have their share, (n,).
+        tokens: Samples are sequences of tokens.
         batch: Samples in a forward pass without gradients.
         wide: The same on a GPU, for models whose answers do not depend on it.
     """
 
     shape: tuple[int, ...]
+    tokens = False
     batch = 500
     wide = 2000
 
@@ -70,6 +72,8 @@ class DeviceData:
 
 class DeviceText(DeviceData):
     """Training and test split of a text, as sequences of tokens; every position has a label."""
+
+    tokens = True
 
     def __init__(
         self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None

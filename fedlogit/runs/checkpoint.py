@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
+from fedlogit.engine.client import State
 from fedlogit.errors import DataError
-from fedlogit.federation.client import State
-from fedlogit.federation.federation import Federation
-from fedlogit.federation.provenance import check_facts
-from fedlogit.federation.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.federation import Federation
+from fedlogit.runs.provenance import check_facts
+from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 
 __all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 
@@ -95,7 +95,7 @@ def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
 
 
 def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
-    tensors = {f"memory/{name}": value for name, value in fed.memory.items()}
+    tensors = {f"memory/{name}": value for name, value in fed.server_state.items()}
     for client in fed.models:
         state, at = client.state(), client.name
         tensors |= {f"{at}/vector": state.vector}
@@ -107,7 +107,7 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
 
 def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
     device = fed.data.device
-    fed.memory = {
+    fed.server_state = {
         name.removeprefix("memory/"): value.to(device)
         for name, value in tensors.items()
         if name.startswith("memory/")

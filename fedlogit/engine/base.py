@@ -1,0 +1,160 @@
+"""What an engine is: a way to run clients, which changes how fast a run is and not what it does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import torch
+
+from fedlogit.engine.client import Client
+from fedlogit.engine.device_data import DeviceData
+from fedlogit.engine.task import ClientTask
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.models.layers import BatchStatNorm
+from fedlogit.spec import Optimizer
+
+__all__ = ["Engine", "Workload"]
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A kind of model and how it is trained: all that the choice of an engine may depend on.
+
+    Attributes:
+        model: The architecture's name in `fedlogit.models`.
+        shape: Shape of a sample: (channels, height, width), or (length,) of a sequence.
+        device: Type of the device: ``cpu`` or ``cuda``.
+        optimizer: The optimizer's settings.
+        batch: Size of a minibatch.
+        augment: Images are cropped and flipped.
+        proximal: There is a proximal term.
+        unlabelled: Some samples have labels that nobody knows.
+        precision: As `RunSpec.precision`.
+    """
+
+    model: str
+    shape: tuple[int, ...]
+    device: str
+    optimizer: Optimizer
+    batch: int
+    augment: bool = False
+    proximal: bool = False
+    unlabelled: bool = False
+    precision: str = "f32"
+
+
+class Engine(ABC):
+    """Trains models and asks them; every engine agrees with `loop` within the tested tolerance.
+
+    Attributes:
+        name: What settings and results call it.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        data: DeviceData,
+        pool: WorkerPool,
+        precision: str = "f32",
+        on_task: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make an engine for a run.
+
+        Args:
+            data: The data set on its device.
+            pool: The run's threads.
+            precision: As `RunSpec.precision`.
+            on_task: Called whenever a client finished a phase.
+        """
+        self.data = data
+        self.pool = pool
+        self.precision = precision
+        self.on_task = on_task
+
+    @classmethod
+    def unsupported(cls, workload: Workload) -> str | None:
+        """Return what a workload would have to be like, or None if it can be run as it is."""
+        return None
+
+    @classmethod
+    def unavailable(cls, workload: Workload) -> str | None:
+        """Return what this machine lacks for a supported workload, or None."""
+        return None
+
+    @classmethod
+    def is_fastest(cls, workload: Workload) -> bool:
+        """Return whether ``auto`` prefers it to `loop` for a workload that it supports."""
+        return False
+
+    @abstractmethod
+    def train(self, tasks: Sequence[ClientTask]) -> list[float]:
+        """Run tasks of different models, and return each one's mean loss over samples.
+
+        Raises:
+            Diverged: if a task's loss is no longer finite; with `Optimizer.zero_nonfinite_grads`,
+                that of all its minibatches.
+        """
+
+    @abstractmethod
+    def predict(
+        self, models: Sequence[Client], batches: Iterable[torch.Tensor]
+    ) -> Iterator[torch.Tensor]:
+        """Yield what models in evaluation mode say about the same inputs, batch after batch.
+
+        Args:
+            models: Of any architectures.
+            batches: Inputs, as of `DeviceData.test_inputs`.
+
+        Yields:
+            float32 (models, n, classes), or (models, n, T, classes).
+        """
+
+    def predict_one(self, model: Client, batches: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+        """Yield what one model says, float32 (n, classes) or (n, T, classes), batch after batch."""
+        model.model.eval()
+        for x in batches:
+            yield self.forward(model, x)
+
+    def forward(self, model: Client, x: torch.Tensor) -> torch.Tensor:
+        """Return the logits of one batch without gradients; the model's mode is the caller's."""
+        self.pool.check()
+        with torch.no_grad(), self.autocast():
+            return model.model(x).float()
+
+    def autocast(self) -> torch.autocast:
+        """Return the context of a forward pass, which `precision` decides."""
+        return torch.autocast(
+            self.data.device.type, torch.bfloat16, enabled=self.precision == "bf16"
+        )
+
+    def map(
+        self,
+        fn: Callable[[Client], R],
+        models: Sequence[Client],
+        cost: Callable[[Client], float] | None = None,
+    ) -> list[R]:
+        """Return ``[fn(model) for model in models]``, several side by side in threads.
+
+        Args:
+            fn: It may change its own model only.
+            models: Of any architectures.
+            cost: What decides who runs first.
+        """
+        return self.pool.map(fn, models, cost)
+
+    def prediction_batch(self, models: Sequence[Client]) -> int:
+        """Return the samples of a pass without gradients.
+
+        On a GPU small passes wait for the launches of kernels. A model that normalises by the
+        statistics of whatever it sees answers otherwise in a larger pass, so it keeps the CPU's.
+        """
+        layers = (layer for model in models for layer in model.model.modules())
+        if self.data.device.type != "cuda" or any(isinstance(k, BatchStatNorm) for k in layers):
+            return self.data.batch
+        return self.data.wide

@@ -1,0 +1,66 @@
+"""The reference engine: a plain autograd loop over minibatches, a client a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
+
+import torch
+
+from fedlogit.engine.base import Engine
+from fedlogit.engine.client import Client
+from fedlogit.engine.grouping import chunks
+from fedlogit.engine.task import ClientTask, LossSum
+
+__all__ = ["LoopEngine"]
+
+_PASSES = 5  # forward passes for each worker, before results are put together
+
+
+class LoopEngine(Engine):
+    """Does every task by itself; it runs everything, and the others must agree with it."""
+
+    name: ClassVar[str] = "loop"
+
+    def train(self, tasks: Sequence[ClientTask]) -> list[float]:
+        """Run each task on a worker, the costliest first."""
+        return self.pool.map(self._counted, tasks, ClientTask.cost)
+
+    def _counted(self, task: ClientTask) -> float:
+        loss = self.run(task)
+        self.on_task()
+        return loss
+
+    def run(self, task: ClientTask) -> float:
+        """Run one task, and return its mean loss over samples."""
+        client, device = task.client, self.data.device
+        gradient = client.vector.grad
+        assert gradient is not None
+        client.model.train()
+        losses = LossSum([task], device)
+        for positions, crops in zip(task.positions(device), task.crops(device), strict=True):
+            self.pool.check()
+            x = self.data.inputs(task.indices[positions], crops)
+            gradient.zero_()
+            with self.autocast():
+                loss = task.loss(client.model(x).float(), task.targets(positions))
+            loss.backward()
+            if task.prox_center is not None:  # the gradient of the proximal term
+                away = client.vector.detach() - task.prox_center
+                gradient.add_(away, alpha=task.proximal_mu)
+            client.step()
+            losses.add(loss.detach(), len(positions))
+        return losses.means()[0]
+
+    def predict(
+        self, models: Sequence[Client], batches: Iterable[torch.Tensor]
+    ) -> Iterator[torch.Tensor]:
+        """Ask one model after another, or several side by side in threads."""
+        for model in models:
+            model.model.eval()
+        several = max(1, _PASSES * self.pool.workers // max(1, len(models)))
+        for few in chunks(batches, several):
+            passes = [(model, x) for x in few for model in models]
+            found = self.pool.map(lambda one: self.forward(*one), passes)
+            for i in range(0, len(found), len(models)):
+                yield torch.stack(found[i : i + len(models)])

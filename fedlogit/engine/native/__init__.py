@@ -1,0 +1,9 @@
+"""Training in C++, for CPUs: LeNet with Adam, and perceptrons with plain SGD.
+
+It does the loop's steps in another order of summation, so numbers differ in the last bits. The code
+is compiled on first use with the machine's own C++ compiler.
+"""
+
+from fedlogit.engine.native.engine import PERCEPTRONS, NativeEngine
+
+__all__ = ["PERCEPTRONS", "NativeEngine"]

@@ -1,0 +1,144 @@
+"""The native engine: a client's task in one call of compiled code."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fedlogit.engine.base import Workload
+from fedlogit.engine.device_data import DeviceData
+from fedlogit.engine.loop import LoopEngine
+from fedlogit.engine.native import lenet, mlp
+from fedlogit.engine.native.compiler import load
+from fedlogit.engine.native.lenet import train_lenet
+from fedlogit.engine.native.mlp import train_mlp
+from fedlogit.engine.task import ClientTask, checked_mean
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.errors import FedlogitError
+
+__all__ = ["PERCEPTRONS", "NativeEngine"]
+
+PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
+
+
+class NativeEngine(LoopEngine):
+    """Trains in compiled code; predicts as the loop does."""
+
+    name: ClassVar[str] = "native"
+
+    @classmethod
+    def unsupported(cls, workload: Workload) -> str | None:
+        """Return the first setting that compiled code has no way to do, and what it should be."""
+        perceptron = workload.model in PERCEPTRONS
+        optimizer = workload.optimizer
+        needs = {
+            "device = cpu": workload.device == "cpu",
+            "models = lenet, or perceptrons such as mlp_net": (
+                workload.model == "lenet" or perceptron
+            ),
+            "images of 28 x 28 x 1 for lenet": workload.shape == (1, 28, 28) or perceptron,
+            f"optimizer.name = {'sgd' if perceptron else 'adam'}": (
+                optimizer.name == ("sgd" if perceptron else "adam")
+            ),
+            "optimizer.momentum = 0": optimizer.momentum == 0,
+            "optimizer.weight_decay = 0": optimizer.weight_decay == 0,
+            "optimizer.clip = null": optimizer.clip is None,
+            "optimizer.zero_nonfinite_grads = false": not optimizer.zero_nonfinite_grads,
+            "augment = none": not workload.augment,
+            "a method without proximal term": not workload.proximal,
+            "public samples whose labels are known": not workload.unlabelled,
+            "precision = f32": workload.precision == "f32",
+        }
+        return next((need for need, fits in needs.items() if not fits), None)
+
+    @classmethod
+    def unavailable(cls, workload: Workload) -> str | None:
+        """Compile what is needed; return why that cannot be done, or None."""
+        code: ModuleType = mlp if workload.model in PERCEPTRONS else lenet
+        try:
+            load(code.__name__.rsplit(".", 1)[-1], code.ARGUMENTS)
+        except FedlogitError as error:
+            return str(error)
+        return None
+
+    @classmethod
+    def is_fastest(cls, workload: Workload) -> bool:
+        """Always, where it can be run."""
+        return True
+
+    def run(self, task: ClientTask) -> float:
+        """Run one task in one call of compiled code."""
+        assert task.prox_center is None
+        self.pool.check()
+        positions = torch.cat(task.batches)
+        ends = torch.tensor(task.sizes()).cumsum(0)
+        distributions, targets = _targets(task, positions, self.data.classes)
+        order = (self.data.x, task.indices[positions], targets, distributions, ends)
+        adam = isinstance(task.client.optimizer, torch.optim.Adam)
+        total = (_lenet if adam else _perceptron)(task, self.data, self.pool, order)
+        self.pool.check()
+        return checked_mean(total, len(positions), task)
+
+
+def _lenet(
+    task: ClientTask, data: DeviceData, pool: WorkerPool, order: tuple[torch.Tensor, ...]
+) -> float:
+    client = task.client
+    group = client.optimizer.param_groups[0]
+    state = client.optimizer.state[client.vector]
+    if not state:
+        zeros = torch.zeros_like(client.vector.data)
+        state |= {"step": torch.tensor(0.0), "exp_avg": zeros, "exp_avg_sq": zeros.clone()}
+    scale, shift = _pixels(data)
+    total = train_lenet(
+        client.vector.data,
+        (state["exp_avg"], state["exp_avg_sq"]),
+        *order,
+        pixels=(scale[0], shift[0]),
+        adam=(group["lr"], *group["betas"], group["eps"]),
+        steps=int(state["step"]),
+        cancel=pool.cancelled,
+    )
+    state["step"] += len(task.batches)
+    return total
+
+
+def _perceptron(
+    task: ClientTask, data: DeviceData, pool: WorkerPool, order: tuple[torch.Tensor, ...]
+) -> float:
+    client = task.client
+    scale, shift = _pixels(data)
+    layers = [layer for layer in client.model.children() if isinstance(layer, nn.Linear)]
+    return train_mlp(
+        client.vector.data,
+        *order,
+        sizes=[layer.out_features for layer in layers],
+        pad=int(client.model.pad),  # type: ignore[arg-type]
+        scale=scale,
+        shift=shift,
+        rate=client.optimizer.param_groups[0]["lr"],
+        cancel=pool.cancelled,
+    )
+
+
+def _targets(
+    task: ClientTask, positions: torch.Tensor, classes: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return target distributions and, for each sample in order, which of them it has."""
+    if task.soft is None:
+        assert task.labels is not None
+        return torch.eye(classes) * task.label_weight, task.labels[positions]
+    soft = task.soft_weight * task.soft
+    if task.labels is not None:
+        soft = soft + task.label_weight * F.one_hot(task.labels, classes)
+    return soft.contiguous(), positions
+
+
+def _pixels(data: DeviceData) -> tuple[list[float], list[float]]:
+    """Return scale and shift of `normalise` for each channel."""
+    pairs = list(zip(data.mean, data.std, strict=True))
+    return [1 / (255 * std) for _, std in pairs], [-mean / std for mean, std in pairs]

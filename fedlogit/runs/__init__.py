@@ -1,0 +1,1 @@
+"""A run from its spec to a folder that describes itself: set-up, rounds, checkpoints, stages."""
