@@ -2,8 +2,8 @@
 
 Partitions, methods and models are chosen by name in YAML. A `ComponentRef` is such a choice as
 data; a `Component` is a frozen, validated set of parameters that knows what to do. A component is
-found by its name: ``dir_client`` is the `Component` subclass of that name in the package's modules, and
-``my_package.my_module:MyClass`` is one from outside.
+found by its name: ``dir_client`` is the `Component` subclass of that name in the package's modules,
+and ``my_package.my_module:MyClass`` is one from outside.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import inspect
 import json
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
 
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 
@@ -31,8 +30,10 @@ __all__ = [
     "find",
     "from_outside",
     "instantiate",
+    "model_in",
     "parse_call",
     "slug_of",
+    "unknown_key",
 ]
 
 _MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's files come into
@@ -47,14 +48,6 @@ class FrozenConfig(BaseModel):
     renamed: ClassVar[Mapping[str, str]] = {}
     """Keys that there were before, and what each is called now."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _has_no_old_key(cls, value: Any) -> Any:
-        for old, new in cls.renamed.items():
-            if isinstance(value, Mapping) and old in value:
-                raise PydanticCustomError("renamed", f"{old} is now {new}")
-        return value
-
     @classmethod
     def read(cls, data: Any, where: str) -> Self:
         """Validate plain data (as from YAML or JSON); `where` names it in errors.
@@ -65,24 +58,55 @@ class FrozenConfig(BaseModel):
         try:
             return cls.model_validate_json(json.dumps(data))
         except ValidationError as error:
-            raise explain(error, where, list(cls.model_fields)) from None
+            raise explain(error, where, cls) from None
         except (TypeError, ValueError) as error:
             raise FedlogitError(f"{where}: not plain data ({error})") from None
 
 
-def explain(error: ValidationError, where: str, keys: list[str] | None = None) -> FedlogitError:
-    """Turn the first pydantic error into one line; a missing key is told after what is wrong."""
+def explain(error: ValidationError, where: str, cls: type[BaseModel] = BaseModel) -> FedlogitError:
+    """Turn the first pydantic error into one line; a missing key is told after what is wrong.
+
+    Args:
+        error: From validation.
+        where: Names what was read.
+        cls: What was to be read, whose keys are suggested for an unknown one.
+    """
     first = min(error.errors(), key=lambda found: found["type"] == "missing")
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return FedlogitError(f"{where}: {unknown('key', key, keys or [])}")
+        *inside, last = first["loc"]
+        place = ": ".join(filter(None, [where, ".".join(map(str, inside))]))
+        return FedlogitError(f"{place}: {unknown_key(_model_at(cls, inside), str(last))}")
     if first["type"] == "missing":
         return MissingKeyError(f"{where}: key {key!r} is missing")
-    if first["type"] == "renamed":
-        return FedlogitError(f"{where}: {'.'.join(filter(None, [key, first['msg']]))}")
     message = first["msg"].removeprefix("Value error, ")
     value = f" = {first['input']!r}" if key else ""
     return FedlogitError(f"{where}: {key}{value}: {message}".replace(": :", ":"))
+
+
+def unknown_key(cls: type[BaseModel], key: str) -> str:
+    """Say what a key that a class does not have is called now, or which one is like it."""
+    renamed: Mapping[str, str] = getattr(cls, "renamed", {})
+    if key in renamed:
+        return f"key {key!r} is now {renamed[key]}"
+    return str(unknown("key", key, [f.alias or n for n, f in cls.model_fields.items()]))
+
+
+def model_in(annotation: Any) -> type[FrozenConfig] | None:
+    """Return the `FrozenConfig` in an annotation: ``Public | None`` or ``dict[str, Table]``."""
+    if isinstance(annotation, type) and issubclass(annotation, FrozenConfig):
+        return annotation
+    found = (model_in(inner) for inner in get_args(annotation))
+    return next((model for model in found if model is not None), None)
+
+
+def _model_at(cls: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
+    """Return the class of what lies at a place within a `cls`."""
+    model = cls
+    for part in place:
+        field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)), None)
+        model = (model_in(field.annotation) if field else None) or model
+    return model
 
 
 class ComponentRef(FrozenConfig):

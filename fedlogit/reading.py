@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from fedlogit.component import FrozenConfig, explain
-from fedlogit.errors import DataError, FedlogitError, unknown
+from fedlogit.component import FrozenConfig, explain, model_in, unknown_key
+from fedlogit.errors import DataError, FedlogitError
 
 __all__ = ["check_keys", "load_yaml", "read_part"]
 
@@ -64,12 +64,7 @@ def read_part(cls: type[P], data: Any, where: str) -> P:
     except (TypeError, ValueError) as error:
         if not isinstance(error, ValidationError):
             raise FedlogitError(f"{where}: not plain data ({error})") from None
-        loc = error.errors()[0]["loc"]
-        if error.errors()[0]["type"] == "extra_forbidden":
-            inside = ".".join(str(part) for part in loc[:-1])
-            place = f"{where}: {inside}" if inside else where
-            raise FedlogitError(f"{place}: {unknown('key', loc[-1], _keys(cls, loc))}") from None
-        raise explain(error, where) from None
+        raise explain(error, where, cls) from None
 
 
 def check_keys(cls: type[FrozenConfig], data: Any, where: str) -> None:
@@ -82,24 +77,7 @@ def check_keys(cls: type[FrozenConfig], data: Any, where: str) -> None:
         return
     for key, value in data.items():
         if key not in cls.model_fields:
-            raise FedlogitError(f"{where}: {unknown('key', key, cls.model_fields)}")
-        inner = _model(cls.model_fields[key].annotation)
+            raise FedlogitError(f"{where}: {unknown_key(cls, key)}")
+        inner = model_in(cls.model_fields[key].annotation)
         if inner is not None:
             check_keys(inner, value, f"{where}.{key}")
-
-
-def _keys(cls: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    """Return the legal keys beside the one at `loc`."""
-    model: type[BaseModel] = cls
-    for part in loc[:-1]:
-        field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)), None)
-        model = (_model(field.annotation) if field else None) or model
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model(annotation: Any) -> type[FrozenConfig] | None:
-    """Return the `FrozenConfig` in an annotation: ``Public | None`` or ``dict[str, Table]``."""
-    if isinstance(annotation, type) and issubclass(annotation, FrozenConfig):
-        return annotation
-    found = (_model(inner) for inner in get_args(annotation))
-    return next((model for model in found if model is not None), None)

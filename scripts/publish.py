@@ -61,8 +61,11 @@ def main(argv: Sequence[str]) -> int:
     listing = args.runs.with_suffix(".dvc")
     left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
     needed = needed_runs(args.papers)
-    wanted = {run for run, scales in needed.items() if scales - {*left_out}}
-    found = sort_runs(args.runs, wanted)
+
+    def is_wanted(run: str) -> bool:
+        return bool(needed[run] - {*left_out}) if run in needed else not args.prune
+
+    found = sort_runs(args.runs, is_wanted)
     published = read_listing(listing)
     changed = [run for run in changed_runs(listing) if run in found.ready] if published else []
     if args.replace and changed:

@@ -21,7 +21,7 @@ FAMILY = {
     "rounds": 4,
     "local": {"epochs": 1},
     "batch": 16,
-    "optimizer": {"name": "sgd", "lr": 0.1, "lifetime": "round"},
+    "optimizer": {"name": "sgd", "lr": 0.1, "reset_every": "round"},
     "same_init": True,
     "seed": 42,
 }

@@ -18,10 +18,11 @@ from warm_python import warm_python
 
 from fedlogit import methods
 from fedlogit.data import Dataset, load, with_probes
-from fedlogit.federation import Federation
 from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.federation import Federation
 from fedlogit.runs.run import Options, run
-from fedlogit.runs.setup import divide, federate
+from fedlogit.runs.setup import divide, federate, sample_shape
+from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec, Text
 
 
@@ -69,12 +70,17 @@ def federation(data_of):
     """Return a function from spec changes to a fresh federation."""
 
     def build(
-        workers: int = 1, data: Dataset | None = None, device: str = "cpu", **changes
+        workers: int = 1,
+        data: Dataset | None = None,
+        device: str = "cpu",
+        engine: str = "loop",
+        **changes,
     ) -> Federation:
         spec = small_spec(**changes)
         data, method = data or data_of(spec), methods.get(spec.method)
-        executor = WorkerPool(workers)
-        return federate(spec, method, data, divide(spec, data), torch.device(device), executor)
+        engines = choose_engines(spec, method, sample_shape(data), device, engine)
+        split, pool = divide(spec, data), WorkerPool(workers)
+        return federate(spec, method, data, split, torch.device(device), pool, engines)
 
     return build
 
@@ -89,11 +95,12 @@ def train(data_of, tmp_path):
         workers: int = 1,
         every: float = 60,
         device: str = "cpu",
+        engine: str = "loop",
         **changes,
     ) -> Path:
         spec = small_spec(**changes)
         folder = folder or tmp_path / spec.digest()[:8]
-        options = Options(torch.device(device), workers, every, progress=False)
+        options = Options(torch.device(device), workers, engine, every, progress=False)
         data = data_of(spec)
         run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
         return folder

@@ -65,7 +65,7 @@ def changes(call: str) -> dict:
         special = {"clients": 1, "partition": "iid(90)"}
     elif (
         name in ("feddf_fusion", "tally_train")
-        or catalogue("fedlogit.methods", Method)[name].student
+        or catalogue("fedlogit.methods", Method)[name].server_model
     ):
         special = {"partition": "iid(90)", "local": {"epochs": 8}}
     return {"method": call, "export": ["weights"]} | special

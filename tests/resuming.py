@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fedlogit.federation import Federation
-from fedlogit.federation import run as runs
+from fedlogit.runs import run as runs
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 

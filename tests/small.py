@@ -6,7 +6,6 @@ from fedlogit import methods
 from fedlogit.spec import RunSpec
 
 SMALL = {
-    "scale": "smoke",
     "dataset": "digits",
     "partition": "k_classes(3, private_size=90)",
     "clients": 4,
@@ -30,7 +29,7 @@ TEXT = {
     "public": {"size": 40, "last": True},
     "models": ["tiny_gpt(layers=1, width=16, heads=2, context=32)"],
     "batch": 8,
-    "optimizer": {"name": "adamw", "lr": 0.01, "clip": 1.0, "scrub": True},
+    "optimizer": {"name": "adamw", "lr": 0.01, "clip": 1.0, "zero_nonfinite_grads": True},
 }
 
 

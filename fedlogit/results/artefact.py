@@ -145,4 +145,4 @@ def read_artefact(path: Path) -> Artefact:
     try:
         return Artefact.model_validate(data)
     except ValidationError as error:
-        raise explain(error, str(path), list(Artefact.model_fields)) from None
+        raise explain(error, str(path), Artefact) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,12 +63,12 @@ def check_run(root: Path, folder: Path) -> Run:
     return run
 
 
-def sort_runs(root: Path, wanted: Collection[str]) -> Sorted:
+def sort_runs(root: Path, wanted: Callable[[str], bool]) -> Sorted:
     """Sort the finished runs below `root` into those to keep, to leave out and to refuse.
 
     Args:
         root: The folder of runs.
-        wanted: The runs to keep, as folders below `root`.
+        wanted: Whether to keep a run, by its folder below `root`.
     """
     ready: list[str] = []
     others: list[str] = []
@@ -80,5 +80,5 @@ def sort_runs(root: Path, wanted: Collection[str]) -> Sorted:
         except FedlogitError as error:
             refused[name] = str(error)
             continue
-        (ready if name in wanted else others).append(name)
+        (ready if wanted(name) else others).append(name)
     return Sorted(tuple(ready), tuple(others), refused)

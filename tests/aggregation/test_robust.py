@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedlogit.aggregation.attacks import false_votes, lie
+from fedlogit.aggregation.attacks import corrupt, false_votes
 from fedlogit.aggregation.robust import combine, normalised, trimmed, trims_to
 from fedlogit.aggregation.votes import ballots, margin, soft_average, tally, top_k
 from fedlogit.errors import FedlogitError
@@ -90,7 +90,7 @@ def test_a_majority_that_agrees_wins_the_tally_against_any_lie(peers, seed):
     honest = torch.nn.functional.one_hot(torch.tensor([4, 1]), 5).float()
     claims = honest.expand(peers, 2, 5).clone()
     for attack in ("random", "colluding", "confident"):
-        told = lie(claims, liars, attack, generator)
+        told = corrupt(claims, liars, attack, generator)
         assert combine(told, "mean").argmax(-1).tolist() == [4, 1]
         assert combine(told, "median").argmax(-1).tolist() == [4, 1]
 
@@ -99,10 +99,10 @@ def test_lies_by_hand():
     logits = torch.tensor([[[3.0, 0, 0]], [[3.0, 0, 0]], [[0, 3.0, 0]], [[0, 0, 3.0]]])
     claims = ballots(logits, "votes")
     generator = torch.Generator().manual_seed(0)
-    assert lie(claims, 2, "colluding", generator)[2:].argmax(-1).tolist() == [[1], [1]]
-    assert lie(claims, 2, "confident", generator)[2:].argmax(-1).tolist() == [[2], [0]]
-    assert torch.equal(lie(claims, 2, "random", generator)[:2], claims[:2])
-    loud = lie(claims, 1, "confident", generator, magnitude=9.0)
+    assert corrupt(claims, 2, "colluding", generator)[2:].argmax(-1).tolist() == [[1], [1]]
+    assert corrupt(claims, 2, "confident", generator)[2:].argmax(-1).tolist() == [[2], [0]]
+    assert torch.equal(corrupt(claims, 2, "random", generator)[:2], claims[:2])
+    loud = corrupt(claims, 1, "confident", generator, magnitude=9.0)
     assert loud[3].tolist() == [[9.0, 0, 0]]
 
 

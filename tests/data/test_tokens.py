@@ -157,7 +157,9 @@ def test_the_embedded_text_needs_no_preparation(tmp_path):
     assert kinds == 1
     assert len(labels) == len(data.x_train)
     assert not list(tmp_path.iterdir())
-    tested = load("sklearn_docs", tmp_path, Text(vocabulary=300, length=64, tested_on="test"))
+    tested = load(
+        "sklearn_docs", tmp_path, Text(vocabulary=300, length=64, evaluation_split="test")
+    )
     assert tested.tokenizer == data.tokenizer
     assert not np.array_equal(tested.x_test[0], data.x_test[0])
     with pytest.raises(FedlogitError, match="sklearn_docs is a text; give text:"):

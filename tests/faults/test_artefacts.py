@@ -16,14 +16,6 @@ from sealed import seal
 from small import small_spec
 
 from fedlogit.errors import DataError
-from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.stages import (
-    load_answers,
-    load_precomputed,
-    load_targets,
-    save_targets,
-)
-from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 from fedlogit.files import (
     array_digest,
     load_npz,
@@ -36,6 +28,14 @@ from fedlogit.files import (
 from fedlogit.papers import run_dir
 from fedlogit.results.finished import NOT_KEPT, check_run
 from fedlogit.results.runs import read_run
+from fedlogit.runs.client_files import load_weights
+from fedlogit.runs.stages import (
+    load_answers,
+    load_precomputed,
+    load_targets,
+    save_targets,
+)
+from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 
 SPEC = small_spec(method="feddf", rounds=1)
 EXPORTS = ["aggregation", "test_logits", "weights"]

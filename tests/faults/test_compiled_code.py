@@ -173,7 +173,7 @@ def test_a_compiler_that_is_no_program(tmp_path, monkeypatch):
     (tmp_path / "cxx").write_bytes(b"\0\1")
     (tmp_path / "cxx").chmod(0o700)
     monkeypatch.setenv("CXX", str(tmp_path / "cxx"))
-    with refused(f"kernel = 'native' cannot be compiled: {tmp_path / 'cxx'}: Exec format error"):
+    with refused(f"engine = 'native' cannot be compiled: {tmp_path / 'cxx'}: Exec format error"):
         compiler.compiled("tenth")
 
 

@@ -12,9 +12,9 @@ from damaging import damages
 from small import small_spec
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.results.runs import read_run
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.client_files import load_weights
-from fedlogit.results.runs import read_run
 
 
 @pytest.fixture(scope="module")

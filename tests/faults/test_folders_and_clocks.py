@@ -15,10 +15,10 @@ from small import SMALL, small_spec
 
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
-from fedlogit.runs.run import run_lock
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.results.runs import read_run
+from fedlogit.runs.run import run_lock
 
 ROOT = Path(__file__).resolve().parents[2]
 YEARS = 365 * 24 * 3600

@@ -12,13 +12,13 @@ from small import small_spec
 from fedlogit.data.raw import Raw
 from fedlogit.data.sources import read_sources
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.runs.checkpoint import load_checkpoint
-from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.stages import load_answers
 from fedlogit.files import load_npz
 from fedlogit.papers import load_paper
 from fedlogit.partition import Split
 from fedlogit.reading import load_yaml
+from fedlogit.runs.checkpoint import load_checkpoint
+from fedlogit.runs.client_files import load_weights
+from fedlogit.runs.stages import load_answers
 
 
 class Bomb:

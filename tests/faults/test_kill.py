@@ -33,7 +33,7 @@ def attempt(folder: Path) -> None:
     """Train a run, or go on with it; in a process of its own."""
     from fedlogit import methods
     from fedlogit.data import load
-    from fedlogit.runs.run import Options, run_lock, run
+    from fedlogit.runs.run import Options, run, run_lock
     from fedlogit.runs.setup import divide
 
     spec = small_spec(**CHANGES)

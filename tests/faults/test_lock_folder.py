@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from fedlogit.runs.gpus import own_gpu
 from fedlogit.locks import held
+from fedlogit.runs.gpus import own_gpu
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ from test_kill import snakemake, target
 
 import fedlogit
 from fedlogit import methods
+from fedlogit.files import read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.provenance import differences, own_code
 from fedlogit.runs.run import Options, run
 from fedlogit.runs.setup import divide
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
-from fedlogit.files import read_json, write_json
 
 __all__ = ["target"]
 MEAN = "def mean(logits):\n    return logits.mean(0).softmax(1)\n"

@@ -9,8 +9,8 @@ from small import small_spec
 
 from fedlogit.data import load
 from fedlogit.errors import DataError
-from fedlogit.runs.setup import divide, open_data
 from fedlogit.files import array_digest
+from fedlogit.runs.setup import divide, open_data
 
 
 @pytest.fixture

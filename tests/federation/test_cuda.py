@@ -14,8 +14,8 @@ from small import small_spec
 
 from fedlogit import methods
 from fedlogit.engine.float32 import f32_products
-from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import read_json
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
@@ -36,10 +36,10 @@ def test_every_method_twice_to_the_same_bits(train, tmp_path, call):
 
 
 @needs_gpu
-@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
 @pytest.mark.parametrize("kind", [{}, CONVOLUTIONS], ids=["perceptrons", "convolutions"])
-def test_one_stage_agrees_with_a_cpu(federation, kernel, kind):
-    here, there = (federation(device=d, kernel=k, **kind) for d, k in _pair(kernel))
+def test_one_stage_agrees_with_a_cpu(federation, engine, kind):
+    here, there = (federation(device=d, engine=k, **kind) for d, k in _pair(engine))
     here.round = there.round = 1
     for fed in (here, there):
         fed.train_private()
@@ -49,15 +49,15 @@ def test_one_stage_agrees_with_a_cpu(federation, kernel, kind):
     torch.testing.assert_close(found, here.logits(points), rtol=1e-2, atol=1e-2)
 
 
-def _pair(kernel: str) -> list[tuple[str, str]]:
-    return [("cpu", "autograd"), ("cuda", kernel)]
+def _pair(engine: str) -> list[tuple[str, str]]:
+    return [("cpu", "loop"), ("cuda", engine)]
 
 
 @needs_gpu
-@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
-def test_a_checkpoint_changes_no_bit(federation, tmp_path, kernel):
-    given = {"device": "cuda", "kernel": kernel, **CONVOLUTIONS}
-    method = methods.get(small_spec(kernel=kernel, **CONVOLUTIONS).method)
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+def test_a_checkpoint_changes_no_bit(federation, tmp_path, engine):
+    given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
+    method = methods.get(small_spec(engine=engine, **CONVOLUTIONS).method)
 
     def played(fed, rounds):
         for _ in range(rounds):
@@ -89,16 +89,16 @@ def test_bf16_learns_what_f32_does(train, tmp_path):
 
 
 @needs_gpu
-@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
 @pytest.mark.parametrize("model", ["resnet18", "tf_cnn", "vit_tiny"])
-def test_every_kind_of_layer_twice_to_the_same_bits(digits, federation, model, kernel):
+def test_every_kind_of_layer_twice_to_the_same_bits(digits, federation, model, engine):
     """Overlapping pools, pools without overlap, attention: some fused kernels add as they come."""
     if model.startswith("vit"):
         pytest.importorskip("torchvision")
     data = replace(
         digits, **{k: getattr(digits, k).repeat(4, 1).repeat(4, 2) for k in ("x_train", "x_test")}
     )
-    given = {"device": "cuda", "models": [model], "kernel": kernel, "local": {"steps": 8}}
+    given = {"device": "cuda", "models": [model], "engine": engine, "local": {"steps": 8}}
     one, again = (federation(data=data, **given) for _ in range(2))
     for one_or_other in (one, again):
         one_or_other.round = 1

@@ -5,9 +5,9 @@ import pytest
 import torch
 from small import TEXT
 
-from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.engine.client import State
-from fedlogit.engine.evaluation import mark, score
+from fedlogit.engine.evaluation import count_correct, score
+from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import _stacked_pays
 from fedlogit.runs.setup import samples_at_a_time
 
@@ -37,9 +37,9 @@ def broken(fed, index):
     return fed
 
 
-@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
-def test_a_model_that_is_not_finite_has_no_votes_and_no_test_score(federation, kernel):
-    fed = broken(federation(kernel=kernel), 2)
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+def test_a_model_that_is_not_finite_has_no_votes_and_no_test_score(federation, engine):
+    fed = broken(federation(engine=engine), 2)
     with pytest.raises(Diverged, match="logits of client 2 are not finite"):
         fed.logits(fed.public[:5])
     with pytest.raises(Diverged, match="cross-entropy of client 2 on the test split is nan"):
@@ -150,7 +150,7 @@ def test_passes_on_a_gpu_are_larger_unless_answers_depend_on_them(federation):
         return samples_at_a_time(fed.spec, fed.data, [c.model for c in fed.clients])
 
     running, own = "resnet_light(1)", "resnet_light(1, batch_stats=True)"
-    assert samples("cpu") == samples("cuda", kernel="stacked") == 500
+    assert samples("cpu") == samples("cuda", engine="stacked") == 500
     assert samples("cuda") == samples("cuda", models=[running]) == 2000
     assert samples("cuda", models=[own]) == samples("cuda", models=[running, own]) == 500
     assert samples("cuda", **TEXT) == samples("cpu", **TEXT) == 8192 // 32
@@ -162,7 +162,7 @@ def test_scores_by_hand():
     labels = torch.tensor([0, 0, 0, 1])
     logits = torch.tensor([[2, 1, 1], [2, 1, 1], [1, 2, 1], [1, 2, 1]]).double().div(4).log()
     assert torch.equal(logits.exp().gather(1, labels[:, None])[:, 0].float(), p)
-    one, two = mark(logits[:3], labels[:3]), mark(logits[3:], labels[3:])
+    one, two = count_correct(logits[:3], labels[:3]), count_correct(logits[3:], labels[3:])
     both = one + two
     assert both.hits.tolist() == [2, 1, 0]
     assert both.totals.tolist() == [3, 1, 0]
@@ -177,10 +177,10 @@ def test_scores_by_hand():
     assert scores.row()["loss_test"] == pytest.approx(np.log(32) / 4)
 
 
-@pytest.mark.parametrize(("lifetime", "steps"), [("run", 12), ("round", 4), ("stage", 2)])
+@pytest.mark.parametrize(("reset_every", "steps"), [("run", 12), ("round", 4), ("stage", 2)])
 def test_how_long_an_optimizer_remembers(federation, lifetime, steps):
     """Adam counts its steps: a round has 90 = 45 + 45 private and 60 = 45 + 15 public samples."""
-    optimizer = {"name": "adam", "lr": 0.003, "lifetime": lifetime}
+    optimizer = {"name": "adam", "lr": 0.003, "reset_every": lifetime}
     fed = federation(optimizer=optimizer, local={"epochs": 1}, batch=45)
     targets = torch.full((60, 10), 0.1)
     for r in (1, 2, 3):

@@ -10,11 +10,11 @@ from small import SMALL, small_spec
 
 from fedlogit import methods
 from fedlogit.data import UNKNOWN, load, with_probes
-from fedlogit.errors import DataError
 from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.errors import DataError
+from fedlogit.files import read_json
 from fedlogit.runs.run import Options, run
 from fedlogit.runs.setup import divide, federate
-from fedlogit.files import read_json
 from fedlogit.spec import RunSpec
 
 ELSEWHERE = {"size": 60, "stratified": False, "dataset": "photos8"}

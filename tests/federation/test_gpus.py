@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fedlogit.errors import FedlogitError
-from fedlogit.runs.gpus import own_gpu, visible_gpus
 from fedlogit.locks import first_free, held
+from fedlogit.runs.gpus import own_gpu, visible_gpus
 
 FORK = multiprocessing.get_context("fork")
 

@@ -10,9 +10,9 @@ from refusals import refused
 from small import small_spec
 
 from fedlogit import methods
-from fedlogit.runs.stages import in_stages
 from fedlogit.files import read_json
 from fedlogit.results.runs import read_run
+from fedlogit.runs.stages import in_stages
 
 BRIEF = {"local": {"epochs": 1}, "server": {"model": "mlp(hidden=[24])", "epochs": 1}}
 COUNTED = [v for v in VARIANTS if methods.get(small_spec(**changes(v)).method).fixed_messages]

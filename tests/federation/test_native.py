@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from small import small_spec
 
-from fedlogit.errors import FedlogitError
 from fedlogit.engine.client import flatten
 from fedlogit.engine.native import check_native, compiler
 from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import train_mlp
+from fedlogit.errors import FedlogitError
 from fedlogit.models import build
 
 needs_compiler = pytest.mark.skipif(
@@ -131,15 +131,15 @@ def test_a_federation_of_perceptrons_learns_as_with_autograd(train):
         "method": "fedavg",
         "public": None,
         "partition": "iid",
-        "optimizer": {"name": "sgd", "lr": 0.1, "lifetime": "round"},
+        "optimizer": {"name": "sgd", "lr": 0.1, "reset_every": "round"},
     }
     from fedlogit.files import read_json
 
     found = {
-        kernel: read_json(train(**given, kernel=kernel) / "result.json")["final"]["accuracy"]
-        for kernel in ("autograd", "native")
+        engine: read_json(train(**given, engine=engine) / "result.json")["final"]["accuracy"]
+        for engine in ("loop", "native")
     }
-    assert found["native"] == pytest.approx(found["autograd"], abs=0.01)
+    assert found["native"] == pytest.approx(found["loop"], abs=0.01)
     assert found["native"] > 0.5
 
 
@@ -197,14 +197,14 @@ def test_cancelling_ends_the_call_at_once():
     ],
 )
 def test_what_it_cannot_do_is_refused(changes, message):
-    spec = small_spec(**({"models": ["lenet"], "kernel": "native"} | changes))
+    spec = small_spec(**({"models": ["lenet"], "engine": "native"} | changes))
     with pytest.raises(FedlogitError, match=message):
         check_native(spec, SHAPE, torch.device("cpu"))
 
 
 def test_images_of_another_size_are_refused(federation):
     with pytest.raises(FedlogitError, match="needs dataset = images of 28 x 28 x 1"):
-        federation(models=["lenet"], kernel="native")
+        federation(models=["lenet"], engine="native")
 
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch, tmp_path):

@@ -14,8 +14,8 @@ from small import TEXT, small_spec
 
 from fedlogit import methods, models
 from fedlogit.engine.worker_pool import WorkerPool
-from fedlogit.runs.setup import divide, federate
 from fedlogit.files import read_json, write_json
+from fedlogit.runs.setup import divide, federate
 
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
 # What a run may do besides its method: what it exports, who lies, who talks to whom.
@@ -35,7 +35,7 @@ MORE = [
     },
     {"method": "tally_train(warm_up=0, margin_memory=0.9)", "public": {"size": 60}},
     {"method": "fedavg", "augment": "crop_flip", **CONVOLUTIONS},
-    {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "lifetime": "stage"}},
+    {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "reset_every": "stage"}},
 ]
 EACH = ["lenet", "tf_cnn", "mlp_net", "mlp4w", "mlp", "resnet18", "resnet20_heavy"]
 EACH += ["resnet_light(1)", "resnet_light(n=1, batch_stats=True)", "vit_tiny(layers=1)"]
@@ -101,10 +101,10 @@ def test_every_method(train, tmp_path, call):
 
 
 @pytest.mark.parametrize("given", MORE, ids=lambda given: given["method"].replace(" ", ""))
-@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
-def test_every_export_liar_and_network_of_peers(train, kernel, given):
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+def test_every_export_liar_and_network_of_peers(train, engine, given):
     with pretend_cuda():
-        folder = train(device="cuda", kernel=kernel, **given)
+        folder = train(device="cuda", engine=engine, **given)
     assert read_json(folder / "result.json")["status"] == "finished"
 
 
@@ -119,9 +119,9 @@ def test_probes_of_another_data_set(tiles):
         assert all(map(cuda.has, fed.vectors()))
 
 
-@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
-def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, kernel):
-    given = {"device": "cuda", "kernel": kernel, **CONVOLUTIONS}
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, engine):
+    given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
     with pretend_cuda() as cuda:
         whole, resumed = whole_and_resumed(partial(federation, **given), tmp_path)
         assert all(map(cuda.has, resumed.vectors()))
@@ -143,17 +143,17 @@ def test_every_model(call):
         assert not cuda.waits - Counter({"copy to the device": 1})
 
 
-@pytest.mark.parametrize("kernel", ["autograd", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
 @pytest.mark.parametrize(
     "given",
     [{}, {"augment": "crop_flip", **CONVOLUTIONS}, TEXT],
     ids=["perceptrons", "augmented", "scrubbed text"],
 )
-def test_a_stage_waits_as_often_however_long_it_is(federation, kernel, given):
+def test_a_stage_waits_as_often_however_long_it_is(federation, engine, given):
     """A wait a minibatch would leave the device idle for most of a small model's step."""
 
     def waits(steps: int) -> Counter:
-        fed = federation(device="cuda", kernel=kernel, local={"steps": steps}, **given)
+        fed = federation(device="cuda", engine=engine, local={"steps": steps}, **given)
         fed.round = 1
         cuda.forget()
         fed.train_private()
@@ -163,7 +163,7 @@ def test_a_stage_waits_as_often_however_long_it_is(federation, kernel, given):
         few, many = waits(3), waits(9)
         assert many == few
         assert few["copy to the device"] == 4 * (2 if "augment" in given else 1)
-        assert few["tolist"] == (1 if kernel == "stacked" else 4)
+        assert few["tolist"] == (1 if engine == "stacked" else 4)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_stage_waits_as_often_however_long_it_is(federation, kernel, given):
 def test_a_stacked_step_launches_as_much_for_more_clients(federation, stage):
     def launches(clients: int, steps: int) -> int:
         given = {"partition": "iid(64)", "clients": clients, "local": {"steps": steps}}
-        fed = federation(device="cuda", kernel="stacked", **given)
+        fed = federation(device="cuda", engine="stacked", **given)
         fed.round = 1
         cuda.forget()
         stage(fed)

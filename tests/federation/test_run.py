@@ -17,8 +17,8 @@ from small import SMALL, small_spec
 
 from fedlogit.cli import run_main
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json, write_json
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -271,9 +271,9 @@ def test_a_device_that_is_not_there(tmp_path, python):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "options", "advice"),
+    ("engine", "options", "advice"),
     [
-        ("autograd", [], "lower batch (now 32)"),
+        ("loop", [], "lower batch (now 32)"),
         (
             "stacked",
             ["--runs-per-gpu", "3"],
@@ -282,7 +282,7 @@ def test_a_device_that_is_not_there(tmp_path, python):
         ),
     ],
 )
-def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, kernel, options, advice):
+def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, engine, options, advice):
     def loss(*_):
         raise torch.OutOfMemoryError(
             "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB."
@@ -290,7 +290,7 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, kernel, o
 
     monkeypatch.setattr("fedlogit.engine.task.Work.loss", loss)
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    write_json(tmp_path / "spec.json", SMALL | {"kernel": kernel})
+    write_json(tmp_path / "spec.json", SMALL | {"engine": engine})
     out = tmp_path / "out"
     _, *arguments = command(tmp_path / "spec.json", out, tmp_path)
     monkeypatch.setattr(sys, "argv", arguments + options)

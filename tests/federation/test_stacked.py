@@ -11,8 +11,8 @@ from resuming import whole_and_resumed
 from small import TEXT
 
 from fedlogit.data import Dataset
-from fedlogit.errors import Diverged
 from fedlogit.engine.stacked import alike
+from fedlogit.errors import Diverged
 
 UNEVEN = {"partition": "dir_client(0.5)", "public": {"size": 60}, "train_size": 300}
 SGD = {**UNEVEN, "optimizer": {"name": "sgd", "lr": 0.02, "momentum": 0.9}}
@@ -59,7 +59,7 @@ def stages(fed) -> list[Callable[[], None]]:
 def test_stacked_clients_learn_the_same(federation, digits, kind):
     changes = KINDS[kind]
     data = doubled(digits) if {"lenet", "lenet_bn"} & {*changes.get("models", ())} else None
-    plain, stacked = (federation(data=data, kernel=k, **changes) for k in ("autograd", "stacked"))
+    plain, stacked = (federation(data=data, engine=k, **changes) for k in ("loop", "stacked"))
     plain.round = stacked.round = 1
     for one, other in zip(stages(plain), stages(stacked), strict=True):
         starts = [client.vector.detach().clone() for client in plain.clients]
@@ -78,7 +78,7 @@ def test_stacked_clients_learn_the_same(federation, digits, kind):
 def test_batch_statistics_are_those_of_the_reference(federation):
     """700 samples are batches of 500 and 200 for each of 4 clients, not of 125."""
     given = {"models": ["resnet_light(n=1, batch_stats=True)"], "partition": "iid(90)"}
-    plain, stacked = (federation(kernel=k, **given) for k in ("autograd", "stacked"))
+    plain, stacked = (federation(engine=k, **given) for k in ("loop", "stacked"))
     points = torch.arange(700)
     found, wanted = stacked.logits(points), plain.logits(points)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
@@ -98,7 +98,7 @@ def test_batch_statistics_are_those_of_the_reference(federation):
 )
 def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
     monkeypatch.setattr("fedlogit.engine.stacked._TOGETHER", 4)
-    plain, stacked = (federation(kernel=k, **changes) for k in ("autograd", "stacked"))
+    plain, stacked = (federation(engine=k, **changes) for k in ("loop", "stacked"))
     for fed in (plain, stacked):
         fed.data.batch = 40  # several passes, the last one smaller
     for one, other in zip(plain.marks(plain.clients), stacked.marks(stacked.clients), strict=True):
@@ -108,13 +108,13 @@ def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
 
 
 def test_a_checkpoint_in_between_changes_no_bit(federation, tmp_path):
-    settings = {**UNEVEN, "kernel": "stacked"}
+    settings = {**UNEVEN, "engine": "stacked"}
     whole, resumed = whole_and_resumed(partial(federation, **settings), tmp_path)
     assert torch.equal(whole.vectors(), resumed.vectors())
 
 
 def test_the_client_that_diverged_is_named(federation):
-    fed = federation(kernel="stacked")
+    fed = federation(engine="stacked")
     with torch.no_grad():
         fed.clients[2].vector[0] = torch.nan
     with pytest.raises(Diverged, match="client 2 in private training"):
@@ -122,12 +122,12 @@ def test_the_client_that_diverged_is_named(federation):
 
 
 def test_a_run_is_told_apart_and_learns(train):
-    def accuracy(kernel: str) -> list[float]:
-        folder = train(method="fedavg", kernel=kernel, rounds=5)
+    def accuracy(engine: str) -> list[float]:
+        folder = train(method="fedavg", engine=engine, rounds=5)
         with (folder / "rounds.csv").open() as file:
             return [float(row["accuracy"]) for row in csv.DictReader(file)]
 
-    plain, stacked = accuracy("autograd"), accuracy("stacked")
+    plain, stacked = accuracy("loop"), accuracy("stacked")
     assert stacked == pytest.approx(plain, abs=0.02)
     assert stacked[-1] > stacked[0]
 

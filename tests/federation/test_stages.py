@@ -12,14 +12,14 @@ from small import small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import checked
-from fedlogit.errors import DataError, FedlogitError
 from fedlogit.engine.float32 import f32_products
-from fedlogit.runs.client_files import load_weights
 from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
+from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.run import Options, run
 from fedlogit.runs.setup import divide, federate
 from fedlogit.runs.stages import (
-    Given,
     clients_spec,
     export_logits,
     in_stages,
@@ -28,7 +28,6 @@ from fedlogit.runs.stages import (
     save_targets,
     train_clients,
 )
-from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
 
 ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
 METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]

@@ -13,10 +13,10 @@ from small import TEXT, small_spec
 from torch import nn
 
 from fedlogit import methods
+from fedlogit.engine.task import ClientTask, run_work
 from fedlogit.errors import Diverged, FedlogitError
-from fedlogit.runs.setup import divide
-from fedlogit.engine.task import Work, run_work
 from fedlogit.methods.tally_train import TallyTrain
+from fedlogit.runs.setup import divide
 
 SGD = {"name": "sgd", "lr": 0.1}
 
@@ -148,7 +148,7 @@ def test_a_step_on_private_text_is_next_token_cross_entropy(federation):
 
 
 def test_clipping_and_scrubbing_by_hand(federation):
-    optimizer = {**SGD, "lr": 1.0, "clip": 2.0, "scrub": True}
+    optimizer = {**SGD, "lr": 1.0, "clip": 2.0, "zero_nonfinite_grads": True}
     (client, *_) = federation(**TEXT | {"optimizer": optimizer}, method="local").clients
     before = client.vector.detach().clone()
     client.vector.grad.zero_()
@@ -163,7 +163,7 @@ def test_clipping_and_scrubbing_by_hand(federation):
     assert moved.tolist() == pytest.approx([0.3, 0, 0, 0.4], abs=1e-6)
 
 
-@pytest.mark.parametrize("scrub", [True, False])
+@pytest.mark.parametrize("zero_nonfinite_grads", [True, False])
 def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, scrub):
     class Broken(nn.Module):
         """Not finite on the samples that start with a token below a limit."""
@@ -175,7 +175,7 @@ def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, sc
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.where(x[:, :1, None] < self.limit, math.nan, 1.0) * self.model(x)
 
-    optimizer = {**SGD, "scrub": scrub}
+    optimizer = {**SGD, "zero_nonfinite_grads": scrub}
     fed = federation(**TEXT | {"optimizer": optimizer}, method="local")
     client, firsts = fed.clients[0], fed.data.x[:, 0]
     plain, limit = client.model, int(firsts[client.private].median())
@@ -184,7 +184,7 @@ def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, sc
     def trained(limit: int) -> float:
         client.model = Broken(plain, limit)
         labels = fed.data.labels[client.private]
-        work = Work(client, client.private, batches, labels)
+        work = ClientTask(client, client.private, batches, labels)
         return run_work(work, fed.data, fed._executor, "f32")
 
     with pytest.raises(Diverged):

@@ -6,7 +6,7 @@ from torch import nn
 
 from fedlogit.data.transforms import draw_crops
 from fedlogit.engine.client import make_optimizer
-from fedlogit.engine.task import Work, minibatches
+from fedlogit.engine.task import ClientTask, minibatches
 from fedlogit.spec import Local, Optimizer, Schedule
 
 
@@ -37,7 +37,7 @@ def test_crops_are_drawn_in_the_order_of_minibatches(federation):
     """All at once, so that a GPU gets them in one copy; the numbers are those of one at a time."""
     client = federation().clients[0]
     batches = minibatches(9, 4, generator(), epochs=2, steps=None)
-    work = Work(client, client.private[:9], batches, augment=torch.Generator().manual_seed(7))
+    work = ClientTask(client, client.private[:9], batches, augment=torch.Generator().manual_seed(7))
     one = torch.Generator().manual_seed(7)
     for found, batch in zip(work.crops(torch.device("cpu")), batches, strict=True):
         assert torch.equal(found, draw_crops(len(batch), one))

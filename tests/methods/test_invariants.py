@@ -7,9 +7,9 @@ from small import small_spec
 
 from fedlogit import methods
 from fedlogit.component import ComponentRef, catalogue
-from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json
 from fedlogit.methods import Method
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 
 @pytest.mark.parametrize("call", VARIANTS + ON_TEXT)

@@ -298,7 +298,7 @@ def test_different_clients_learn_together(train):
 def test_the_native_kernel_refuses_a_proximal_term(federation):
     sgd = {"name": "sgd", "lr": 0.1}
     fed = federation(method="fedprox", partition="iid(90)", optimizer=sgd)
-    fed.spec = fed.spec.model_copy(update={"kernel": "native"})
+    fed.spec = fed.spec.model_copy(update={"engine": "native"})
     fed.round = 1
     with pytest.raises(FedlogitError, match="'native' has no proximal term"):
         fed.train_private(pull=0.1)

@@ -227,7 +227,7 @@ def test_different_architectures_have_no_average(setting):
 
 def test_a_checkpoint_of_another_spec_is_refused(train, tmp_path, monkeypatch):
     from fedlogit.errors import DataError
-    from fedlogit.federation import run as running
+    from fedlogit.runs import run as running
 
     kept = tmp_path / "kept"
     monkeypatch.setattr(running, "remove_checkpoints", lambda folder: None)

@@ -116,7 +116,9 @@ def test_complete_names_every_parameter():
         "stem": "cifar",
         "batch_stats": False,
     }
-    assert complete("fedlogit.models.lenet:Lenet") == ComponentRef(name="fedlogit.models.lenet:Lenet")
+    assert complete("fedlogit.models.lenet:Lenet") == ComponentRef(
+        name="fedlogit.models.lenet:Lenet"
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ from oracles.world import World
 from torch.nn.utils import parameters_to_vector
 
 from fedlogit import methods, models, partition
-from fedlogit.federation import Federation
 from fedlogit.engine.client import Client
-from fedlogit.federation.topology import hearing
 from fedlogit.engine.task import minibatches
+from fedlogit.federation import Federation
+from fedlogit.federation.topology import hearing
 from fedlogit.rng import derive, rng, torch_rng
 from fedlogit.spec import RunSpec
 

@@ -27,7 +27,7 @@ class Peer:
 
     def begin(self, what: str) -> None:
         """Begin a round or a stage of one; optimizers live through a run, if not less."""
-        if self.how["lifetime"] in (what, "stage"):
+        if self.how["reset_every"] in (what, "stage"):
             self.forget()
 
     def step(self, loss: torch.Tensor) -> None:
@@ -35,7 +35,7 @@ class Peer:
         self.optimizer.zero_grad()
         loss.backward()
         slopes = [w.grad for w in self.weights]
-        if self.how["scrub"]:
+        if self.how["zero_nonfinite_grads"]:
             for slope in slopes:
                 slope[~slope.isfinite()] = 0.0
         norm = sum((slope**2).sum() for slope in slopes) ** 0.5

@@ -35,8 +35,8 @@ FEDAVG = [
 # How an optimizer lives and how its rate falls; the second version is told in its own words.
 LIVES = [
     (case("FedAvg", "fedavg", sgd=MOMENTUM), {}),
-    (case("FedAvg", "fedavg", sgd=MOMENTUM | {"lifetime": "round"}), {"lifetime": "round"}),
-    (case("FedAvg", "fedavg", sgd=MOMENTUM | {"lifetime": "stage"}), {"lifetime": "stage"}),
+    (case("FedAvg", "fedavg", sgd=MOMENTUM | {"reset_every": "round"}), {"reset_every": "round"}),
+    (case("FedAvg", "fedavg", sgd=MOMENTUM | {"reset_every": "stage"}), {"reset_every": "stage"}),
     (case("FedAvg", "fedavg", rounds=5, schedule={"every": 2}), {"every": 2}),
     (
         case("FedAvg", "fedavg", rounds=5, schedule={"every": 2, "once": True}),

@@ -46,7 +46,7 @@ SHORT = {"local": {"epochs": 3}}
 BROAD = {"partition": "k_classes(6, private_size=90)"}
 SMOOTH = {"name": "adam", "lr": 0.003, "eps": 1e-4}
 FEW = {"model": "mlp(hidden=[24])", "epochs": 4, "batch": 20, "optimizer": SMOOTH}
-STAGES = {"optimizer": SMOOTH | {"lifetime": "stage"}}
+STAGES = {"optimizer": SMOOTH | {"reset_every": "stage"}}
 CROPS = {"augment": "crop_flip", "server": FEW | {"augment": "crop_flip"}}
 
 

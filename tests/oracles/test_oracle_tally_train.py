@@ -46,7 +46,7 @@ def clients(n: int) -> dict[str, object]:
 
 
 def lives(lifetime: str) -> dict[str, object]:
-    return {"optimizer": ADAMW | {"lifetime": lifetime}}
+    return {"optimizer": ADAMW | {"reset_every": lifetime}}
 
 
 # A step of batch norm divides by small numbers, and float32's rounding grows.
@@ -72,11 +72,11 @@ TOKENS = {
         "local": {"steps": 3},
         "public": {"size": 16, "last": True},
         "clients": 3,
-        "optimizer": SGD | {"clip": 0.2, "scrub": True},
+        "optimizer": SGD | {"clip": 0.2, "zero_nonfinite_grads": True},
     },
     "told": {"network": "tiny_gpt"},
 }
-STACKED = TOKENS | {"changes": TOKENS["changes"] | {"kernel": "stacked"}}
+STACKED = TOKENS | {"changes": TOKENS["changes"] | {"engine": "stacked"}}
 THEORY = {"told": {"theory": True}, "rounds": 3}
 # Of 512 probes that are measured, 12 are normalised among themselves.
 WIDE = {"export": ("theory",), "public": {"size": 520}}
@@ -109,7 +109,7 @@ CASES = [
     votes(merge_every=2, changes=lives("round")),
     votes(merge_every=2, changes=lives("stage")),
     votes(changes={"models": ["mlp(hidden=[16])", "mlp(hidden=[24, 12])"]}),
-    votes(merge_every=2, changes={"kernel": "stacked"}),
+    votes(merge_every=2, changes={"engine": "stacked"}),
     votes(changes={"augment": "crop_flip"}),
     votes(merge_every=2, **BATCHES),
     votes(merge_every=2, **RUNNING),

@@ -10,8 +10,8 @@ LIFETIMES = [
         "Average",
         "average",
         tolerance=1e-4,
-        changes=(("optimizer", {"name": "adam", "lr": 0.003, "lifetime": lifetime}),),
-        settings=(("lifetime", lifetime),),
+        changes=(("optimizer", {"name": "adam", "lr": 0.003, "reset_every": lifetime}),),
+        settings=(("reset_every", lifetime),),
     )
     for lifetime in ("run", "round", "stage")
 ]

@@ -96,7 +96,7 @@ def test_what_a_device_cannot_train_is_refused_when_planned(tmp_path):
 
     here, mnist = runs("mnist", device="cuda:1")
     wanted = len({*mnist})
-    why = "kernel = 'native' needs device = cpu or auto; or use kernel = 'autograd'"
+    why = "engine = 'native' needs device = cpu or auto; or use kernel = 'autograd'"
     said = f"device = 'cuda:1' or a kernel does not fit: {wanted} of {wanted} runs: {why}"
     with refused(said):
         here.refuse_unfit(mnist)
@@ -109,12 +109,12 @@ def test_what_a_device_cannot_train_is_refused_when_planned(tmp_path):
     for settings in (
         {"device": "auto"},
         {"device": "cpu"},
-        {"device": "cuda", "kernel": "stacked"},
+        {"device": "cuda", "engine": "stacked"},
     ):
         other, of_it = runs("mnist", **settings)
         other.refuse_unfit(of_it)
-    other, of_it = runs("cifar10", kernel="native")
-    with refused("runs: kernel = 'native' needs models = lenet"):
+    other, of_it = runs("cifar10", engine="native")
+    with refused("runs: engine = 'native' needs models = lenet"):
         other.refuse_unfit(of_it)
 
 
@@ -126,7 +126,7 @@ def test_a_run_holds_a_gpu_only_if_it_trains_on_one(tmp_path):
 
     assert on_gpu(device="auto") == {("mnist", False), ("cifar10", True)}
     assert on_gpu(device="cpu") == {("mnist", False), ("cifar10", False)}
-    assert on_gpu(device="cuda", kernel="autograd") == {("mnist", True), ("cifar10", True)}
+    assert on_gpu(device="cuda", kernel="loop") == {("mnist", True), ("cifar10", True)}
 
 
 def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):

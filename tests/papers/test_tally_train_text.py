@@ -25,7 +25,11 @@ def test_hyper_parameters_of_appendix_i(table):
     assert len(found) == 5 * 3
     for spec in (c.spec for c in found):
         assert (spec.clients, spec.rounds, spec.batch, spec.local.steps) == (8, 3000, 16, 5)
-        assert (spec.text.vocabulary, spec.text.length, spec.text.tested_on) == (2048, 256, "valid")
+        assert (spec.text.vocabulary, spec.text.length, spec.text.evaluation_split) == (
+            2048,
+            256,
+            "valid",
+        )
         o = spec.optimizer
         assert (o.name, o.lr, o.beta1, o.beta2) == ("adamw", 3e-4, 0.9, 0.999)
         assert (o.weight_decay, o.clip, o.scrub, o.lifetime) == (0.01, 1.0, True, "run")

@@ -74,7 +74,7 @@ def test_later_settings_leave_the_names_of_divisions_alone():
     }  # fmt: skip
     assert set(plain.split_key()["public"]) == {"size", "stratified", "classes", "overlap"}
     text = small_spec(**TEXT, method="local").split_key()
-    assert text["text"] == {"vocabulary": 300, "length": 32, "tested_on": "valid"}
+    assert text["text"] == {"vocabulary": 300, "length": 32, "evaluation_split": "valid"}
     assert text["public"]["last"] is True
     assert SplitSpec.read(text, "test").public.last
 

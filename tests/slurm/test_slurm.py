@@ -22,9 +22,9 @@ from safetensors.torch import load_file
 
 from fedlogit import methods
 from fedlogit.data import load
+from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.runs.run import Options, run
 from fedlogit.runs.setup import divide
-from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.spec import RunSpec
 
 pytestmark = pytest.mark.slurm  # left out by `make test`
