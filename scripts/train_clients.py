@@ -1,57 +1,11 @@
-#!/usr/bin/env python3
-"""Train the clients of a one-shot run: python scripts/train_clients.py --spec FILE --out DIR.
-
-Writes spec.json, weights.safetensors and, last, clients.json. The spec may be that of any one-shot
-run; what its methods do with the clients is left out of it. Run again to resume.
-"""
-
-from __future__ import annotations
+"""The command of this file's name, of the library beside it (`python -m fedlogit` lists all)."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _options import own_device, read_spec, run_options
-
-from fedlogit import methods
-from fedlogit.cli import run_main
-from fedlogit.federation.finishing import hidden, keep, put_back, show
-from fedlogit.federation.jobs import Job
-from fedlogit.federation.run import check_folder, making
-from fedlogit.federation.stages import clients_spec, train_clients
-from fedlogit.files import write_json, write_sealed
-
-OUTPUTS = ("weights.safetensors", "clients.json")
-
-
-def main(argv: Sequence[str]) -> None:
-    """Run the command line."""
-    parser = run_options(__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="the clients' folder")
-    args = parser.parse_args(argv)
-    spec = clients_spec(methods.complete(read_spec(args.spec)))
-    check_folder(spec, args.out)
-    with making(args.out, "clients.json") as missing:
-        if not missing:
-            print(f"{args.out} is finished")
-            return
-        write_json(args.out / "spec.json", spec.model_dump(mode="json"))
-        with (
-            own_device(args, spec) as device,
-            Job(spec, args.data, args.split, device, args.workers, not args.quiet) as job,
-        ):
-            if put_back(args.out, OUTPUTS, job.decisive()):
-                print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
-                return
-            digest = train_clients(job.federation, args.out)
-            weights, note = (args.out / name for name in OUTPUTS)
-            weights.replace(hidden(weights))
-            write_sealed(hidden(note), job.record() | {"weights_digest": digest})
-            keep(args.out, OUTPUTS, job.decisive())
-            show(args.out, OUTPUTS)
-
+from fedlogit.cli import run_script
 
 if __name__ == "__main__":
-    run_main(main)
+    run_script(__file__)

@@ -3,11 +3,11 @@
 import csv
 import json
 import os
-import runpy
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import torch
 from safetensors import safe_open
 from small import SMALL, small_spec
 
-from fedlogit.cli import run_main
+from fedlogit.cli import call, run_main
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.files import load_npz, read_json, write_json
@@ -289,13 +289,12 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, kernel, o
         )
 
     monkeypatch.setattr("fedlogit.federation.work.Work.loss", loss)
-    monkeypatch.syspath_prepend(ROOT / "scripts")
     write_json(tmp_path / "spec.json", SMALL | {"kernel": kernel})
     out = tmp_path / "out"
     _, *arguments = command(tmp_path / "spec.json", out, tmp_path)
     monkeypatch.setattr(sys, "argv", arguments + options)
     with pytest.raises(SystemExit) as stop:
-        run_main(runpy.run_path(arguments[0])["main"])
+        run_main(partial(call, "train"))
     assert stop.value.code == 2
     assert capsys.readouterr().err == (
         "error: device = 'cpu' is out of memory (CUDA out of memory. Tried to allocate 2.00 GiB): "
