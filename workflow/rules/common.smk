@@ -209,20 +209,44 @@ def made(path, rule):
 
 
 def train_input(wildcards):
-    """Ask for spec, data and division only where the run is missing.
+    """Ask for spec, data and division only where the run is missing; in stages, for the answers.
 
     A finished run, trained here or pulled, then depends on nothing: neither a newer file nor
     a missing dataset makes it start again. Its folder's name is the hash of all that it depends on.
     """
-    spec = checked(PLAN.run, wildcards.run)
-    if made(f"results/runs/{wildcards.run}/result.json", "train"):
+    run = wildcards.run
+    spec = checked(PLAN.run, run)
+    if made(f"results/runs/{run}/result.json", "train"):
         return {}
-    checked(PLAN.refuse_unfit, [wildcards.run])
-    return {
-        "spec": PLAN.spec_file(wildcards.run),
-        "data": needed(spec),
-        "split": split_file(wildcards),
-    }
+    checked(PLAN.refuse_unfit, [run])
+    if clients := PLAN.clients_of(run):
+        found = {"logits": f"results/clients/{clients}/logits.json"}
+        if spec.server is not None:  # the method teaches a model of the server
+            found["targets"] = f"results/targets/{run}/targets.npz"
+    else:
+        found = {"data": needed(spec), "split": split_file(wildcards)}
+    return {"spec": PLAN.spec_file(run)} | found
+
+
+def train_options(wildcards, input):
+    """Return how often a run is saved and, of a run in stages, what earlier ones left."""
+    options = ["--checkpoint-seconds", SETTINGS.checkpoint_seconds]
+    if "logits" in input.keys():
+        clients = os.path.dirname(input.logits)
+        options += ["--clients", clients, "--logits", f"{clients}/logits.npz"]
+    if "targets" in input.keys():
+        options += ["--targets", input.targets]
+    return options
+
+
+def aggregate_input(wildcards):
+    """Return the logits of the clients that a run in stages rests on."""
+    run = wildcards.run
+    if not (clients := checked(PLAN.clients_of, run)):
+        raise WorkflowError(
+            f"run {run} is not made in stages; it has no file of targets"
+        )
+    return f"results/clients/{clients}/logits.npz"
 
 
 def split_file(wildcards):
@@ -265,26 +289,6 @@ def their_weights(wildcards):
     """Return where the weights of the clients that answer are."""
     _, weights, _ = checked(PLAN.answering, wildcards.run)
     return weights
-
-
-def distil_input(wildcards):
-    """Ask for the clients' answers, and what an aggregator made of them, where the run is missing."""
-    run = wildcards.run
-    if made(f"results/runs/{run}/result.json", "distil"):
-        return {}
-    checked(PLAN.refuse_unfit, [run])
-    found = {
-        "spec": PLAN.spec_file(run),
-        "logits": f"results/clients/{PLAN.clients_of(run)}/logits.json",
-    }
-    if taught(run):
-        found["targets"] = f"results/targets/{run}/targets.npz"
-    return found
-
-
-def taught(run):
-    """Return whether a run's method teaches a model of the server, which needs targets."""
-    return checked(PLAN.run, run).server is not None
 
 
 def prepared(spec):

@@ -24,11 +24,10 @@ if not SETTINGS.frozen:
             split=split_file,
             device=SETTINGS.device,
             shared=SETTINGS.runs_per_gpu,
-            every=SETTINGS.checkpoint_seconds,
+            more=train_options,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
             "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
             " --data {params.data:q} --split {params.split:q}"
             " --device {params.device:q} --runs-per-gpu {params.shared:q} --workers {threads}"
-            " --checkpoint-seconds {params.every:q} {params.bar:q}"
-            " 2> >(trap '' INT TERM; exec tee {log:q} >&2)"
+            " {params.more:q} {params.bar:q} 2> >(trap '' INT TERM; exec tee {log:q} >&2)"
