@@ -4,7 +4,7 @@ if not SETTINGS.frozen:
 
     rule export_logits:
         input:
-            unpack(answering),
+            unpack(asked(INPUTS.export_logits)),
         output:
             note="results/clients/{run}/logits.json",
             logits="results/clients/{run}/logits.npz",
@@ -18,7 +18,7 @@ if not SETTINGS.frozen:
         params:
             script=here("scripts/export_logits.py"),
             spec=lambda wildcards, input: str(Path(input.note).with_name("spec.json")),
-            weights=their_weights,
+            weights=asked(lambda run: PLAN.answering(run)[1]),
             folder=subpath(output.note, parent=True),
             data=f"{DATA}/prepared",
             device=SETTINGS.device,
@@ -31,7 +31,7 @@ if not SETTINGS.frozen:
 
     rule ensemble:
         input:
-            logits="results/clients/{run}/logits.npz",
+            logits=rules.export_logits.output.logits,
         output:
             "results/ensembles/{run}/{function}.json",
         log:

@@ -7,7 +7,7 @@ if not SETTINGS.frozen:
 
     use rule train as train_clients with:
         input:
-            unpack(clients_input),
+            unpack(asked(INPUTS.train_clients)),
         output:
             note="results/clients/{run}/clients.json",
             weights="results/clients/{run}/weights.safetensors",
@@ -23,12 +23,12 @@ if not SETTINGS.frozen:
             script=here("scripts/train_clients.py"),
             spec="results/plan/clients/{run}.json",
             folder=subpath(output.note, parent=True),
-            split=clients_split,
+            split=asked(INPUTS.split_of_clients),
             more=[],
 
     rule aggregate:
         input:
-            logits=aggregate_input,
+            unpack(asked(INPUTS.aggregate)),
         output:
             "results/targets/{run}/targets.npz",
         log:
@@ -38,7 +38,7 @@ if not SETTINGS.frozen:
             runtime=growing(10),
         params:
             script=here("scripts/aggregate.py"),
-            spec=lambda wildcards: checked(PLAN.spec_file, wildcards.run),
+            spec=asked(PLAN.spec_file),
         shell:
             "python {params.script:q} --spec {params.spec:q} --logits {input.logits:q}"
             " --out {output:q} > {log:q} 2>&1"

@@ -4,7 +4,7 @@ if not SETTINGS.frozen:
 
     rule train:
         input:
-            unpack(train_input),
+            unpack(asked(INPUTS.train)),
         output:
             "results/runs/{run}/result.json",
         log:
@@ -21,7 +21,7 @@ if not SETTINGS.frozen:
             spec="results/plan/runs/{run}.json",
             folder=subpath(output[0], parent=True),
             data=f"{DATA}/prepared",
-            split=split_file,
+            split=asked(INPUTS.split_of_run),
             device=SETTINGS.device,
             shared=SETTINGS.runs_per_gpu,
             more=train_options,
