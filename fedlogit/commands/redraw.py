@@ -1,6 +1,8 @@
-"""Draw every table, figure and summary that finished runs cover, at every scale, in one process.
+"""Draw every table, figure and summary that finished runs cover, in one process.
 
-python scripts/redraw.py; with --prune it also removes what no finished run gives. With --check it
+    python -m fedlogit redraw
+
+It draws at every scale. With --prune it also removes what no finished run gives. With --check it
 draws into a temporary folder and compares with what is there: numbers to rounding, texts exactly,
 pictures to what one sees.
 """
@@ -9,23 +11,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from fedlogit.cli import run_main
 from fedlogit.config import Settings
 from fedlogit.papers import Plan, list_papers
 from fedlogit.results.redraw import differences, orphans, redraw
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="its folder")
     parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
     parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
@@ -33,7 +28,10 @@ def main(argv: Sequence[str]) -> int:
         "--check", action="store_true", help="change nothing; exit 1 on a difference"
     )
     parser.add_argument("--prune", action="store_true", help="remove what no finished run gives")
-    args = parser.parse_args(argv)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Carry the command out; return the exit code."""
     papers = tuple(list_papers(args.papers))
     settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
     plan = Plan(settings, args.papers, args.results)
@@ -52,7 +50,3 @@ def main(argv: Sequence[str]) -> int:
         print(f"error: {line}; run make redraw", file=sys.stderr)
     print(f"{len(drawn)} files drawn again, {len(found)} differ from what is there")
     return int(bool(found))
-
-
-if __name__ == "__main__":
-    run_main(main)

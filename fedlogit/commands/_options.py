@@ -1,4 +1,4 @@
-"""Options that the scripts of a run share; to be imported before PyTorch."""
+"""Options that the commands of a run share, and the device that they name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
-
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: spinning threads starve others
 
 import torch
 
@@ -23,18 +21,13 @@ from fedlogit.spec import RunSpec
 __all__ = ["own_device", "read_spec", "run_options"]
 
 
-def run_options(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with a run's options: spec, data, division, device, workers, bar."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawTextHelpFormatter
-    )
+def run_options(parser: argparse.ArgumentParser) -> None:
+    """Declare a run's options: spec, data, division, device, workers, bar."""
     parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON; - reads it")
     parser.add_argument(
         "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
     )
-    parser.add_argument(
-        "--split", type=Path, help="indices.npz of scripts/partition.py; else made anew"
-    )
+    parser.add_argument("--split", type=Path, help="indices.npz of `partition`; else made anew")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
     parser.add_argument(
         "--engine", default="auto", choices=get_args(EngineName), help="how clients are run"
@@ -45,7 +38,6 @@ def run_options(description: str | None) -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads on a CPU")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    return parser
 
 
 @contextmanager

@@ -1,32 +1,24 @@
 """Print every paper beside ours and where tables, figures and the report are.
 
-Also writes results/summary.md. Needs what scripts/compare.py wrote:
+Also writes results/summary.md. Needs what `compare` wrote.
 
-    python scripts/summary.py --scale quick who_to_trust
-    python scripts/summary.py --scale paper --datasets mnist -- who_to_trust celm
+    python -m fedlogit summary --scale quick who_to_trust
+    python -m fedlogit summary --scale paper --datasets mnist -- who_to_trust celm
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from fedlogit.cli import run_main
 from fedlogit.config import Settings
 from fedlogit.papers import Plan
 from fedlogit.results.summary import overview
 from fedlogit.results.text import write_text
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
     parser.add_argument("papers", nargs="+", help="which papers")
     parser.add_argument("--scale", required=True, help="at which scale")
     parser.add_argument("--datasets", nargs="*", help="leave out papers without a run on these")
@@ -35,7 +27,10 @@ def main(argv: Sequence[str]) -> int:
         "--papers-folder", type=Path, default=Path("workflow/papers"), help="for the labels"
     )
     parser.add_argument("--report", type=Path, default=Path("results/report.html"))
-    args = parser.parse_args(argv)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
     chosen = {"papers": args.papers, "scale": args.scale, "datasets": args.datasets or None}
     plan = Plan(Settings.load(chosen, "options"), args.papers_folder, args.results)
     labels = {paper: plan.papers[paper].labels for paper in plan.chosen}
@@ -45,8 +40,3 @@ def main(argv: Sequence[str]) -> int:
     text += f"\n\nReport: {args.report}{'' if args.report.exists() else ' (not made yet)'}"
     print(text)
     print(f"\nThis summary: {write_text(args.results / 'summary.md', text)}")
-    return 0
-
-
-if __name__ == "__main__":
-    run_main(main)

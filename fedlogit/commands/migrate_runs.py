@@ -1,5 +1,6 @@
-#!/usr/bin/env python3
-"""Give finished runs of version 0.1 the names that they have now: python scripts/migrate_runs.py.
+"""Give finished runs of version 0.1 the names that they have now.
+
+    python -m fedlogit migrate_runs
 
 A run's spec no longer says at which scale it was asked for, nor what ran its clients (`kernel`),
 and three of its keys have other names. So its hash, which names its folder, is another. What the
@@ -13,16 +14,12 @@ from __future__ import annotations
 import argparse
 import csv
 import shutil
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from tqdm import tqdm
 
-from fedlogit.cli import run_main
 from fedlogit.files import read_json, write_json, write_sealed
 from fedlogit.papers import run_dir
 from fedlogit.spec import RunSpec
@@ -30,13 +27,13 @@ from fedlogit.spec import RunSpec
 ENGINES = {"autograd": "loop", "native": "native", "stacked": "stacked"}
 
 
-def main(argv: Sequence[str]) -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
     parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
-    args = parser.parse_args(argv)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
     kept = [migrate(args.runs, folder) for folder in tqdm(sorted(old_runs(args.runs)), unit="run")]
     print(f"{len(kept)} runs of version 0.1, {len(kept) - sum(kept)} of them there twice")
 
@@ -120,7 +117,3 @@ def _remove(root: Path, folder: Path) -> None:
         if parent == root or any(parent.iterdir()):
             return
         parent.rmdir()
-
-
-if __name__ == "__main__":
-    run_main(main)

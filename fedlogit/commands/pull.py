@@ -1,7 +1,7 @@
-"""Fetch the published runs that are not here, and say what is here and what could not be fetched.
+"""Fetch the published runs that are not here, and say which could not be had.
 
-    python scripts/pull.py
-    python scripts/pull.py --remote lab
+    python -m fedlogit pull
+    python -m fedlogit pull --remote lab
 
 Runs that are here stay as they are, whoever made them: the same spec gives the same numbers, but
 not the same file, as `result.json` says how long training took and where. `dvc pull` alone refuses
@@ -14,26 +14,21 @@ import argparse
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from _cache import call_dvc, dvc, errors_of, kept, tell
-
-from fedlogit.cli import run_main
+from fedlogit.commands._cache import call_dvc, dvc, errors_of, kept, tell
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
     parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
     parser.add_argument("--remote", help="fetch from this remote of DVC instead of the default")
-    args = parser.parse_args(argv)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Carry the command out; return the exit code."""
     outs = kept(args.runs.with_suffix(".dvc"))
     missing = {run: out for run, out in outs.items() if not (args.runs / run).exists()}
     reasons = pull(args.runs, missing, len(missing) == len(outs), args.remote) if missing else {}
@@ -104,7 +99,3 @@ def _reason(
 def _in(cache: Path, digest: str) -> Path:
     """Return where DVC keeps what has a digest."""
     return cache / digest[:2] / digest[2:]
-
-
-if __name__ == "__main__":
-    run_main(main)
