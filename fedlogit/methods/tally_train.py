@@ -117,7 +117,7 @@ class TallyTrain(Method):
     def check(self, spec: RunSpec) -> None:
         """Refuse settings that do not fit the run."""
         check_probing(self.probes_per_round, self.warm_up, spec)
-        check_settings(self, spec)
+        check_settings(self.params(), self.changed().keys(), spec)
 
     def init(self, fed: Federation) -> None:
         """FedProx's first anchor is each peer's own start."""
