@@ -70,12 +70,7 @@ def main(args: argparse.Namespace) -> int:
         f" left out {len(found.left_out)} at scale {' or '.join(left_out) or '-'};"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
-    unused = sorted({*published, *new} - needed_runs(args.papers))
-    if unused and args.prune:
-        write_listing(listing, {r: o for r, o in read_listing(listing).items() if r not in unused})
-        print(f"{len(unused)} of them taken off the list, as no table or figure needs them")
-    elif unused:
-        print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
+    _tell_unused(listing, {*published, *new} - needed_runs(args.papers), args.prune)
     if changed and not args.replace:
         print(
             f"not published again, although they differ from the cache (--replace would;"
@@ -85,6 +80,15 @@ def main(args: argparse.Namespace) -> int:
     for reason in found.refused.values():
         print(f"error: refused {reason}", file=sys.stderr)
     return 2 if found.refused else 0
+
+
+def _tell_unused(listing: Path, unused: set[str], prune: bool) -> None:
+    """Say which runs of the list nothing shows, after taking them off if that was asked for."""
+    if unused and prune:
+        write_listing(listing, {r: o for r, o in read_listing(listing).items() if r not in unused})
+        print(f"{len(unused)} of them taken off the list, as no table or figure needs them")
+    elif unused:
+        print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
 
 
 def needed_runs(folder: Path) -> set[str]:
