@@ -76,16 +76,7 @@ def main(args: argparse.Namespace) -> int:
         f" left out {len(found.left_out)} that nothing but {' or '.join(left_out) or '-'} needs;"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
-<<<<<<< HEAD
-    unused = sorted({*published, *new} - needed.keys())
-    if unused and args.prune:
-        write_listing(listing, {r: o for r, o in read_listing(listing).items() if r not in unused})
-        print(f"{len(unused)} of them taken off the list, as no table or figure needs them")
-    elif unused:
-        print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
-=======
-    _tell_unused(listing, {*published, *new} - needed_runs(args.papers), args.prune)
->>>>>>> floor-b
+    _tell_unused(listing, {*published, *new} - needed.keys(), args.prune)
     if changed and not args.replace:
         print(
             f"not published again, although they differ from the cache (--replace would;"
@@ -97,17 +88,6 @@ def main(args: argparse.Namespace) -> int:
     return 2 if found.refused else 0
 
 
-<<<<<<< HEAD
-def needed_runs(folder: Path) -> dict[str, set[str]]:
-    """Return every run that a table or figure of any paper shows, and at which scales."""
-    needed: dict[str, set[str]] = defaultdict(set)
-    for paper in (load_paper(name, folder) for name in list_papers(folder)):
-        for scale in paper.scales:
-            for artefact in expand(paper, scale):
-                for cell in artefact.cells:
-                    needed[str(run_dir(cell.spec))].add(scale)
-    return needed
-=======
 def _tell_unused(listing: Path, unused: set[str], prune: bool) -> None:
     """Say which runs of the list nothing shows, after taking them off if that was asked for."""
     if unused and prune:
@@ -117,12 +97,15 @@ def _tell_unused(listing: Path, unused: set[str], prune: bool) -> None:
         print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
 
 
-def needed_runs(folder: Path) -> set[str]:
-    """Return every run that a table or figure of any paper shows at any scale."""
-    papers = [load_paper(name, folder) for name in list_papers(folder)]
-    artefacts = [a for paper in papers for scale in paper.scales for a in expand(paper, scale)]
-    return {str(run_dir(cell.spec)) for artefact in artefacts for cell in artefact.cells}
->>>>>>> floor-b
+def needed_runs(folder: Path) -> dict[str, set[str]]:
+    """Return every run that a table or figure of any paper shows, and at which scales."""
+    needed: dict[str, set[str]] = defaultdict(set)
+    for paper in (load_paper(name, folder) for name in list_papers(folder)):
+        for scale in paper.scales:
+            for artefact in expand(paper, scale):
+                for cell in artefact.cells:
+                    needed[str(run_dir(cell.spec))].add(scale)
+    return needed
 
 
 def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:
