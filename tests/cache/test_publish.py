@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import yaml
-from cached_runs import PAPER
 from calls import RUNS, dvc, script
 
 from fedlogit.files import json_digest, write_json
@@ -20,8 +19,8 @@ def listed() -> list[str]:
 
 
 def test_only_whole_runs_are_published_and_once(project, finished):
-    whole, misnamed, damaged = (finished(**PAPER, seed=seed) for seed in range(3))
-    quick, unfinished = finished(scale="quick"), finished(**PAPER, seed=3)
+    whole, misnamed, damaged = (finished(seed=seed) for seed in range(3))
+    quick, unfinished = finished(scale="quick"), finished(seed=3)
     (unfinished / "result.json").unlink()
     moved = misnamed.with_name("seed1-00000000")
     misnamed.rename(moved)
@@ -44,7 +43,7 @@ def test_only_whole_runs_are_published_and_once(project, finished):
 
 def test_runs_come_back_and_others_stay(published, finished):
     before = {p: p.read_bytes() for f in published for p in f.glob("[!.]*.[jc]s*")}
-    mine = finished(**PAPER, seed=7)
+    mine = finished(seed=7)
     for folder in published:
         shutil.rmtree(folder)
     shutil.rmtree(".dvc/cache")
@@ -104,7 +103,7 @@ def test_damage_is_named(published):
 
 
 def test_a_remote_that_does_not_answer_lists_nothing(project, finished):
-    finished(**PAPER)
+    finished()
     done = script("publish", "--remote", "lab")
     assert done.returncode == 2
     assert done.stderr == (

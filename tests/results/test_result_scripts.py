@@ -39,7 +39,7 @@ def artefact(tmp_path, make_run, make_artefact):
     """Return a function that writes an artefact of two methods."""
 
     def write(**changes) -> Path:
-        runs = [make_run(a, scale="quick", method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
+        runs = [make_run(a, method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
         claim = {
             "text": "UWA is better.",
             "test": "greater",
