@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "scripts"))  # scripts import each other's helpers
 
 
 def dvc(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """ComponentRef DVC; it may not ask anything of anybody."""
+    """Call DVC; it may not ask anything of anybody."""
     return subprocess.run(
         [sys.executable, "-m", "dvc", *args],
         capture_output=True,
@@ -31,7 +31,7 @@ def dvc(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]
 
 
 def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
-    """ComponentRef a script's main in this process, which has imported PyTorch already."""
+    """Call a script's main in this process, which has imported PyTorch already."""
     main = runpy.run_path(str(ROOT / "scripts" / f"{name}.py"))["main"]
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):

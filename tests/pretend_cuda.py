@@ -144,7 +144,7 @@ class _Names(TorchFunctionMode):
         return cuda.put(made.clone() if func is torch.as_tensor else made)
 
     def _within(self, func: Callable, args: Sequence, given: Mapping) -> Any:
-        """ComponentRef a function of PyTorch; what it makes for itself lies where its arguments do."""
+        """Call a function of PyTorch; what it makes for itself lies where its arguments do."""
         before = self.cuda.within
         tensors = (x for x in tree_leaves((args, given)) if isinstance(x, torch.Tensor))
         self.cuda.within = any(map(self.cuda.has, tensors))

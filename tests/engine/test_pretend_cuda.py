@@ -35,7 +35,7 @@ MORE = [
     },
     {"method": "tally_train(warm_up=0, margin_memory=0.9)", "public": {"size": 60}},
     {"method": "fedavg", "augment": "crop_flip", **CONVOLUTIONS},
-    {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "reset_every": "stage"}},
+    {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "reset_every": "phase"}},
 ]
 EACH = ["lenet", "tf_cnn", "mlp_net", "mlp4w", "mlp", "resnet18", "resnet20_heavy"]
 EACH += ["resnet_light(1)", "resnet_light(n=1, batch_stats=True)", "vit_tiny(layers=1)"]
@@ -147,7 +147,7 @@ def test_every_model(call):
 @pytest.mark.parametrize(
     "given",
     [{}, {"augment": "crop_flip", **CONVOLUTIONS}, TEXT],
-    ids=["perceptrons", "augmented", "scrubbed text"],
+    ids=["perceptrons", "augmented", "text, gradients made finite"],
 )
 def test_a_stage_waits_as_often_however_long_it_is(federation, engine, given):
     """A wait a minibatch would leave the device idle for most of a small model's step."""
@@ -170,7 +170,7 @@ def test_a_stage_waits_as_often_however_long_it_is(federation, engine, given):
     "stage",
     [
         lambda fed: fed.train_private(),
-        lambda fed: fed.train_private(pull=0.1),
+        lambda fed: fed.train_private(proximal_mu=0.1),
         lambda fed: fed.distil(fed.public, torch.rand(60, 10).softmax(-1).to("cuda")),
     ],
     ids=["private", "pulled", "distillation"],
