@@ -10,12 +10,10 @@ from calls import script
 from every_method import ON_TEXT, VARIANTS, changes, outcome, same
 from pretend_cuda import pretend_cuda
 from resuming import whole_and_resumed
-from small import TEXT, small_spec
+from small import TEXT, built, small_spec
 
 from fedlogit import methods, models
-from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.files import read_json, write_json
-from fedlogit.runs.setup import divide, federate
 
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
 # What a run may do besides its method: what it exports, who lies, who talks to whom.
@@ -111,8 +109,7 @@ def test_every_export_liar_and_network_of_peers(train, engine, given):
 def test_probes_of_another_data_set(tiles):
     spec, data = tiles
     with pretend_cuda() as cuda:
-        method, split = methods.get(spec.method), divide(spec, data)
-        fed = federate(spec, method, data, split, torch.device("cuda"), WorkerPool())
+        method, fed = methods.get(spec.method), built(spec, data, device="cuda")
         fed.round = 1
         fed.ledger.start(1)
         method.round(fed, 1)

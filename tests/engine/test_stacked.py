@@ -42,8 +42,8 @@ def doubled(digits: Dataset) -> Dataset:
     return replace(digits, x_train=train, x_test=test)
 
 
-def stages(fed) -> list[Callable[[], None]]:
-    """Return what methods do: private epochs, a proximal term, soft targets with labels, a single step."""
+def phases(fed) -> list[Callable[[], None]]:
+    """Return what methods do: private epochs, a proximal term, soft targets, a single step."""
     indices = fed.public[:24]
     said = fed.logits(indices).softmax(-1)
     return [
@@ -61,7 +61,7 @@ def test_stacked_clients_learn_the_same(federation, digits, kind):
     data = doubled(digits) if {"lenet", "lenet_bn"} & {*changes.get("models", ())} else None
     plain, stacked = (federation(data=data, engine=k, **changes) for k in ("loop", "stacked"))
     plain.round = stacked.round = 1
-    for one, other in zip(stages(plain), stages(stacked), strict=True):
+    for one, other in zip(phases(plain), phases(stacked), strict=True):
         starts = [client.vector.detach().clone() for client in plain.clients]
         one()
         other()
@@ -69,7 +69,7 @@ def test_stacked_clients_learn_the_same(federation, digits, kind):
             assert (b.vector - a.vector).norm() < 0.02 * (a.vector - start).norm()
             torch.testing.assert_close(b.state().buffers, a.state().buffers, rtol=1e-4, atol=1e-4)
             assert torch.equal(b.state().counters, a.state().counters)
-            b.load(a.state())  # what is left of another rounding would grow from stage to stage
+            b.load(a.state())  # what is left of another rounding would grow from phase to phase
         assert stacked.take_log() == pytest.approx(plain.take_log(), rel=1e-4)
     probes = plain.public[:7]
     torch.testing.assert_close(stacked.logits(probes), plain.logits(probes), rtol=1e-4, atol=1e-4)

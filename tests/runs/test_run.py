@@ -116,7 +116,7 @@ def test_a_checkpoint_restores_everything(federation, tmp_path):
     assert load_checkpoint(tmp_path, other) == [{"round": 1, "accuracy": 0.1 + 0.2}]
     assert other.round == 1
     assert other.ledger.totals() == fed.ledger.totals()
-    assert torch.equal(other.memory["server"], torch.arange(3.0))
+    assert torch.equal(other.server_state["server"], torch.arange(3.0))
     for f in (fed, other):  # the next round needs parameters, buffers and moments to agree
         f.round = 2
         f.train_private()
@@ -277,8 +277,7 @@ def test_a_device_that_is_not_there(tmp_path, python):
         (
             "stacked",
             ["--runs-per-gpu", "3"],
-            "lower runs_per_gpu (now 3) or batch (now 32), or take kernel = 'autograd'"
-            " (now 'stacked')",
+            "lower runs_per_gpu (now 3) or batch (now 32), or take engine = 'loop' (now 'stacked')",
         ),
     ],
 )
@@ -288,11 +287,12 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, engine, o
             "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB."
         )
 
-    monkeypatch.setattr("fedlogit.engine.task.Work.loss", loss)
+    monkeypatch.setattr("fedlogit.engine.task.ClientTask.loss", loss)
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    write_json(tmp_path / "spec.json", SMALL | {"engine": engine})
+    write_json(tmp_path / "spec.json", SMALL)
     out = tmp_path / "out"
     _, *arguments = command(tmp_path / "spec.json", out, tmp_path)
+    arguments += ["--engine", engine]
     monkeypatch.setattr(sys, "argv", arguments + options)
     with pytest.raises(SystemExit) as stop:
         run_main(runpy.run_path(arguments[0])["main"])
