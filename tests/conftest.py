@@ -13,16 +13,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import TEXT, small_spec
+from small import TEXT, built, small_spec
 from warm_python import warm_python
 
 from fedlogit import methods
 from fedlogit.data import Dataset, load, with_probes
-from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
 from fedlogit.runs.run import Options, run
-from fedlogit.runs.setup import divide, federate, sample_shape
-from fedlogit.runs.workloads import choose_engines
+from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec, Text
 
 
@@ -77,10 +75,7 @@ def federation(data_of):
         **changes,
     ) -> Federation:
         spec = small_spec(**changes)
-        data, method = data or data_of(spec), methods.get(spec.method)
-        engines = choose_engines(spec, method, sample_shape(data), device, engine)
-        split, pool = divide(spec, data), WorkerPool(workers)
-        return federate(spec, method, data, split, torch.device(device), pool, engines)
+        return built(spec, data or data_of(spec), workers=workers, device=device, engine=engine)
 
     return build
 

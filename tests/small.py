@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import torch
+
 from fedlogit import methods
+from fedlogit.data import Dataset
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.federation import Federation
+from fedlogit.runs.setup import divide, federate, sample_shape
+from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
 SMALL = {
@@ -36,3 +43,12 @@ TEXT = {
 def small_spec(**changes) -> RunSpec:
     """Return a resolved spec of a second's work on digits."""
     return methods.complete(RunSpec.read(SMALL | changes, "test spec"))
+
+
+def built(
+    spec: RunSpec, data: Dataset, *, workers: int = 1, device: str = "cpu", engine: str = "loop"
+) -> Federation:
+    """Return a federation that has not begun."""
+    method, split, pool = methods.get(spec.method), divide(spec, data), WorkerPool(workers)
+    engines = choose_engines(spec, method, sample_shape(data), torch.device(device).type, engine)
+    return federate(spec, method, data, split, torch.device(device), pool, engines)

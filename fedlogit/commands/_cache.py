@@ -113,7 +113,7 @@ def changed_runs(listing: Path) -> list[str]:
 
 
 def dvc(*args: str) -> str:
-    """ComponentRef DVC and return what it printed.
+    """Call DVC and return what it printed.
 
     Raises:
         FedlogitError: with the first error of its message, if it fails.
@@ -126,7 +126,7 @@ def dvc(*args: str) -> str:
 
 
 def call_dvc(*args: str) -> subprocess.CompletedProcess[str]:
-    """ComponentRef DVC, which may fail."""
+    """Call DVC, which may fail."""
     command = [sys.executable, "-m", "dvc", *args]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

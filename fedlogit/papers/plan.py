@@ -186,7 +186,7 @@ class Plan:
         device = "cuda" if self.settings.device.startswith("cuda") else "cpu"
         missing = [run for run in dict.fromkeys(runs) if not self.finished(run)]
         reasons: Counter[str] = Counter()
-        for spec in map(self.run, missing):
+        for spec in (spec for spec in map(self.run, missing) if not spec.ledger_only):
             *sizes, channels = card(spec.dataset).shape or (0,)  # channels come last there
             method, shape = methods.get(spec.method), (channels, *sizes)
             try:

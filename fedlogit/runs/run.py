@@ -81,7 +81,7 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
 def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
     """Hold a folder while it is made; yield whether there is anything to do.
 
-    A job that a killed Snakemake left behind may still be run_lock it when a second one asks for it
+    A job that a killed Snakemake left behind may still be making it when a second one asks for it
     again: then the second job waits, and finds it finished.
 
     Args:

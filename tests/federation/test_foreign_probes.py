@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 import torch
 from refusals import refused
-from small import SMALL, small_spec
+from small import SMALL, built, small_spec
 
 from fedlogit import methods
 from fedlogit.data import UNKNOWN, load, with_probes
-from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError
 from fedlogit.files import read_json
 from fedlogit.runs.run import Options, run
-from fedlogit.runs.setup import divide, federate
+from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec
 
 ELSEWHERE = {"size": 60, "stratified": False, "dataset": "photos8"}
@@ -25,8 +24,7 @@ ARM_C = "tally_train(warm_up=0, label_weight=0.3, anchors_per_round=4)"
 def build(joined, method=UNLABELLED, **public):
     changes = {"method": method, "public": ELSEWHERE | public, "partition": "iid(90)"}
     spec = small_spec(**changes)
-    made = methods.get(spec.method), joined, divide(spec, joined)
-    return spec, federate(spec, *made, torch.device("cpu"), WorkerPool(1))
+    return spec, built(spec, joined)
 
 
 def test_images_come_after_the_own_ones_and_nobody_knows_their_labels(tiles, digits):
@@ -124,7 +122,7 @@ def test_arm_c_has_the_gradient_of_the_papers_loss(tiles):
 def test_a_run_records_both_data_sets_and_resumes_to_the_same_bits(tiles, tmp_path):
     spec, joined = tiles
     for name, every in (("whole", 60.0), ("pieces", 0.0)):
-        options = Options(torch.device("cpu"), 1, every, progress=False)
+        options = Options(torch.device("cpu"), checkpoint_seconds=every, progress=False)
         run(spec, methods.get(spec.method), joined, divide(spec, joined), tmp_path / name, options)
     whole, pieces = (read_json(tmp_path / name / "result.json") for name in ("whole", "pieces"))
     assert whole["provenance"]["probes_digest"] == joined.probes_digest

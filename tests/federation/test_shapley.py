@@ -39,9 +39,11 @@ def test_a_coalition_is_worth_the_average_of_its_members(federation, call):
     before = fed.server.state()
     found = shapley(fed)["accuracy"]
     assert torch.equal(fed.server.state().vector, before.vector)
-    alone = [score(fed.marks([client])).per_client[0] for client in fed.clients]
+    alone = [score(fed.test_counts([client])).per_client[0] for client in fed.clients]
     assert [found[1 << i] for i in range(5)] == pytest.approx(alone)
     assert len(set(found.tolist())) > 5
     pair = replace(before, vector=fed.vectors()[[1, 3]].mean(0))
     fed.server.load(pair)
-    assert found[0b1010] == pytest.approx(score(fed.marks([fed.server])).per_client[0], abs=5e-3)
+    assert found[0b1010] == pytest.approx(
+        score(fed.test_counts([fed.server])).per_client[0], abs=5e-3
+    )

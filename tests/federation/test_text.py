@@ -13,7 +13,7 @@ from small import TEXT, small_spec
 from torch import nn
 
 from fedlogit import methods
-from fedlogit.engine.task import ClientTask, run_work
+from fedlogit.engine import ClientTask
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.methods.tally_train import TallyTrain
 from fedlogit.runs.setup import divide
@@ -106,7 +106,7 @@ def test_peers_on_a_ring_learn_a_tally_of_their_own_at_every_position(federation
         "signal='top_k', k=3, rule='trimmed_mean', trim=0.2, magnitude=50.0",
     ],
 )
-def test_one_liar_of_five_turns_no_position(federation, settings, attack):
+def test_one_adversary_of_five_turns_no_position(federation, settings, attack):
     call = f"tally_train(warm_up=0, adversaries=1, attack='{attack}', {settings})"
     fed = federation(**TEXT, method=call, clients=5)
     fed.round = 1
@@ -138,16 +138,16 @@ def test_a_step_on_private_text_is_next_token_cross_entropy(federation):
     client = fed.clients[0]
     fed.round = 1
     (batch,) = fed._batches("private", client, client.samples)
-    points = client.private[batch]
-    log_p = client.model(fed.data.x[points]).log_softmax(-1)
-    loss = -log_p.gather(-1, fed.data.labels[points][..., None]).mean()
+    indices = client.private[batch]
+    log_p = client.model(fed.data.x[indices]).log_softmax(-1)
+    loss = -log_p.gather(-1, fed.data.labels[indices][..., None]).mean()
     gradients = torch.autograd.grad(loss, list(client.model.parameters()))
     wanted = client.vector.detach() - 0.1 * torch.cat([g.flatten() for g in gradients])
     fed.train_private()
     assert torch.allclose(client.vector, wanted, atol=1e-6)
 
 
-def test_clipping_and_scrubbing_by_hand(federation):
+def test_gradients_are_made_finite_and_clipped_by_hand(federation):
     optimizer = {**SGD, "lr": 1.0, "clip": 2.0, "zero_nonfinite_grads": True}
     (client, *_) = federation(**TEXT | {"optimizer": optimizer}, method="local").clients
     before = client.vector.detach().clone()
@@ -164,7 +164,7 @@ def test_clipping_and_scrubbing_by_hand(federation):
 
 
 @pytest.mark.parametrize("zero_nonfinite_grads", [True, False])
-def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, scrub):
+def test_a_phase_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, zero_nonfinite_grads):
     class Broken(nn.Module):
         """Not finite on the samples that start with a token below a limit."""
 
@@ -175,7 +175,7 @@ def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, sc
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.where(x[:, :1, None] < self.limit, math.nan, 1.0) * self.model(x)
 
-    optimizer = {**SGD, "zero_nonfinite_grads": scrub}
+    optimizer = {**SGD, "zero_nonfinite_grads": zero_nonfinite_grads}
     fed = federation(**TEXT | {"optimizer": optimizer}, method="local")
     client, firsts = fed.clients[0], fed.data.x[:, 0]
     plain, limit = client.model, int(firsts[client.private].median())
@@ -184,12 +184,12 @@ def test_a_stage_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, sc
     def trained(limit: int) -> float:
         client.model = Broken(plain, limit)
         labels = fed.data.labels[client.private]
-        work = ClientTask(client, client.private, batches, labels)
-        return run_work(work, fed.data, fed._executor, "f32")
+        (loss,) = fed.engine.train([ClientTask(client, client.private, batches, labels)])
+        return loss
 
     with pytest.raises(Diverged):
         trained(300)
-    if scrub:
+    if zero_nonfinite_grads:
         assert math.isfinite(trained(limit))
         assert client.vector.isfinite().all()
     else:

@@ -6,7 +6,9 @@ import torch
 from celm_family import CELM, FAMILY, contributions, family, one_more, play, rows
 
 from fedlogit.aggregation.contribution import evidence
+from fedlogit.aggregation.logit_maximisation import Ascent
 from fedlogit.files import load_npz, read_json
+from fedlogit.methods.celm import _maximised
 
 
 def test_celm_freezes_after_warm_up_and_exports_its_evidence(train):
@@ -95,7 +97,7 @@ def test_celm_debias_subtracts_the_global_models_mean_logit(
     method.init(fed)
     fed.round = 1
     monkeypatch.setattr(
-        fed, "maximise_logits", lambda models, images, classes, **_: (given, images)
+        "fedlogit.methods.celm._maximised", lambda _fed, _models, images, *_: (given, images)
     )
     q = method._evidence(fed)
     probed = method._classes(fed)
@@ -164,12 +166,50 @@ def test_celm_contributions_move_half_way_to_the_scores_of_the_round(federation,
 def test_celm_probes_every_model_from_its_last_images(federation, monkeypatch):
     begun = []
 
-    def maximise_logits(models, images, classes, **_):
+    def maximised(_fed, models, images, classes, _ascent):
         begun.append(images.clone())
         return torch.zeros(len(models), len(classes)), images + 1
 
     fed, method = family(federation, "celm(warm_up=1.0)", clients=2, partition="iid")
-    monkeypatch.setattr(fed, "maximise_logits", maximise_logits)
+    monkeypatch.setattr("fedlogit.methods.celm._maximised", maximised)
     play(fed, method, 2)
     assert begun[0].shape == (3, 10, 1, 8, 8), "the global model and two clients"
     assert torch.equal(begun[1], begun[0] + 1)
+
+
+ASCENT = Ascent(steps=10, rate=0.05, penalty=1e-3)
+
+
+def probed(fed, images):
+    """Return LMProbe's logits and images of all clients."""
+    return _maximised(fed, fed.clients, images, torch.arange(10), ASCENT)
+
+
+@pytest.mark.parametrize("together", [1, 2, 9])
+def test_probes_are_the_same_however_many_are_stacked(federation, monkeypatch, together):
+    fed = federation(same_init=False)
+    images = torch.randn(4, 10, *fed.data.shape, generator=torch.Generator().manual_seed(1))
+    alone, _ = probed(fed, images)
+    asked = []
+    fed.data.device = torch.device("cuda")  # where they are stacked; the tensors stay
+    monkeypatch.setattr(
+        "fedlogit.methods.celm.models_at_once",
+        lambda model, part: asked.append(part.shape) or together,
+    )
+    stacked, final = probed(fed, images)
+    assert asked == [images[0].shape]
+    assert final.shape == images.shape
+    assert torch.allclose(stacked, alone, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("device", "models"), [("cpu", ["mlp"]), ("cuda", ["mlp(hidden=[16])", "mlp(hidden=[8])"])]
+)
+def test_probes_are_not_stacked_on_a_cpu_or_if_models_differ(
+    federation, monkeypatch, device, models
+):
+    fed = federation(models=models)
+    images = torch.randn(4, 10, *fed.data.shape, generator=torch.Generator().manual_seed(1))
+    fed.data.device = torch.device(device)
+    monkeypatch.setattr("fedlogit.methods.celm.maximise_stacked", None)
+    assert probed(fed, images)[0].shape == (4, 10)

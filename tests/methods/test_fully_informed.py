@@ -10,12 +10,12 @@ def test_it_trains_on_private_and_public_samples_with_their_labels(federation, m
     given = {"method": "fully_informed", "clients": 1, "partition": "iid(90)"}
     fed, method = federation(**given), methods.get(small_spec(**given).method)
     trained = []
-    monkeypatch.setattr(fed, "_train", lambda works, name: trained.extend(works))
+    monkeypatch.setattr(fed, "_train", lambda tasks, name: trained.extend(tasks))
     method.init(fed)
     method.round(fed, 1)
-    (work,) = trained
+    (task,) = trained
     both = torch.cat([fed.clients[0].private, fed.public])
     assert len(both) == 150
-    assert torch.equal(work.points, both)
-    assert torch.equal(work.labels, fed.data.labels[both])
-    assert sorted(torch.cat(work.batches[:5]).tolist()) == list(range(150)), "an epoch of 32 each"
+    assert torch.equal(task.indices, both)
+    assert torch.equal(task.labels, fed.data.labels[both])
+    assert sorted(torch.cat(task.batches[:5]).tolist()) == list(range(150)), "an epoch of 32 each"

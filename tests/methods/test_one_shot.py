@@ -7,7 +7,6 @@ import torch
 from refusals import refused
 from small import small_spec
 
-from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json
 from fedlogit.methods.fedol import FedOL
@@ -63,12 +62,12 @@ def test_fedprox_stays_nearer_to_where_it_starts(federation):
         fed = federation(method=f"fedprox(mu={mu})", partition="iid(90)")
         before = fed.vectors()
         fed.round = 1
-        fed.train_private(pull=mu)
+        fed.train_private(proximal_mu=mu)
         moved[mu] = float((fed.vectors() - before).norm())
     assert moved[10.0] < 0.7 * moved[0.0]
 
 
-def test_fedprox_without_pull_is_fedavg(federation):
+def test_fedprox_without_a_proximal_term_is_fedavg(federation):
     ends = []
     for call in ("fedprox(mu=0.0, weighting='uniform')", "fedavg"):
         fed = federation(method=call, partition="iid(90)")
@@ -109,9 +108,14 @@ def spoil(monkeypatch, verb, which):
     ("call", "verb", "which", "who"),
     [
         ("feddf", "train_private", lambda fed: fed.clients[2:3], "client 2"),
-        ("fedol", "teach", lambda fed, _: [fed.server], "the server"),
-        ("fedkt", "fit", lambda _, models, __: models[1:2], "client 0 as teacher/0/1"),
-        ("fedkt(teachers=1)", "fit", lambda _, models, __: models[:1], "client 0 as teacher/0/0"),
+        ("fedol", "distil_server", lambda fed, _: [fed.server], "the server"),
+        ("fedkt", "train_models", lambda _, models, __: models[1:2], "client 0 as teacher/0/1"),
+        (
+            "fedkt(teachers=1)",
+            "train_models",
+            lambda _, models, __: models[:1],
+            "client 0 as teacher/0/0",
+        ),
     ],
 )
 def test_a_model_of_nan_ends_the_run_and_votes_for_nothing(
@@ -124,13 +128,17 @@ def test_a_model_of_nan_ends_the_run_and_votes_for_nothing(
 
 
 def test_a_student_of_nan_ends_the_run(monkeypatch, train):
-    spoil(monkeypatch, "fit", lambda _, models, __: [m for m in models if "student/1" in m.role])
+    spoil(
+        monkeypatch,
+        "train_models",
+        lambda _, models, __: [m for m in models if "student/1" in m.role],
+    )
     result = read_json(train(method="fedkt(teachers=2)", **ONCE) / "result.json")
     assert result["message"].startswith("round 1: logits of client 0 as student/1/0")
 
 
 def test_a_server_of_nan_sends_nothing_back(monkeypatch, train):
-    spoil(monkeypatch, "teach", lambda fed, _: [fed.server])
+    spoil(monkeypatch, "distil_server", lambda fed, _: [fed.server])
     result = read_json(train(method="feddf", **ONCE | {"rounds": 2}) / "result.json")
     assert result["message"] == "round 1: logits of the server are not finite"
     assert result["bytes"]["down"] == {}
@@ -149,7 +157,7 @@ def test_fedol_teaches_once_an_iteration_and_lets_the_server_vote(monkeypatch, f
         return labels
 
     monkeypatch.setattr(FedOL, "labels", answer)
-    monkeypatch.setattr(fed, "teach", lambda targets, part: lessons.append((part, targets)))
+    monkeypatch.setattr(fed, "distil_server", lambda targets, part: lessons.append((part, targets)))
     _method("fedol(iterations=3)").round(fed, 1)
     assert asked == [(False, 1), (True, 2), (True, 3)]
     assert [part for part, _ in lessons] == [1, 2, 3]
@@ -172,7 +180,7 @@ def test_what_clients_know_is_noted(monkeypatch, federation):
     said = torch.where(right, truth, (truth + 1) % 10)
     monkeypatch.setattr(fed, "train_private", lambda: None)
     monkeypatch.setattr(fed, "logits", lambda _: 9 * torch.nn.functional.one_hot(said, 10).float())
-    monkeypatch.setattr(fed, "teach", lambda targets: None)
+    monkeypatch.setattr(fed, "distil_server", lambda targets: None)
     _method("feddf").round(fed, 1)
     log = fed.take_log()
     assert log["client_public_accuracy"] == pytest.approx((3 * 15 + 30) / (4 * 60))
@@ -194,15 +202,19 @@ def ballots(monkeypatch, federation):
         fed.round = 1
         fitted, taught = [], []
         monkeypatch.setattr(
-            fed, "fit", lambda models, labels: fitted.extend(zip(models, labels, strict=True))
+            fed,
+            "train_models",
+            lambda models, labels: fitted.extend(zip(models, labels, strict=True)),
         )
 
-        def logits(points, models):
+        def logits(indices, models):
             row = torch.tensor([say(model) for model in models])
-            return torch.nn.functional.one_hot(row, 10)[:, None].expand(-1, len(points), -1).float()
+            return (
+                torch.nn.functional.one_hot(row, 10)[:, None].expand(-1, len(indices), -1).float()
+            )
 
         monkeypatch.setattr(fed, "logits", logits)
-        monkeypatch.setattr(fed, "teach", taught.append)
+        monkeypatch.setattr(fed, "distil_server", taught.append)
         _method(call).round(fed, 1)
         return fed, fitted, taught[0]
 
@@ -295,13 +307,14 @@ def test_different_clients_learn_together(train):
     assert read_json(folder / "result.json")["status"] == "finished"
 
 
-def test_the_native_kernel_refuses_a_proximal_term(federation):
+def test_the_native_engine_refuses_a_proximal_term_before_any_round(train, tmp_path):
     sgd = {"name": "sgd", "lr": 0.1}
-    fed = federation(method="fedprox", partition="iid(90)", optimizer=sgd)
-    fed.spec = fed.spec.model_copy(update={"engine": "native"})
-    fed.round = 1
-    with pytest.raises(FedlogitError, match="'native' has no proximal term"):
-        fed.train_private(pull=0.1)
+    given = {"method": "fedprox", "partition": "iid(90)", "optimizer": sgd}
+    with refused("engine = 'native' needs a method without proximal term; or use engine = 'auto'"):
+        train(tmp_path / "run", engine="native", **given)
+    assert not (tmp_path / "run" / "rounds.csv").exists()
+    folder = train(engine="native", **given | {"method": "fedprox(mu=0.0)"})
+    assert read_json(folder / "result.json")["status"] == "finished"
 
 
 def test_a_server_is_completed_where_it_is_taught():

@@ -1,4 +1,4 @@
-"""TallyTrain beyond its experiments: gossip, liars, the margin's weight, other architectures."""
+"""TallyTrain beyond its experiments: gossip, adversaries, margins, other architectures."""
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from test_tally_train import play
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.topology import hearing
 from fedlogit.files import read_json
+from fedlogit.methods.gradient_variance import gradient_variance
 from fedlogit.methods.voting_theory import condorcet, correlation, disagreement
 
 
@@ -66,17 +67,17 @@ def test_a_run_with_a_margin_resumes_to_the_same_bits(train, tmp_path):
     assert read_json(whole / "result.json")["final"] == read_json(pieces / "result.json")["final"]
 
 
-def test_liars_are_not_tested(federation, train, tmp_path):
+def test_adversaries_are_not_tested(federation, train, tmp_path):
     call = "tally_train(warm_up=0, adversaries=1, attack='colluding', signal='probabilities')"
     fed, _ = play(federation, call, 2)
     assert len(fed.evaluate().per_client) == 3
-    marks = fed.marks(fed.clients[:3])
+    counts = fed.test_counts(fed.clients[:3])
     assert fed.evaluate().per_client.tolist() == pytest.approx(
-        [int(m.hits.sum()) / int(m.totals.sum()) for m in marks]
+        [int(m.hits.sum()) / int(m.totals.sum()) for m in counts]
     )
 
 
-def test_liars_turn_soft_labels_and_not_votes(federation):
+def test_adversaries_turn_soft_labels_and_not_votes(federation):
     """Three peers agree; one liar shouts. The tally keeps their class, the soft mean does not."""
     for signal, rule, wanted in (
         ("votes", "mean", 0),
@@ -136,15 +137,15 @@ def test_variance_of_gradients_is_that_of_numpy(federation):
     batches = [fed.public[i * 16 : i * 16 + 16] for i in range(3)]
     hard = [torch.nn.functional.one_hot(fed.labels(b), 10).float() for b in batches]
     flat = [torch.full((16, 10), 0.1)] * 3
-    found = fed.gradient_variance(batches, [hard, flat])
     client = fed.clients[0]
+    found = gradient_variance(client, fed.data, batches, [hard, flat])
     for kind, targets in enumerate((hard, flat)):
         rows = []
         for points, target in zip(batches, targets, strict=True):
             loss = -(target * client.model(fed.data.inputs(points)).log_softmax(1)).sum(1).mean()
             parts = torch.autograd.grad(loss, list(client.model.parameters()))
             rows.append(torch.cat([part.flatten() for part in parts]))
-        assert float(torch.stack(rows).var(0).sum()) == pytest.approx(float(found[0, kind]), 1e-4)
+        assert float(torch.stack(rows).var(0).sum()) == pytest.approx(found[kind], 1e-4)
     assert torch.equal(before, fed.vectors()), "measuring moves nobody"
 
 

@@ -63,6 +63,8 @@ def test_bytes_of_what_peers_say(federation):
 class Peers:
     """As much of a federation as messages need: classes, a ledger, and a round."""
 
+    uplink, downlink, exchange = Federation.uplink, Federation.downlink, Federation.exchange
+
     def __init__(self, classes: int = 10) -> None:
         self.classes, self.ledger, self.round = classes, Ledger(), 1
         self.spec = small_spec()
@@ -208,7 +210,7 @@ def test_merges_of_the_bridge_and_of_fedavg():
 
     class Nobody:
         def __init__(self):
-            self.memory = {}
+            self.server_state = {}
             self.spec = small_spec()
 
         def train_private(self, **kwargs):
@@ -345,39 +347,39 @@ def test_labels_alone_are_no_consensus(federation):
     assert [bool(fed.ledger.totals()["up"]) for fed in found] == [False, True, True]
 
 
-def test_fedprox_is_anchored_where_the_last_merge_left_it(federation):
+def test_fedprox_is_centred_where_the_last_merge_left_it(federation):
     """Appendix L: each peer's own start at first, then the merged model, for all rounds between."""
     call = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=2, proximal=0.1)"
     fed, method = play(federation, call, 0)
-    start, train, anchors, merged = fed.vectors(), fed.train_private, [], {}
+    start, train, given, merged = fed.vectors(), fed.train_private, [], {}
 
-    def seen(*, pull, anchors: torch.Tensor, into=anchors):
-        into.append((pull, anchors.clone()))
-        train(pull=pull, anchors=anchors)
+    def seen(*, proximal_mu, prox_centers: torch.Tensor):
+        given.append((proximal_mu, prox_centers.clone()))
+        train(proximal_mu=proximal_mu, prox_centers=prox_centers)
 
     fed.train_private = seen
     for fed.round in range(1, 6):
         method.round(fed, fed.round)
         merged[fed.round] = fed.vectors()
     wanted = [start, start, merged[2], merged[2], merged[4]]
-    assert all(torch.equal(a, b) for (_, a), b in zip(anchors, wanted, strict=True))
-    assert {pull for pull, _ in anchors} == {0.1}
+    assert all(torch.equal(a, b) for (_, a), b in zip(given, wanted, strict=True))
+    assert {mu for mu, _ in given} == {0.1}
     assert torch.equal(merged[2][0], merged[2][3])
     assert not torch.equal(merged[3], merged[2])
 
 
-def test_the_pull_is_that_of_the_proximal_term(federation):
-    """With plain SGD and one step, μ (w - anchor) on top of the gradient of the loss."""
+def test_the_gradient_of_the_proximal_term(federation):
+    """With plain SGD and one step, μ (w - w_0) on top of the gradient of the loss."""
     given = {"partition": "iid(90)", "local": {"steps": 1}, "rounds": 10, "method": "local"}
     given["optimizer"] = {"name": "sgd", "lr": 0.1}
-    plain, pulled = federation(**given), federation(**given)
+    plain, proximal = federation(**given), federation(**given)
     start = plain.vectors()
-    anchors = start + torch.randn(start.shape, generator=torch.Generator().manual_seed(0))
-    plain.round = pulled.round = 1
+    centers = start + torch.randn(start.shape, generator=torch.Generator().manual_seed(0))
+    plain.round = proximal.round = 1
     plain.train_private()
-    pulled.train_private(pull=0.5, anchors=anchors)
-    wanted = plain.vectors() - 0.1 * 0.5 * (start - anchors)
-    assert torch.allclose(pulled.vectors(), wanted, atol=1e-6)
+    proximal.train_private(proximal_mu=0.5, prox_centers=centers)
+    wanted = plain.vectors() - 0.1 * 0.5 * (start - centers)
+    assert torch.allclose(proximal.vectors(), wanted, atol=1e-6)
 
 
 def test_a_round_of_feddf_by_hand(federation):

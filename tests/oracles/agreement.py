@@ -47,6 +47,7 @@ class Comparison:
         tolerance: Largest absolute difference; 0 for what must be the same.
         changes: What else of the small spec differs (see tests/small.py).
         settings: What the second version is told.
+        engine: What runs the clients.
     """
 
     method: str
@@ -56,9 +57,11 @@ class Comparison:
     tolerance: float = 1e-5
     changes: tuple[tuple[str, Any], ...] = ()
     settings: tuple[tuple[str, Any], ...] = ()
+    engine: str = "loop"
 
     def __str__(self) -> str:
-        changed = ", ".join(f"{key}={_plain(value)}" for key, value in self.changes)
+        named = (("engine", self.engine),) if self.engine != "loop" else ()
+        changed = ", ".join(f"{key}={_plain(value)}" for key, value in self.changes + named)
         return self.call + (f" [{changed}]" if changed else "")
 
 
@@ -80,7 +83,7 @@ def compare(
         second: The second version: yields, round by round, what is to agree. ``server``, the flat
             weights of the server's model; ``clients``, those of each client; anything else is a
             column of `rounds.csv`, ``contributions`` being one a client, ``memory/<name>`` what the
-            method remembers under this name, and ``kept/<file>/<array>`` what it exports;
+            server remembers under this name, and ``kept/<file>/<array>`` what it exports;
             ``test_logits``, what all clients say of the test split.
         federation: From a spec's changes to a federation.
 
@@ -90,7 +93,8 @@ def compare(
     largest: dict[str, float] = {}
     compared = 0
     for seed in case.seeds:
-        fed = federation(method=case.call, seed=seed, rounds=case.rounds, **dict(case.changes))
+        given = dict(case.changes) | {"seed": seed, "rounds": case.rounds, "engine": case.engine}
+        fed = federation(method=case.call, **given)
         method = methods.get(fed.spec.method)
         expected = second(world_of(fed), **dict(case.settings))
         method.init(fed)
@@ -145,8 +149,8 @@ def world_of(fed: Federation) -> World:
     spec, data = fed.spec, fed.data
     seed, local, server = spec.seed, spec.local, fed.server
 
-    def batches(stage: str, client: int, round_: int, n: int) -> list[torch.Tensor]:
-        source = torch_rng(seed, f"batches/{stage}", client, round_)
+    def batches(phase: str, client: int, round_: int, n: int) -> list[torch.Tensor]:
+        source = torch_rng(seed, f"batches/{phase}", client, round_)
         epochs = local.epochs_in(round_)
         return minibatches(n, spec.batch, source, epochs=epochs, steps=local.steps)
 

@@ -17,14 +17,14 @@ def mean(world: World, r: int, models: list, logits: torch.Tensor) -> tuple[torc
 
 
 def rounds(
-    world: World, lifetime: str = "run", aggregate: Aggregate = mean
+    world: World, reset_every: str = "run", aggregate: Aggregate = mean
 ) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round.
 
     Args:
         world: The problem.
-        lifetime: When the clients' optimizers are new: never after the ``run`` began, in every
-            ``round``, or in every ``stage``.
+        reset_every: When the clients' optimizers are new: never after the ``run`` began, in every
+            ``round``, or in every ``phase`` of one.
         aggregate: From round, models and public logits to targets and what else is to agree.
     """
     models = world.models()
@@ -33,7 +33,7 @@ def rounds(
     r = 0
     while True:
         r += 1
-        if lifetime != "run":
+        if reset_every != "run":
             optimizers = [world.new_optimizer(model) for model in models]
         for i, model in enumerate(models):
             mine = world.private[i]
@@ -42,7 +42,7 @@ def rounds(
         with torch.no_grad():
             logits = torch.stack([model(world.x[public]) for model in models])
         targets, more = aggregate(world, r, models, logits)
-        if lifetime == "stage":
+        if reset_every == "phase":
             optimizers = [world.new_optimizer(model) for model in models]
         losses = []
         for i, model in enumerate(models):

@@ -10,7 +10,7 @@ from oracles.world import World, fit, load, perceptron, tested, vector
 def rounds(
     world: World,
     weighting: str = "uniform",
-    lifetime: str = "run",
+    reset_every: str = "run",
     every: int | None = None,
     once: bool = False,
 ) -> Iterator[dict[str, object]]:
@@ -28,7 +28,7 @@ def rounds(
         trained, losses = [], []
         for i, model in enumerate(models):
             load(model, w)
-            if lifetime != "run":
+            if reset_every != "run":
                 optimizers[i] = world.new_optimizer(model)
             optimizers[i].param_groups[0]["lr"] = rate
             mine = world.private[i]

@@ -45,7 +45,7 @@ def rounds(
                 server.forget()
             for step in range(server_steps):
                 mine = slice(step * probes_per_round, (step + 1) * probes_per_round)
-                server.begin("stage")
+                server.begin("phase")
                 student = server.model.train()(x[mine]).flatten(0, -2)
                 server.step(cross_entropy(student, wanted[mine].flatten(0, -2)))
             row["target_accuracy"] = (wanted.argmax(-1) == y).double().mean()

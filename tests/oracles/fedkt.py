@@ -22,7 +22,7 @@ def rounds(
 
     def answers(role: str, i: int, j: int, points: torch.Tensor, labels: torch.Tensor) -> list[int]:
         """Return what the j-th model of a role, trained by party i, says of the public samples."""
-        model = perceptron(world.units[i], world.newcomer(role, i, j))
+        model = perceptron(world.units[i], world.build_client(role, i, j))
         batches = world.batches(f"{role}/{j}", i, 1, len(points))
         fit(model, world.new_optimizer(model), world.x[points], labels, batches)
         return model(x).argmax(1).tolist()

@@ -54,7 +54,7 @@ def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, obj
     optimizers = [world.new_optimizer(client) for client in clients]
 
     def stage(name: str, i: int, r: int, points: torch.Tensor, targets: torch.Tensor) -> float:
-        if world.optimizer["reset_every"] == "stage":
+        if world.optimizer["reset_every"] == "phase":
             optimizers[i] = world.new_optimizer(clients[i])
         change = world.crops("augment" if name == "private" else "none", i, r)
         batches = world.batches(name, i, r, len(points))

@@ -13,7 +13,7 @@ __all__ = ["Peer"]
 
 
 class Peer:
-    """A model and its optimizer, which goes on over rounds unless `lifetime` says otherwise."""
+    """A model and its optimizer, which goes on over rounds unless `reset_every` says otherwise."""
 
     def __init__(self, world: World, kind: str, units: Sequence[int], start: torch.Tensor) -> None:
         self.world, self.how = world, world.optimizer
@@ -26,8 +26,8 @@ class Peer:
         self.optimizer = self.world.new_optimizer(self.model)
 
     def begin(self, what: str) -> None:
-        """Begin a round or a stage of one; optimizers live through a run, if not less."""
-        if self.how["reset_every"] in (what, "stage"):
+        """Begin a round or a phase of one; optimizers live through a run, if not less."""
+        if self.how["reset_every"] in (what, "phase"):
             self.forget()
 
     def step(self, loss: torch.Tensor) -> None:

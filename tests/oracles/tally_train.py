@@ -59,7 +59,7 @@ def rounds(
                 row |= noted(z, consensus, y.numpy()) | {"consensus_weight": weight}
             if label_weight or weight * (1 - label_weight):
                 for peer, h in zip(peers, consensus, strict=True):
-                    peer.begin("stage")
+                    peer.begin("phase")
                     f = peer.model.train()(x).flatten(0, -2)
                     peer.step(loss(f, y, label_weight, weight, h, emphasis))
         if theory:

@@ -33,10 +33,10 @@ FEDAVG = [
     case("FedAvg", "fedavg", {"weighting": "samples"}, **SKEWED),
 ]
 # How an optimizer lives and how its rate falls; the second version is told in its own words.
-LIVES = [
+RESETS = [
     (case("FedAvg", "fedavg", sgd=MOMENTUM), {}),
     (case("FedAvg", "fedavg", sgd=MOMENTUM | {"reset_every": "round"}), {"reset_every": "round"}),
-    (case("FedAvg", "fedavg", sgd=MOMENTUM | {"reset_every": "stage"}), {"reset_every": "stage"}),
+    (case("FedAvg", "fedavg", sgd=MOMENTUM | {"reset_every": "phase"}), {"reset_every": "phase"}),
     (case("FedAvg", "fedavg", rounds=5, schedule={"every": 2}), {"every": 2}),
     (
         case("FedAvg", "fedavg", rounds=5, schedule={"every": 2, "once": True}),
@@ -87,8 +87,8 @@ VERSIONS = {
     "fedavg": fedavg, "fedprox": fedprox, "cffl": cffl, "cgsv": cgsv, "shapfed": shapfed,
     "celm": celm,
 }  # fmt: skip
-LIVES = [replace(comparison, settings=tuple(told.items())) for comparison, told in LIVES]
-CASES = [*FEDAVG, *LIVES, *FEDPROX, *CFFL, *SPARSE, *CGSV, *SHAPFED, NOBODY, *CELM]
+RESETS = [replace(comparison, settings=tuple(told.items())) for comparison, told in RESETS]
+CASES = [*FEDAVG, *RESETS, *FEDPROX, *CFFL, *SPARSE, *CGSV, *SHAPFED, NOBODY, *CELM]
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ SHORT = {"local": {"epochs": 3}}
 BROAD = {"partition": "k_classes(6, private_size=90)"}
 SMOOTH = {"name": "adam", "lr": 0.003, "eps": 1e-4}
 FEW = {"model": "mlp(hidden=[24])", "epochs": 4, "batch": 20, "optimizer": SMOOTH}
-STAGES = {"optimizer": SMOOTH | {"reset_every": "stage"}}
+PHASES = {"optimizer": SMOOTH | {"reset_every": "phase"}}
 CROPS = {"augment": "crop_flip", "server": FEW | {"augment": "crop_flip"}}
 
 
@@ -79,7 +79,7 @@ CASES = [
     case("FedET", "fedet(regularisation=1.0)", 2, {"regularisation": 1.0}, **BROAD),
     case("FedET", "fedet(regularisation=0.0)", 1, {"regularisation": 0.0}),
     case("MinE", "mine"),
-    case("MinE", "mine", 3, **STAGES),
+    case("MinE", "mine", 3, **PHASES),
     case("Aggregator from outside", "aggregator", 2, {"function": "mean_probability"}),
     case(
         "Aggregator from outside",

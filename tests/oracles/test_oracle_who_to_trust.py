@@ -5,15 +5,15 @@ from oracles import average, fully_informed, local, meta_model, uwa
 from oracles.agreement import Comparison, compare
 
 SKEWED = ("partition", "dir_client(0.5)")
-LIFETIMES = [
+RESETS = [
     Comparison(
         "Average",
         "average",
         tolerance=1e-4,
-        changes=(("optimizer", {"name": "adam", "lr": 0.003, "reset_every": lifetime}),),
-        settings=(("reset_every", lifetime),),
+        changes=(("optimizer", {"name": "adam", "lr": 0.003, "reset_every": reset_every}),),
+        settings=(("reset_every", reset_every),),
     )
-    for lifetime in ("run", "round", "stage")
+    for reset_every in ("run", "round", "phase")
 ]
 WITH_DECAY = {"name": "adamw", "lr": 0.003, "weight_decay": 0.1, "beta1": 0.8, "beta2": 0.99}
 REFERENCES = [
@@ -81,7 +81,7 @@ VERSIONS = {
     "average": average, "local": local, "fully_informed": fully_informed, "uwa": uwa,
     "meta_model": meta_model,
 }  # fmt: skip
-CASES = [*LIFETIMES, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
+CASES = [*RESETS, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -52,7 +52,7 @@ class World:
         counts: Samples of each class at each client, int64 (clients, classes).
         units: Units of each client's perceptron, layer by layer.
         first: First weights of each client, a flat float32 vector a client.
-        newcomer: (role, client, number) -> first weights of another model of a client's units.
+        build_client: (role, client, number) -> first weights of another model of a client's units.
         server_units: The same of the server's model; empty without one.
         first_server: First weights of the server's model; empty without one.
         batch: Minibatch size.
@@ -60,9 +60,9 @@ class World:
         optimizer: The other settings of the clients' optimizer, by name (``momentum``, …).
         server_optimizer: All settings of the optimizer of the server's model.
         rounds: Rounds of the run.
-        epochs: Passes over the data in each stage.
+        epochs: Passes over the data in each phase of a round.
         server_epochs: Passes over the public set each time the server's model learns.
-        batches: (stage, client, round, number of samples) -> positions of each minibatch.
+        batches: (phase, client, round, number of samples) -> positions of each minibatch.
         server_batches: (round, part, number of samples) -> the same for the server's model.
         probes: (round, how many) -> public samples of a round.
         numbers: (purpose, *ids) -> NumPy generator, for what else is drawn.
@@ -86,7 +86,7 @@ class World:
     counts: np.ndarray
     units: Sequence[Sequence[int]]
     first: Sequence[torch.Tensor]
-    newcomer: Callable[[str, int, int], torch.Tensor] = field(repr=False)
+    build_client: Callable[[str, int, int], torch.Tensor] = field(repr=False)
     server_units: Sequence[int]
     first_server: torch.Tensor
     batch: int

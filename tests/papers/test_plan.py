@@ -104,46 +104,60 @@ def test_frozen_names_what_is_missing(tmp_path):
     here.refuse_missing([artefact])
 
 
-def test_what_a_device_cannot_train_is_refused_when_planned(tmp_path):
-    """At scale `paper` all runs on MNIST have the kernel for CPUs, those on CIFAR-10 have not."""
+def test_what_a_named_engine_cannot_train_is_refused_when_planned(tmp_path):
+    """At scale `paper` the native engine can train all runs on MNIST, and none on CIFAR-10."""
 
     def runs(*datasets, **settings):
         here = plan(tmp_path, papers=["who_to_trust"], scale="paper", datasets=datasets, **settings)
         return here, [run for artefact in here.artefacts for run in here.runs(artefact)]
 
-    here, mnist = runs("mnist", device="cuda:1")
+    here, mnist = runs("mnist", device="cuda:1", engine="native")
     wanted = len({*mnist})
-    why = "engine = 'native' needs device = cpu or auto; or use kernel = 'autograd'"
-    said = f"device = 'cuda:1' or a kernel does not fit: {wanted} of {wanted} runs: {why}"
-    with refused(said):
+    why = "engine = 'native' needs device = cpu; or use engine = 'auto'"
+    with refused(f"engine = 'native' does not fit: {wanted} of {wanted} runs: {why}"):
         here.refuse_unfit(mnist)
-    both, all_ = runs("mnist", "cifar10", device="cuda")
-    with refused(f"{wanted} of {len({*all_})} runs: "):
-        both.refuse_unfit(all_)
     finish(tmp_path, mnist[0])
     with refused(f"{wanted - 1} of {wanted - 1} runs: "):
         here.refuse_unfit(mnist)
-    for settings in (
-        {"device": "auto"},
-        {"device": "cpu"},
+    both, all_ = runs("mnist", "cifar10", engine="native")
+    missing = len({*all_}) - 1
+    with refused(f"{missing - wanted + 1} of {missing} runs: engine = 'native' needs models = len"):
+        both.refuse_unfit(all_)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"device": "auto", "engine": "native"},
+        {"device": "cpu", "engine": "native"},
         {"device": "cuda", "engine": "stacked"},
-    ):
-        other, of_it = runs("mnist", **settings)
-        other.refuse_unfit(of_it)
-    other, of_it = runs("cifar10", engine="native")
-    with refused("runs: engine = 'native' needs models = lenet"):
-        other.refuse_unfit(of_it)
+        {"device": "cuda"},
+    ],
+    ids=str,
+)
+def test_what_an_engine_can_train_is_planned(tmp_path, settings):
+    here = plan(tmp_path, papers=["who_to_trust"], scale="paper", datasets=["mnist"], **settings)
+    here.refuse_unfit(run for artefact in here.artefacts for run in here.runs(artefact))
+
+
+def test_runs_that_only_count_fit_any_engine_and_take_no_gpu(tmp_path):
+    here = plan(tmp_path, papers=["fedol"], scale="paper", engine="native", device="cuda")
+    table2 = next(artefact for artefact in here.artefacts if artefact.id == "table2")
+    here.refuse_unfit(here.runs(table2))
+    here = plan(tmp_path, papers=["fedol"], scale="paper", device="cuda")
+    assert not any(here.on_gpu(cell.spec) for cell in table2.cells)
 
 
 def test_a_run_holds_a_gpu_only_if_it_trains_on_one(tmp_path):
     def on_gpu(**settings):
         here = plan(tmp_path, papers=["who_to_trust"], scale="paper", seeds=[0], **settings)
         specs = [cell.spec for artefact in here.artefacts for cell in artefact.cells]
-        return {(spec.dataset, here.on_gpu(spec)) for spec in specs}
+        return {here.on_gpu(spec) for spec in specs}
 
-    assert on_gpu(device="auto") == {("mnist", False), ("cifar10", True)}
-    assert on_gpu(device="cpu") == {("mnist", False), ("cifar10", False)}
-    assert on_gpu(device="cuda", kernel="loop") == {("mnist", True), ("cifar10", True)}
+    assert on_gpu(device="auto") == {True}
+    assert on_gpu(device="cuda", engine="stacked") == {True}
+    assert on_gpu(device="cpu") == {False}
+    assert on_gpu(device="auto", engine="native") == {False}
 
 
 def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):

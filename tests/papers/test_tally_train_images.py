@@ -29,7 +29,7 @@ def test_common_settings_of_appendix_a():
         for spec in specs(id_):
             assert (spec.clients, spec.rounds, spec.batch, spec.local.steps) == (10, 3000, 32, 5)
             o = spec.optimizer
-            assert (o.name, o.lr, o.weight_decay, o.lifetime) == ("adamw", 1e-3, 5e-4, "run")
+            assert (o.name, o.lr, o.weight_decay, o.reset_every) == ("adamw", 1e-3, 5e-4, "run")
             assert spec.partition.params["alpha"] == 0.5
             assert spec.public.size == {"cifar10": 2000, "cifar100": 10_000}[spec.dataset]
             assert not spec.same_init

@@ -32,7 +32,8 @@ def test_hyper_parameters_of_appendix_i(table):
         )
         o = spec.optimizer
         assert (o.name, o.lr, o.beta1, o.beta2) == ("adamw", 3e-4, 0.9, 0.999)
-        assert (o.weight_decay, o.clip, o.scrub, o.lifetime) == (0.01, 1.0, True, "run")
+        assert (o.weight_decay, o.clip, o.reset_every) == (0.01, 1.0, "run")
+        assert o.zero_nonfinite_grads
         assert spec.models[0].params == {
             "layers": 6, "width": 256, "heads": 8, "expansion": 4, "context": 256,
         }  # fmt: skip

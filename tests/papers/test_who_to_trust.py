@@ -24,7 +24,6 @@ def test_every_scale_of_every_paper_expands(name):
     for scale in paper.scales:
         for artefact in expand(paper, scale):
             assert artefact.cells
-            assert {cell.spec.scale for cell in artefact.cells} == {scale}
 
 
 def test_table1_has_the_papers_cells_and_hyper_parameters():
@@ -56,9 +55,9 @@ def test_reference_sees_as_many_images_as_a_client():
 def test_extended_holds_what_the_paper_leaves_open_in_small_runs():
     paper = load_paper("who_to_trust", PAPERS)
     runs = {c.spec.digest(): c.spec for a in expand(paper, "extended") for c in a.cells}
-    assert Counter((s.dataset, s.kernel, s.seed) for s in runs.values()) == {
-        ("mnist", "native", 0): 30,
-        ("cifar10", "loop", 0): 7,
+    assert Counter((s.dataset, s.seed) for s in runs.values()) == {
+        ("mnist", 0): 30,
+        ("cifar10", 0): 7,
     }
     for spec in runs.values():
         # Samples that all clients train on, of which a thread does some 10,000 a second.

@@ -51,7 +51,7 @@ class Snakemake:
         return {rule: int(n) for rule, n in (line.split() for line in stats[1].splitlines())}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """ComponentRef it with these arguments."""
+        """Call it with these arguments."""
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         return subprocess.run(
             [*self.command, *arguments],

@@ -37,9 +37,10 @@ def test_crops_are_drawn_in_the_order_of_minibatches(federation):
     """All at once, so that a GPU gets them in one copy; the numbers are those of one at a time."""
     client = federation().clients[0]
     batches = minibatches(9, 4, generator(), epochs=2, steps=None)
-    work = ClientTask(client, client.private[:9], batches, augment=torch.Generator().manual_seed(7))
+    crops = torch.Generator().manual_seed(7)
+    task = ClientTask(client, client.private[:9], batches, augment=crops)
     one = torch.Generator().manual_seed(7)
-    for found, batch in zip(work.crops(torch.device("cpu")), batches, strict=True):
+    for found, batch in zip(task.crops(torch.device("cpu")), batches, strict=True):
         assert torch.equal(found, draw_crops(len(batch), one))
 
 

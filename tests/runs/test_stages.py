@@ -8,18 +8,18 @@ import pytest
 import torch
 from calls import script
 from safetensors.torch import load_file
-from small import small_spec
+from small import built, small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import checked
 from fedlogit.engine.float32 import f32_products
-from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.run import Options, run
-from fedlogit.runs.setup import divide, federate
+from fedlogit.runs.setup import divide
 from fedlogit.runs.stages import (
+    Precomputed,
     clients_spec,
     export_logits,
     in_stages,
@@ -35,8 +35,7 @@ METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "
 
 def build(digits, spec, workers=1):
     f32_products(torch.device("cpu"))  # as every job does first: products may take another route
-    method, split = methods.get(spec.method), divide(spec, digits)
-    return federate(spec, method, digits, split, torch.device("cpu"), WorkerPool(workers))
+    return built(spec, digits, workers=workers)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
             targets,
         )
     given = load_precomputed(spec, clients / "weights.safetensors", clients / "logits.npz", targets)
-    options = Options(torch.device("cpu"), progress=False)
+    options = Options(torch.device("cpu"), engine="loop", progress=False)
     folder = tmp_path / "staged"
     run(spec, method, digits, divide(spec, digits), folder, options, given)
 
@@ -164,7 +163,7 @@ def test_answers_to_another_question_are_refused(digits, clients, tmp_path):
     other = small_spec(method="feddf", **ONCE | {"seed": 1})
     weights = load_weights(clients / "weights.safetensors", other)
     given = Precomputed(weights, load_answers(clients / "logits.npz"))
-    options = Options(torch.device("cpu"), progress=False)
+    options = Options(torch.device("cpu"), engine="loop", progress=False)
     with pytest.raises(FedlogitError, match="other public samples"):
         run(
             other, methods.get(other.method), digits, divide(other, digits), tmp_path, options,

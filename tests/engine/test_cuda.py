@@ -1,7 +1,7 @@
 """On a GPU: the same bits twice, resumed or not; what a CPU computes, to rounding.
 
 They need PyTorch, pytest and the few libraries of `pyproject.toml`, and are skipped without a GPU:
-``python -m pytest tests/federation/test_cuda.py``.
+``python -m pytest tests/engine/test_cuda.py``.
 """
 
 from dataclasses import replace
@@ -57,7 +57,7 @@ def _pair(engine: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 def test_a_checkpoint_changes_no_bit(federation, tmp_path, engine):
     given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
-    method = methods.get(small_spec(engine=engine, **CONVOLUTIONS).method)
+    method = methods.get(small_spec(**CONVOLUTIONS).method)
 
     def played(fed, rounds):
         for _ in range(rounds):

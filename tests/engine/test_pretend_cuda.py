@@ -10,12 +10,10 @@ from calls import script
 from every_method import ON_TEXT, VARIANTS, changes, outcome, same
 from pretend_cuda import pretend_cuda
 from resuming import whole_and_resumed
-from small import TEXT, small_spec
+from small import TEXT, built, small_spec
 
 from fedlogit import methods, models
-from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.files import read_json, write_json
-from fedlogit.runs.setup import divide, federate
 
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
 # What a run may do besides its method: what it exports, who lies, who talks to whom.
@@ -35,7 +33,7 @@ MORE = [
     },
     {"method": "tally_train(warm_up=0, margin_memory=0.9)", "public": {"size": 60}},
     {"method": "fedavg", "augment": "crop_flip", **CONVOLUTIONS},
-    {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "reset_every": "stage"}},
+    {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "reset_every": "phase"}},
 ]
 EACH = ["lenet", "tf_cnn", "mlp_net", "mlp4w", "mlp", "resnet18", "resnet20_heavy"]
 EACH += ["resnet_light(1)", "resnet_light(n=1, batch_stats=True)", "vit_tiny(layers=1)"]
@@ -111,8 +109,7 @@ def test_every_export_liar_and_network_of_peers(train, engine, given):
 def test_probes_of_another_data_set(tiles):
     spec, data = tiles
     with pretend_cuda() as cuda:
-        method, split = methods.get(spec.method), divide(spec, data)
-        fed = federate(spec, method, data, split, torch.device("cuda"), WorkerPool())
+        method, fed = methods.get(spec.method), built(spec, data, device="cuda")
         fed.round = 1
         fed.ledger.start(1)
         method.round(fed, 1)
@@ -147,7 +144,7 @@ def test_every_model(call):
 @pytest.mark.parametrize(
     "given",
     [{}, {"augment": "crop_flip", **CONVOLUTIONS}, TEXT],
-    ids=["perceptrons", "augmented", "scrubbed text"],
+    ids=["perceptrons", "augmented", "text, gradients made finite"],
 )
 def test_a_stage_waits_as_often_however_long_it_is(federation, engine, given):
     """A wait a minibatch would leave the device idle for most of a small model's step."""
@@ -170,7 +167,7 @@ def test_a_stage_waits_as_often_however_long_it_is(federation, engine, given):
     "stage",
     [
         lambda fed: fed.train_private(),
-        lambda fed: fed.train_private(pull=0.1),
+        lambda fed: fed.train_private(proximal_mu=0.1),
         lambda fed: fed.distil(fed.public, torch.rand(60, 10).softmax(-1).to("cuda")),
     ],
     ids=["private", "pulled", "distillation"],

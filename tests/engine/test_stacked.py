@@ -11,7 +11,7 @@ from resuming import whole_and_resumed
 from small import TEXT
 
 from fedlogit.data import Dataset
-from fedlogit.engine.stacked import alike
+from fedlogit.engine.grouping import chunks, group_by
 from fedlogit.errors import Diverged
 
 UNEVEN = {"partition": "dir_client(0.5)", "public": {"size": 60}, "train_size": 300}
@@ -42,15 +42,15 @@ def doubled(digits: Dataset) -> Dataset:
     return replace(digits, x_train=train, x_test=test)
 
 
-def stages(fed) -> list[Callable[[], None]]:
-    """Return what methods do: private epochs, a pull, soft targets with labels, a single step."""
-    points = fed.public[:24]
-    said = fed.logits(points).softmax(-1)
+def phases(fed) -> list[Callable[[], None]]:
+    """Return what methods do: private epochs, a proximal term, soft targets, a single step."""
+    indices = fed.public[:24]
+    said = fed.logits(indices).softmax(-1)
     return [
         fed.train_private,
-        lambda: fed.train_private(pull=0.1),
-        lambda: fed.distil(points, said.mean(0), label_weight=0.5),
-        lambda: fed.distil(points, said, once=True),
+        lambda: fed.train_private(proximal_mu=0.1),
+        lambda: fed.distil(indices, said.mean(0), label_weight=0.5),
+        lambda: fed.distil(indices, said, once=True),
     ]
 
 
@@ -61,7 +61,7 @@ def test_stacked_clients_learn_the_same(federation, digits, kind):
     data = doubled(digits) if {"lenet", "lenet_bn"} & {*changes.get("models", ())} else None
     plain, stacked = (federation(data=data, engine=k, **changes) for k in ("loop", "stacked"))
     plain.round = stacked.round = 1
-    for one, other in zip(stages(plain), stages(stacked), strict=True):
+    for one, other in zip(phases(plain), phases(stacked), strict=True):
         starts = [client.vector.detach().clone() for client in plain.clients]
         one()
         other()
@@ -69,7 +69,7 @@ def test_stacked_clients_learn_the_same(federation, digits, kind):
             assert (b.vector - a.vector).norm() < 0.02 * (a.vector - start).norm()
             torch.testing.assert_close(b.state().buffers, a.state().buffers, rtol=1e-4, atol=1e-4)
             assert torch.equal(b.state().counters, a.state().counters)
-            b.load(a.state())  # what is left of another rounding would grow from stage to stage
+            b.load(a.state())  # what is left of another rounding would grow from phase to phase
         assert stacked.take_log() == pytest.approx(plain.take_log(), rel=1e-4)
     probes = plain.public[:7]
     torch.testing.assert_close(stacked.logits(probes), plain.logits(probes), rtol=1e-4, atol=1e-4)
@@ -97,11 +97,12 @@ def test_batch_statistics_are_those_of_the_reference(federation):
     ids=["perceptrons", "a batch's own statistics", "two architectures", "a text"],
 )
 def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
-    monkeypatch.setattr("fedlogit.engine.stacked._TOGETHER", 4)
+    monkeypatch.setattr("fedlogit.engine.stacked._MODELS_IN_A_PASS", 4)
     plain, stacked = (federation(engine=k, **changes) for k in ("loop", "stacked"))
     for fed in (plain, stacked):
         fed.data.batch = 40  # several passes, the last one smaller
-    for one, other in zip(plain.marks(plain.clients), stacked.marks(stacked.clients), strict=True):
+    counts = (fed.test_counts(fed.clients) for fed in (plain, stacked))
+    for one, other in zip(*counts, strict=True):
         assert torch.equal(other.totals, one.totals)
         assert (other.hits - one.hits).abs().sum() <= 2  # where two classes are as likely
         torch.testing.assert_close(other.loss, one.loss, rtol=1e-5, atol=1e-5)
@@ -132,5 +133,10 @@ def test_a_run_is_told_apart_and_learns(train):
     assert stacked[-1] > stacked[0]
 
 
-def test_alike_by_hand():
-    assert alike("abcab") == [[0, 3], [1, 4], [2]]
+def test_alike_things_are_put_together():
+    assert group_by("abcab") == [[0, 3], [1, 4], [2]]
+
+
+def test_a_sequence_is_cut_into_chunks_of_which_the_last_is_shorter():
+    assert list(chunks("abcde", 2)) == [("a", "b"), ("c", "d"), ("e",)]
+    assert list(chunks("", 2)) == []

@@ -116,7 +116,7 @@ def test_a_checkpoint_restores_everything(federation, tmp_path):
     assert load_checkpoint(tmp_path, other) == [{"round": 1, "accuracy": 0.1 + 0.2}]
     assert other.round == 1
     assert other.ledger.totals() == fed.ledger.totals()
-    assert torch.equal(other.memory["server"], torch.arange(3.0))
+    assert torch.equal(other.server_state["server"], torch.arange(3.0))
     for f in (fed, other):  # the next round needs parameters, buffers and moments to agree
         f.round = 2
         f.train_private()
@@ -277,8 +277,7 @@ def test_a_device_that_is_not_there(tmp_path, python):
         (
             "stacked",
             ["--runs-per-gpu", "3"],
-            "lower runs_per_gpu (now 3) or batch (now 32), or take engine = 'loop'"
-            " (now 'stacked')",
+            "lower runs_per_gpu (now 3) or batch (now 32), or take engine = 'loop' (now 'stacked')",
         ),
     ],
 )

@@ -1,20 +1,24 @@
-"""The native kernel against the autograd loop, which is the reference."""
+"""The native engine against the autograd loop, which is the reference."""
 
 import copy
 import ctypes
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
-from small import small_spec
+from refusals import refused
 
+from fedlogit.engine import Workload, check_engine
 from fedlogit.engine.client import flatten
-from fedlogit.engine.native import check_native, compiler
+from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import train_mlp
 from fedlogit.errors import FedlogitError
+from fedlogit.files import read_json
 from fedlogit.models import build
+from fedlogit.spec import Optimizer
 
 needs_compiler = pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler on this machine"
@@ -133,8 +137,6 @@ def test_a_federation_of_perceptrons_learns_as_with_autograd(train):
         "partition": "iid",
         "optimizer": {"name": "sgd", "lr": 0.1, "reset_every": "round"},
     }
-    from fedlogit.files import read_json
-
     found = {
         engine: read_json(train(**given, engine=engine) / "result.json")["final"]["accuracy"]
         for engine in ("loop", "native")
@@ -180,30 +182,48 @@ def test_cancelling_ends_the_call_at_once():
     assert torch.equal(vector, before)
 
 
+ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
+LENET = Workload("lenet", SHAPE, "cpu", ADAM, 128)
+PERCEPTRON = Workload("mlp", (1, 8, 8), "cpu", SGD, 128)
+
+
+def optimizer(workload: Workload, **changes) -> Workload:
+    """Return the workload with other settings of its optimizer."""
+    return replace(workload, optimizer=workload.optimizer.model_copy(update=changes))
+
+
+@pytest.mark.parametrize("workload", [LENET, PERCEPTRON, replace(PERCEPTRON, model="mlp4w")])
+def test_what_it_can_do(workload):
+    assert NativeEngine.unsupported(workload) is None
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("workload", "need"),
     [
-        ({"models": ["tf_cnn"]}, "needs models = lenet, or perceptrons"),
-        ({"models": ["lenet_bn"]}, "needs models = lenet, or perceptrons"),
-        ({"optimizer": {"name": "sgd", "lr": 0.1}}, "needs optimizer.name = adam for lenet"),
-        ({"models": ["mlp"]}, "needs optimizer.name = sgd for perceptrons"),
-        (
-            {"models": ["mlp"], "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
-            "needs optimizer.momentum = 0",
-        ),
-        ({"precision": "bf16"}, "needs precision = f32"),
-        ({"augment": "crop_flip"}, "needs augment = none"),
-        ({"method": "fedprox(mu=0.1)"}, "needs method = no proximal term"),
+        (replace(LENET, model="tf_cnn"), "models = lenet, or perceptrons such as mlp_net"),
+        (replace(LENET, model="lenet_bn"), "models = lenet, or perceptrons such as mlp_net"),
+        (replace(LENET, shape=(3, 32, 32)), "images of 28 x 28 x 1 for lenet"),
+        (replace(LENET, optimizer=SGD), "optimizer.name = adam"),
+        (replace(PERCEPTRON, optimizer=ADAM), "optimizer.name = sgd"),
+        (optimizer(PERCEPTRON, momentum=0.9), "optimizer.momentum = 0"),
+        (optimizer(LENET, weight_decay=0.1), "optimizer.weight_decay = 0"),
+        (optimizer(LENET, clip=1.0), "optimizer.clip = null"),
+        (optimizer(LENET, zero_nonfinite_grads=True), "optimizer.zero_nonfinite_grads = false"),
+        (replace(LENET, augment=True), "augment = none"),
+        (replace(LENET, proximal=True), "a method without proximal term"),
+        (replace(LENET, unlabelled=True), "public samples whose labels are known"),
+        (replace(LENET, precision="bf16"), "precision = f32"),
+        (replace(LENET, device="cuda"), "device = cpu"),
     ],
 )
-def test_what_it_cannot_do_is_refused(changes, message):
-    spec = small_spec(**({"models": ["lenet"], "engine": "native"} | changes))
-    with pytest.raises(FedlogitError, match=message):
-        check_native(spec, SHAPE, torch.device("cpu"))
+def test_what_it_cannot_do_is_refused(workload, need):
+    assert NativeEngine.unsupported(workload) == need
+    with refused(f"engine = 'native' needs {need}; or use engine = 'auto'"):
+        check_engine("native", [PERCEPTRON, workload])
 
 
 def test_images_of_another_size_are_refused(federation):
-    with pytest.raises(FedlogitError, match="needs dataset = images of 28 x 28 x 1"):
+    with refused("needs images of 28 x 28 x 1 for lenet"):
         federation(models=["lenet"], engine="native")
 
 
