@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 from calls import RUNS, dvc, script
+from small import SMALL
 
 from fedlogit.files import json_digest, write_json
 
@@ -18,9 +19,30 @@ def listed() -> list[str]:
     return [out["path"] for out in yaml.safe_load(LISTING.read_text())["outs"]]
 
 
+def shown_at_quick(seed: int) -> None:
+    """Write a paper whose only table shows the small run with a seed, at scale `quick`."""
+    names = {"datasets": {"digits": {}}, "partitions": {"k": SMALL["partition"]}}
+    axes = {"dataset": ["digits"], "partition": ["k"], "method": ["average"]}
+    table = {"title": "T", "grid": axes, "rows": ["method"], "columns": ["partition"]}
+    scales = {"paper": {"seeds": [99]}, "quick": {"seeds": [seed]}}
+    given = {"dataset", "partition", "method", "seed"}
+    paper = {
+        "paper": "pilot",
+        "title": "A pilot study",
+        "seeds": [99],
+        "defaults": {key: value for key, value in SMALL.items() if key not in given},
+        "methods": {"average": "average"},
+        "labels": {"digits": "Digits", "k": "Three classes", "average": "Average"},
+        "tables": {"t": table},
+        "scales": {name: {"summary": "A test's."} | scale for name, scale in scales.items()},
+    }
+    Path("workflow/papers/pilot.yaml").write_text(yaml.safe_dump(paper | names))
+
+
 def test_only_whole_runs_are_published_and_once(project, finished):
     whole, misnamed, damaged = (finished(seed=seed) for seed in range(3))
-    quick, unfinished = finished(scale="quick"), finished(seed=3)
+    quick, unfinished = finished(seed=5), finished(seed=3)
+    shown_at_quick(seed=5)
     (unfinished / "result.json").unlink()
     moved = misnamed.with_name("seed1-00000000")
     misnamed.rename(moved)
@@ -28,7 +50,9 @@ def test_only_whole_runs_are_published_and_once(project, finished):
     (damaged / "rounds.csv").write_text(rounds[: len(rounds) // 2])
     done = script("publish")
     assert done.returncode == 2
-    assert "1 runs published, 0 were; left out 1 at scale smoke or quick" in done.stdout
+    assert (
+        "1 runs published, 0 were; left out 1 that nothing but smoke or quick needs" in done.stdout
+    )
     assert f"error: refused {moved}: its spec belongs to {misnamed}" in done.stderr
     assert f"error: refused {damaged / 'rounds.csv'} is damaged or truncated" in done.stderr
     assert listed() == [str(whole.relative_to("results"))]
@@ -36,7 +60,7 @@ def test_only_whole_runs_are_published_and_once(project, finished):
     shutil.rmtree(damaged)
     done = script("publish", "--with", "quick")
     assert done.returncode == 0, done.stderr
-    assert "1 runs published, 1 were; left out 0 at scale smoke" in done.stdout
+    assert "1 runs published, 1 were; left out 0 that nothing but smoke needs" in done.stdout
     assert str(quick.relative_to("results")) in listed()
     assert list(Path("results").glob("*-new.dvc")) == []
 
