@@ -102,7 +102,7 @@ def _of_probes(method: SimpleNamespace, spec: RunSpec) -> Rules:
 
 
 def _of_adversaries(method: SimpleNamespace, spec: RunSpec) -> Rules:
-    lying = method.adversaries > 0
+    attacked = method.adversaries > 0
     return [
         (
             "adversaries",
@@ -111,13 +111,13 @@ def _of_adversaries(method: SimpleNamespace, spec: RunSpec) -> Rules:
         ),
         (
             "adversaries",
-            not lying or method.signal != "none",
-            "nothing is said that could be a lie",
+            not attacked or method.signal != "none",
+            "there is no message to falsify with signal = 'none'",
         ),
         (
             "adversaries",
-            not lying or method.merge_every is None,
-            "they lie about probes only; give no merge_every",
+            not attacked or method.merge_every is None,
+            "they falsify messages about probes only; give no merge_every",
         ),
     ]
 
@@ -126,16 +126,16 @@ def _of_the_rule(method: SimpleNamespace, spec: RunSpec) -> Rules:
     """A trimmed mean that is another rule: two rows of a table would be one."""
     if method.rule != "trimmed_mean":
         return []
-    hearers = {"mesh": spec.clients, "ring": 3, "regular": method.degree + 1}
-    heard = min(spec.clients, hearers[method.topology])
-    rule = trims_to(heard, method.trim)
-    others = f", or trim from {1 / heard:.3g} to less than {(heard - 1) // 2 / heard:.3g}"
+    neighbours = {"mesh": spec.clients, "ring": 3, "regular": method.degree + 1}
+    received = min(spec.clients, neighbours[method.topology])
+    rule = trims_to(received, method.trim)
+    others = f", or trim from {1 / received:.3g} to less than {(received - 1) // 2 / received:.3g}"
     return [
         (
             "trim",
             rule == "trimmed_mean",
-            f"of the {heard} peers that one hears it is the {rule}; give rule = {rule!r}"
-            + (others if heard > 4 else ""),  # of four at most two are left
+            f"of the {received} messages that a peer gets it is the {rule}; give rule = {rule!r}"
+            + (others if received > 4 else ""),  # of four at most two are left
         )
     ]
 
@@ -144,11 +144,11 @@ def _without_effect(method: SimpleNamespace, changed: Collection[str], spec: Run
     """Settings that would be ignored: who gives one expects it to matter."""
     silent = method.signal == "none"
     rules = [
-        (key, not silent, "nothing is said with signal = 'none'")
+        (key, not silent, "nothing is sent with signal = 'none'")
         for key in ("topology", "emphasis", "margin_memory", "decay_rounds")
     ]
     rules += [
-        (key, method.adversaries > 0, "nobody lies; give adversaries")
+        (key, method.adversaries > 0, "there are no adversaries; give some")
         for key in ("attack", "magnitude")
     ]
     rules += [
