@@ -107,7 +107,7 @@ def test_lies_by_hand():
 
 
 def test_false_votes_by_hand():
-    # Three honest peers, two adversaries; three probes of four classes. The plurality is 0, 3, 1, so
+    # Three honest peers, two adversaries, three probes, four classes. The plurality is 0, 3, 1, so
     # those who collude name 1, 0, 2; the confident name what follows their own.
     votes = torch.tensor([[0, 3, 1], [0, 3, 2], [2, 1, 1], [3, 0, 0], [1, 2, 3]])
     told = {a: false_votes(votes, 4, 2, a, torch.Generator()) for a in ("colluding", "confident")}
