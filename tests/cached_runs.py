@@ -12,8 +12,6 @@ from small import small_spec
 
 from fedlogit.papers import run_dir
 
-PAPER = {"scale": "paper"}
-
 
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
@@ -43,7 +41,7 @@ def finished(train) -> Callable[..., Path]:
 @pytest.fixture
 def published(project, finished: Callable[..., Path]) -> tuple[Path, Path]:
     """Two published runs of one method."""
-    folders = finished(**PAPER), finished(**PAPER, seed=1)
+    folders = finished(), finished(seed=1)
     (folders[0] / "checkpoint.safetensors").write_bytes(b"half")
     done = script("publish")
     assert done.returncode == 0, done.stderr

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import yaml
-from cached_runs import PAPER
 from calls import RUNS, dvc, script
+from small import SMALL
 
 from fedlogit.files import json_digest, write_json
 
@@ -19,9 +19,35 @@ def listed() -> list[str]:
     return [out["path"] for out in yaml.safe_load(LISTING.read_text())["outs"]]
 
 
+def shows(scales: dict) -> None:
+    """Add a paper to the project whose only table is the small run of each scale's seeds."""
+    axes = ("dataset", "partition", "method", "seed")
+    paper = {
+        "paper": "shown",
+        "title": "A paper",
+        "seeds": [0],
+        "defaults": {key: value for key, value in SMALL.items() if key not in axes},
+        "datasets": {"digits": {}},
+        "partitions": {"k": SMALL["partition"]},
+        "methods": {"average": "average"},
+        "labels": {"average": "Average", "k": "k"},
+        "tables": {
+            "t": {
+                "title": "T",
+                "grid": {"dataset": ["digits"], "partition": ["k"], "method": ["average"]},
+                "rows": ["method"],
+                "columns": ["partition"],
+            }
+        },
+        "scales": {scale: {"seeds": seeds} for scale, seeds in scales.items()},
+    }
+    Path("workflow/papers/shown.yaml").write_text(yaml.safe_dump(paper))
+
+
 def test_only_whole_runs_are_published_and_once(project, finished):
-    whole, misnamed, damaged = (finished(**PAPER, seed=seed) for seed in range(3))
-    quick, unfinished = finished(scale="quick"), finished(**PAPER, seed=3)
+    shows({"quick": [4], "paper": [0]})
+    whole, misnamed, damaged = (finished(seed=seed) for seed in range(3))
+    quick, unfinished = finished(seed=4), finished(seed=3)
     (unfinished / "result.json").unlink()
     moved = misnamed.with_name("seed1-00000000")
     misnamed.rename(moved)
@@ -29,7 +55,9 @@ def test_only_whole_runs_are_published_and_once(project, finished):
     (damaged / "rounds.csv").write_text(rounds[: len(rounds) // 2])
     done = script("publish")
     assert done.returncode == 2
-    assert "1 runs published, 0 were; left out 1 at scale smoke or quick" in done.stdout
+    assert (
+        "1 runs published, 0 were; left out 1 that nothing but smoke or quick needs" in done.stdout
+    )
     assert f"error: refused {moved}: its spec belongs to {misnamed}" in done.stderr
     assert f"error: refused {damaged / 'rounds.csv'} is damaged or truncated" in done.stderr
     assert listed() == [str(whole.relative_to("results"))]
@@ -37,14 +65,34 @@ def test_only_whole_runs_are_published_and_once(project, finished):
     shutil.rmtree(damaged)
     done = script("publish", "--with", "quick")
     assert done.returncode == 0, done.stderr
-    assert "1 runs published, 1 were; left out 0 at scale smoke" in done.stdout
+    assert "1 runs published, 1 were; left out 0 that nothing but smoke needs" in done.stdout
     assert str(quick.relative_to("results")) in listed()
     assert list(Path("results").glob("*-new.dvc")) == []
 
 
+def test_a_run_that_a_larger_scale_shows_too_is_published(project, finished):
+    shows({"smoke": [0, 1], "quick": [0, 1], "paper": [0]})
+    shared, smaller = finished(seed=0), finished(seed=1)
+    assert "1 runs published" in script("publish").stdout
+    assert listed() == [str(shared.relative_to("results"))]
+    assert "1 runs published, 1 were" in script("publish", "--with", "smoke").stdout
+    assert str(smaller.relative_to("results")) in listed()
+
+
+def test_a_run_that_no_paper_shows_is_published_unless_what_is_unused_is_taken_off(
+    project, finished
+):
+    shows({"paper": [0]})
+    needed, own = finished(seed=0), finished(seed=1)
+    assert "1 runs published, 0 were; left out 1 " in script("publish", "--prune").stdout
+    assert listed() == [str(needed.relative_to("results"))]
+    assert "1 runs published, 1 were; left out 0 " in script("publish").stdout
+    assert str(own.relative_to("results")) in listed()
+
+
 def test_runs_come_back_and_others_stay(published, finished):
     before = {p: p.read_bytes() for f in published for p in f.glob("[!.]*.[jc]s*")}
-    mine = finished(**PAPER, seed=7)
+    mine = finished(seed=7)
     for folder in published:
         shutil.rmtree(folder)
     shutil.rmtree(".dvc/cache")
@@ -104,7 +152,7 @@ def test_damage_is_named(published):
 
 
 def test_a_remote_that_does_not_answer_lists_nothing(project, finished):
-    finished(**PAPER)
+    finished()
     done = script("publish", "--remote", "lab")
     assert done.returncode == 2
     assert done.stderr == (

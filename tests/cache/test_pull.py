@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cached_runs import PAPER
 from calls import RUNS, dvc, script
 
 REMOTE = Path("dvc-remote/files/md5")
@@ -39,7 +38,7 @@ def stored(digest: str) -> Path:
 
 
 def test_a_run_made_here_stays_and_the_others_come(away, finished):
-    mine, theirs = finished(**PAPER), away[1]
+    mine, theirs = finished(), away[1]
     before = (mine / "result.json").read_bytes()
     plain = dvc("pull")
     assert (plain.returncode, theirs.exists()) == (1, False)

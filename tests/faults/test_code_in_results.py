@@ -25,7 +25,7 @@ PAYLOAD = "open('executed', 'w').close()\nPayload = 1\n"
 @pytest.fixture
 def planted(project, finished, monkeypatch) -> Path:
     """A finished run whose method is code beside it, where Python would find it."""
-    folder = finished(scale="paper")
+    folder = finished()
     spec = read_json(folder / "spec.json")
     for package in (Path("results"), RUNS):
         (package / "payload.py").write_text(PAYLOAD)

@@ -109,7 +109,7 @@ def add_remote(settings: dict[str, str], folder: Path | None = None) -> None:
 def test_runs_and_data_travel(kind, request, project, finished: Callable[..., Path]):
     settings = request.getfixturevalue(kind)
     # Runs: published to the lab's remote, pulled where neither cache nor repository has them.
-    folder = finished(scale="paper")
+    folder = finished()
     add_remote(settings)
     done = script("publish", "--remote", "lab")
     assert done.returncode == 0, done.stderr
