@@ -148,6 +148,11 @@ class Engine(ABC):
         """
         return self.pool.map(fn, models, cost)
 
+    @property
+    def clients_at_once(self) -> int | None:
+        """How many clients train side by side, each by itself; None is all of them, together."""
+        return self.pool.workers
+
     def prediction_batch(self, models: Sequence[Client]) -> int:
         """Return the samples of a pass without gradients.
 

@@ -87,6 +87,11 @@ class StackedEngine(LoopEngine):
                 outputs = torch.cat([stack.all_outputs(x) for stack in stacks])
             yield outputs[order.to(outputs.device)]
 
+    @property
+    def clients_at_once(self) -> int | None:
+        """All: how a batched product rounds may depend on how many models are in it."""
+        return None
+
     def prediction_batch(self, models: Sequence[Client]) -> int:
         """Return the CPU's: a pass has several models already."""
         return self.data.batch

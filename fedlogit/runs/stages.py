@@ -136,7 +136,8 @@ class Precomputed:
 def train_clients(fed: Federation, folder: Path) -> str:
     """Train every client in round 1 and write ``weights.safetensors``; go on where it stopped.
 
-    Clients train as many at a time as there are workers; each is saved when its group is done.
+    Clients train as many at a time as there are workers, or all, as the engine says; each is saved
+    when its group is done.
 
     Args:
         fed: A federation that has not begun.
@@ -151,12 +152,16 @@ def train_clients(fed: Federation, folder: Path) -> str:
     everybody = fed.clients
     fed.round = 1
     parts = {c.index: folder / f"part-{c.index}.safetensors" for c in everybody}
-    for client in everybody:
-        if parts[client.index].exists():
-            _load(client, read_part(parts[client.index], fed))
     left = [c for c in everybody if not parts[c.index].exists()]
-    for start in range(0, len(left), fed.engine.pool.workers):
-        fed.clients = left[start : start + fed.engine.pool.workers]
+    size = fed.engine.clients_at_once
+    if left and size is None:  # those that are left alone would not be trained to the same bits
+        left = everybody
+    size = size or len(everybody)
+    for client in everybody:
+        if client not in left:
+            _load(client, read_part(parts[client.index], fed))
+    for start in range(0, len(left), size):
+        fed.clients = left[start : start + size]
         fed.train_private()
         for client in fed.clients:
             save_part(parts[client.index], _tensors(client), fed)

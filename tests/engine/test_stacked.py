@@ -3,16 +3,13 @@
 import csv
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
-from resuming import whole_and_resumed
 from small import TEXT
 
 from fedlogit.data import Dataset
 from fedlogit.engine.grouping import chunks, group_by
-from fedlogit.errors import Diverged
 
 UNEVEN = {"partition": "dir_client(0.5)", "public": {"size": 60}, "train_size": 300}
 SGD = {**UNEVEN, "optimizer": {"name": "sgd", "lr": 0.02, "momentum": 0.9}}
@@ -106,20 +103,6 @@ def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
         assert torch.equal(other.totals, one.totals)
         assert (other.hits - one.hits).abs().sum() <= 2  # where two classes are as likely
         torch.testing.assert_close(other.loss, one.loss, rtol=1e-5, atol=1e-5)
-
-
-def test_a_checkpoint_in_between_changes_no_bit(federation, tmp_path):
-    settings = {**UNEVEN, "engine": "stacked"}
-    whole, resumed = whole_and_resumed(partial(federation, **settings), tmp_path)
-    assert torch.equal(whole.vectors(), resumed.vectors())
-
-
-def test_the_client_that_diverged_is_named(federation):
-    fed = federation(engine="stacked")
-    with torch.no_grad():
-        fed.clients[2].vector[0] = torch.nan
-    with pytest.raises(Diverged, match="client 2 in private training"):
-        fed.train_private()
 
 
 def test_a_run_is_told_apart_and_learns(train):

@@ -285,7 +285,8 @@ def test_an_ensemble_has_a_digest_and_takes_no_damaged_logits(stages):
 
 
 def test_stopped_clients_go_on_only_with_the_same_code(stages, tmp_path, monkeypatch):
-    from fedlogit.federation import Federation, provenance
+    from fedlogit.federation import Federation
+    from fedlogit.runs import provenance
 
     original, trained = Federation.train_private, []
 

@@ -1,0 +1,108 @@
+"""Which engine runs a run: the one that is named if it fits, or the fastest that does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from refusals import refused
+
+from fedlogit.engine import Workload, choose_engine
+from fedlogit.engine import choose as chooser
+from fedlogit.engine.native import NativeEngine, compiler
+from fedlogit.spec import Optimizer
+
+ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
+LENET = Workload("lenet", (1, 28, 28), "cpu", ADAM, 128)
+PERCEPTRON = Workload("mlp_net", (1, 28, 28), "cpu", SGD, 128)
+CONVOLUTIONS = Workload("tf_cnn", (3, 32, 32), "cpu", ADAM, 128)
+GPT = Workload("tiny_gpt", (256,), "cpu", Optimizer(name="adamw", lr=0.001), 16)
+
+
+@pytest.fixture
+def compiler_found(monkeypatch):
+    monkeypatch.setattr(NativeEngine, "unavailable", lambda _workload: None)
+
+
+@pytest.fixture
+def no_compiler(monkeypatch, tmp_path):
+    """A machine without a C++ compiler, which has said nothing yet."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    compiler.load.cache_clear()
+    chooser._say.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("workloads", "wanted"),
+    [
+        ([LENET], "native"),
+        ([PERCEPTRON], "native"),
+        ([PERCEPTRON, replace(PERCEPTRON, model="mlp4w")], "native"),
+        ([PERCEPTRON, CONVOLUTIONS], "loop"),  # one engine runs all clients
+        ([replace(LENET, shape=(3, 32, 32))], "loop"),
+        ([replace(LENET, optimizer=SGD)], "loop"),
+        ([replace(LENET, proximal=True)], "loop"),
+        ([replace(LENET, augment=True)], "loop"),
+        ([replace(PERCEPTRON, precision="bf16")], "loop"),
+        ([CONVOLUTIONS], "loop"),
+        ([GPT], "loop"),
+    ],
+)
+@pytest.mark.usefixtures("compiler_found")
+def test_the_fastest_on_a_cpu(workloads, wanted):
+    assert choose_engine("auto", workloads).name == wanted
+
+
+@pytest.mark.parametrize(
+    ("workloads", "wanted"),
+    [
+        ([LENET], "stacked"),
+        ([replace(LENET, model="lenet_bn", augment=True, proximal=True)], "stacked"),
+        ([PERCEPTRON, replace(PERCEPTRON, model="mlp")], "stacked"),
+        ([PERCEPTRON, CONVOLUTIONS], "loop"),
+        ([replace(CONVOLUTIONS, model="resnet18")], "loop"),
+        ([GPT], "loop"),
+    ],
+)
+def test_the_fastest_on_a_gpu(workloads, wanted):
+    there = [replace(workload, device="cuda") for workload in workloads]
+    assert choose_engine("auto", there).name == wanted
+
+
+@pytest.mark.usefixtures("compiler_found")
+def test_the_batch_and_the_number_of_clients_do_not_matter():
+    for batch in (1, 128, 4096):
+        alike = [replace(PERCEPTRON, batch=batch)] * batch
+        assert choose_engine("auto", alike).name == "native"
+
+
+@pytest.mark.usefixtures("compiler_found")
+@pytest.mark.parametrize("name", ["loop", "native", "stacked"])
+def test_the_one_that_is_named(name):
+    assert choose_engine(name, [PERCEPTRON]).name == name
+
+
+@pytest.mark.usefixtures("compiler_found")
+def test_one_workload_of_several_that_does_not_fit_is_enough():
+    need = "models = lenet, or perceptrons such as mlp_net"
+    with refused(f"engine = 'native' needs {need}; or use engine = 'auto'"):
+        choose_engine("native", [PERCEPTRON, CONVOLUTIONS])
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_without_a_compiler_the_loop_is_next_which_is_said_once(capsys):
+    for _ in range(2):
+        assert choose_engine("auto", [LENET]).name == "loop"
+    assert choose_engine("auto", [PERCEPTRON]).name == "loop"
+    said = capsys.readouterr().err
+    assert said.startswith("engine = auto takes the next fastest here: engine = 'native' needs a")
+    assert "apt-get install g++" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_without_a_compiler_the_engine_that_is_named_is_refused():
+    with refused("engine = 'native' needs a C++ compiler (apt-get install g++); or use engine ="):
+        choose_engine("native", [LENET])
