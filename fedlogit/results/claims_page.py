@@ -11,7 +11,7 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers.model import Paper
 from fedlogit.results.claims import result_text
-from fedlogit.results.text import markdown
+from fedlogit.results.formatting import markdown
 from fedlogit.results.verdict import (
     CLAIM_DETAILS,
     CLAIM_RULE,

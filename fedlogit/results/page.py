@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption, provenance
-from fedlogit.results.text import write_text
 
 __all__ = ["write_page"]
 

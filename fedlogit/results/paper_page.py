@@ -14,7 +14,7 @@ from fedlogit import methods
 from fedlogit.component import ComponentRef
 from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
-from fedlogit.results.text import markdown
+from fedlogit.results.formatting import markdown
 
 __all__ = ["dvc_file", "paper_page"]
 
