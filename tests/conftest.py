@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from small import TEXT, built, small_spec
-from warm_python import warm_python
+from support.small import TEXT, built, small_spec
+from support.warm_python import warm_python
 
 from fedlogit import methods
 from fedlogit.data import Dataset, load, with_probes

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import SMALL, TEXT
+from support.small import SMALL, TEXT
 
 from fedlogit.data.dataset import load_arrays
 from fedlogit.data.tokens import tokenise

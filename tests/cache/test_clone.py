@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from calls import ROOT, dvc
+from support.calls import ROOT, dvc
 
 TABLE = Path("results/tables/celm/paper/table5.csv")
 SETTINGS = ("papers=[celm]", "scale=paper", "datasets=[fashion_mnist]", "frozen=true")

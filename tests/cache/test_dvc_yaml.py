@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from calls import ROOT, dvc, script
+from support.calls import ROOT, dvc, script
 
 
 def test_metrics_and_plots_are_shown(tmp_path):

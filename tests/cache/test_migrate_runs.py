@@ -7,7 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
-from calls import RUNS, script
+from support.calls import RUNS, script
 
 from fedlogit.files import json_digest, read_json, write_json
 

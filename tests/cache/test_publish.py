@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import yaml
-from calls import RUNS, dvc, script
-from small import SMALL
+from support.calls import RUNS, dvc, script
+from support.small import SMALL
 
 from fedlogit.files import json_digest, write_json
 

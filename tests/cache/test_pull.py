@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from calls import RUNS, dvc, script
+from support.calls import RUNS, dvc, script
 
 REMOTE = Path("dvc-remote/files/md5")
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import yaml
-from calls import ROOT
+from support.calls import ROOT
 
 from fedlogit.papers import run_dir
 from fedlogit.spec import RunSpec

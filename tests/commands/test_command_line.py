@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small import SMALL
+from support.small import SMALL
 
 from fedlogit import cli, commands
 from fedlogit.cli import call, command_names, main

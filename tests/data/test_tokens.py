@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from refusals import refused
+from support.refusals import refused
 from tokenizers import Tokenizer
 
 from fedlogit.cli import call

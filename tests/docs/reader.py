@@ -84,7 +84,7 @@ class Reader:
     def warm(self) -> None:
         """Start a Python that has imported the copy's library, as it is now."""
         spec = importlib.util.spec_from_file_location(
-            f"warm_copy_{self.starts}", self.root / "tests/warm_python.py"
+            f"warm_copy_{self.starts}", self.root / "tests/support/warm_python.py"
         )
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from refusals import refused
+from support.refusals import refused
 
 from fedlogit.engine import Workload, choose_engine
 from fedlogit.engine import choose as chooser

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from every_method import ON_TEXT, VARIANTS, changes, outcome, same
-from pretend_cuda import flags_restored
-from small import small_spec
+from support.every_method import ON_TEXT, VARIANTS, changes, outcome, same
+from support.pretend_cuda import flags_restored
+from support.small import small_spec
 
 from fedlogit import methods
 from fedlogit.engine.float32 import f32_products

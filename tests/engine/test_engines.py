@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 import torch
-from every_method import ON_TEXT, VARIANTS, changes
-from refusals import refused
-from resuming import whole_and_resumed
-from small import TEXT, small_spec
+from support.every_method import ON_TEXT, VARIANTS, changes
+from support.refusals import refused
+from support.resuming import whole_and_resumed
+from support.small import TEXT, small_spec
 
 from fedlogit import methods
 from fedlogit.engine.worker_pool import Cancelled

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from refusals import refused
+from support.refusals import refused
 
 from fedlogit.engine import Workload, check_engine
 from fedlogit.engine.client import flatten

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from calls import script
-from every_method import ON_TEXT, VARIANTS, changes, outcome, same
-from pretend_cuda import pretend_cuda
-from resuming import whole_and_resumed
-from small import TEXT, built, small_spec
+from support.calls import script
+from support.every_method import ON_TEXT, VARIANTS, changes, outcome, same
+from support.pretend_cuda import pretend_cuda
+from support.resuming import whole_and_resumed
+from support.small import TEXT, built, small_spec
 
 from fedlogit import methods, models
 from fedlogit.files import read_json, write_json

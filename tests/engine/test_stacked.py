@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small import TEXT
+from support.small import TEXT
 
 from fedlogit.data import Dataset
 from fedlogit.engine.grouping import chunks, group_by

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from calls import ROOT, script
-from damaging import damages
-from refusals import refused
-from sealed import seal
-from small import small_spec
+from support.calls import ROOT, script
+from support.damaging import damages
+from support.refusals import refused
+from support.sealed import seal
+from support.small import small_spec
 
 from fedlogit.errors import DataError
 from fedlogit.files import (

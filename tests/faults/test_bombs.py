@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import refused
+from support.refusals import refused
 
 from fedlogit.data import card, load_arrays
 from fedlogit.data.decode import decode

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from cached_runs import finished, project
-from calls import RUNS, script
-from sealed import seal
-from small import small_spec
+from support.cached_runs import finished, project
+from support.calls import RUNS, script
+from support.sealed import seal
+from support.small import small_spec
 
 from fedlogit import methods
 from fedlogit.component import ComponentRef

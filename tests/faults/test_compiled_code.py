@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from refusals import refused
+from support.refusals import refused
 
 from fedlogit.engine.native import compiler
 

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from damaging import damages
-from small import small_spec
+from support.damaging import damages
+from support.small import small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.runs import read_run

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from small import SMALL
+from support.small import SMALL
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import save_npz, write_json

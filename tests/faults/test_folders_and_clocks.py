@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from small import SMALL, small_spec
+from support.small import SMALL, small_spec
 
 from fedlogit.cli import call, run_main
 from fedlogit.errors import FedlogitError

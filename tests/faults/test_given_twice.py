@@ -1,8 +1,8 @@
 """A parameter given twice is refused, whatever the component: none of the two is what was meant."""
 
 import pytest
-from refusals import refused
-from small import small_spec
+from support.refusals import refused
+from support.small import small_spec
 
 from fedlogit.component import parse_call
 from fedlogit.partition import get

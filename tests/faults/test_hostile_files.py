@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small import small_spec
+from support.small import small_spec
 
 from fedlogit.data.raw import Raw
 from fedlogit.data.sources import read_sources

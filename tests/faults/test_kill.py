@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from small import small_spec
+from support.small import small_spec
 
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import run_dir

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from refusals import refused
+from support.refusals import refused
 
 from fedlogit.locks import held
 from fedlogit.runs.gpus import own_gpu

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from calls import script
-from refusals import refused
-from resuming import stop_after
-from small import SMALL, small_spec
+from support.calls import script
+from support.refusals import refused
+from support.resuming import stop_after
+from support.small import SMALL, small_spec
 from test_kill import snakemake, target
 
 import fedlogit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from small import small_spec
+from support.small import small_spec
 
 from fedlogit.data import load
 from fedlogit.errors import DataError

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from refusals import refused
-from small import SMALL, built, small_spec
+from support.refusals import refused
+from support.small import SMALL, built, small_spec
 
 from fedlogit import methods
 from fedlogit.data import UNKNOWN, load, with_probes

@@ -5,9 +5,9 @@ import math
 
 import pytest
 import torch
-from every_method import VARIANTS, changes
-from refusals import refused
-from small import small_spec
+from support.every_method import VARIANTS, changes
+from support.refusals import refused
+from support.small import small_spec
 
 from fedlogit import methods
 from fedlogit.files import read_json

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from refusals import refused
-from small import TEXT, small_spec
+from support.refusals import refused
+from support.small import TEXT, small_spec
 from torch import nn
 
 from fedlogit import methods

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from celm_family import CELM, FAMILY, contributions, family, play
-from small import small_spec
+from support.celm_family import CELM, FAMILY, contributions, family, play
+from support.small import small_spec
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from celm_family import CELM, FAMILY, contributions, family, one_more, play, rows
+from support.celm_family import CELM, FAMILY, contributions, family, one_more, play, rows
 
 from fedlogit.aggregation.contribution import evidence
 from fedlogit.aggregation.logit_maximisation import Ascent

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from celm_family import family, one_more, play, vectors_after
+from support.celm_family import family, one_more, play, vectors_after
 
 
 def reputations(federation, monkeypatch, call):

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from celm_family import FAMILY, family, one_more, play, vectors_after
-from small import small_spec
+from support.celm_family import FAMILY, family, one_more, play, vectors_after
+from support.small import small_spec
 
 from fedlogit import methods
 

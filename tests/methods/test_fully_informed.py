@@ -1,7 +1,7 @@
 """The Fully Informed Reference: one client, all labels."""
 
 import torch
-from small import small_spec
+from support.small import small_spec
 
 from fedlogit import methods
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from every_method import METHODS, ON_TEXT, VARIANTS, changes, outcome, same
-from small import small_spec
+from support.every_method import METHODS, ON_TEXT, VARIANTS, changes, outcome, same
+from support.small import small_spec
 
 from fedlogit import methods
 from fedlogit.component import ComponentRef, catalogue

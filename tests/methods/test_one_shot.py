@@ -4,8 +4,8 @@ import csv
 
 import pytest
 import torch
-from refusals import refused
-from small import small_spec
+from support.refusals import refused
+from support.small import small_spec
 
 from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from celm_family import family, one_more, play
+from support.celm_family import family, one_more, play
 
 
 def cosines_are(monkeypatch, *rounds: list[list[float]]) -> list[list[float]]:

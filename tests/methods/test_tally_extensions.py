@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from refusals import refused
-from small import small_spec
+from support.refusals import refused
+from support.small import small_spec
 from test_tally_train import play
 
 from fedlogit.errors import FedlogitError

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small import small_spec
+from support.small import small_spec
 
 from fedlogit import methods
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from refusals import refused
+from support.refusals import refused
 from torch import nn
 
 from fedlogit.models import build

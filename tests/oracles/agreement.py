@@ -45,7 +45,7 @@ class Comparison:
         rounds: How many rounds are compared.
         seeds: With which seeds.
         tolerance: Largest absolute difference; 0 for what must be the same.
-        changes: What else of the small spec differs (see tests/small.py).
+        changes: What else of the small spec differs (see tests/support/small.py).
         settings: What the second version is told.
         engine: What runs the clients.
     """

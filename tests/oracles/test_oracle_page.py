@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from calls import ROOT
 from oracles.agreement import Comparison
 from oracles.page import page, row_of
+from support.calls import ROOT
 
 from fedlogit.component import catalogue, parse_call
 from fedlogit.methods import Method

@@ -8,7 +8,7 @@ import pytest
 import torch
 from oracles import feddf_fusion, tally_train
 from oracles.agreement import Comparison, compare
-from small import TEXT
+from support.small import TEXT
 
 ADAMW = {"name": "adamw", "lr": 0.003, "weight_decay": 0.05}
 SGD = {"name": "sgd", "lr": 0.1}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from refusals import refused
+from support.refusals import refused
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import artefact_json, expand, load_paper, run_dir, split_dir

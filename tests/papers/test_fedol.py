@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from small import small_spec
+from support.small import small_spec
 
 from fedlogit.papers import expand, load_paper
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from refusals import refused
+from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError

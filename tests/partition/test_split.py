@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small import TEXT, small_spec
+from support.small import TEXT, small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, save_npz

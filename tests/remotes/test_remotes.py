@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from calls import ROOT, RUNS, dvc, script
+from support.calls import ROOT, RUNS, dvc, script
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 MOTO = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sealed import seal
+from support.sealed import seal
 
 from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.results.artefact import Artefact, RunRef

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from sealed import seal
+from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sealed import seal
+from support.sealed import seal
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_json, save_npz, write_json

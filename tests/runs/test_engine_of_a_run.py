@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from calls import script
-from every_method import outcome, same
-from refusals import refused
-from resuming import stop_after
 from safetensors.torch import load_file
-from small import SMALL, built, small_spec
+from support.calls import script
+from support.every_method import outcome, same
+from support.refusals import refused
+from support.resuming import stop_after
+from support.small import SMALL, built, small_spec
 
 from fedlogit.files import read_json, write_json
 from fedlogit.runs import stages

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from small import small_spec
+from support.small import small_spec
 
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.leakage import check_disjoint, twins

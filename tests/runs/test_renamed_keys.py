@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from calls import ROOT, script
-from refusals import refused
-from small import SMALL, TEXT, small_spec
+from support.calls import ROOT, script
+from support.refusals import refused
+from support.small import SMALL, TEXT, small_spec
 
 from fedlogit.config import Settings
 from fedlogit.papers import expand, load_paper

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from small import SMALL, small_spec
+from support.small import SMALL, small_spec
 
 from fedlogit.cli import call, run_main
 from fedlogit.errors import DataError, FedlogitError

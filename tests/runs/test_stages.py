@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from calls import script
 from safetensors.torch import load_file
-from small import built, small_spec
+from support.calls import script
+from support.small import built, small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import checked

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from small import TEXT
 
 from fedlogit.component import catalogue
 from fedlogit.methods import Method
+from support.small import TEXT
 
 METHODS = sorted(catalogue("fedlogit.methods", Method))
 # Parameters that fit 90 private samples, and variants that take another path through a method.

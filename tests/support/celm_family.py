@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from small import small_spec
 
 from fedlogit import methods
 from fedlogit.federation import Federation
 from fedlogit.methods import Method
+from support.small import small_spec
 
 FAMILY = {
     "clients": 5,

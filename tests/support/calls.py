@@ -15,7 +15,7 @@ from pathlib import Path
 from fedlogit.cli import call, command_names
 from fedlogit.errors import FedlogitError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RUNS = Path("results/runs")
 
 

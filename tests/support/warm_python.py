@@ -28,7 +28,7 @@ LIBRARIES = ("torch", "numpy", "scipy.stats", "pandas", "seaborn", "matplotlib.p
              "safetensors.torch", "yaml", "sklearn.metrics", "snakemake.cli", "fedlogit.methods",
              "fedlogit.runs.run", "fedlogit.papers", "fedlogit.results.figures",
              "fedlogit.results.tables", "fedlogit.results.compare")  # fmt: skip
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 CLIENT = """#!{python} -SEs
 import json, os, socket, sys

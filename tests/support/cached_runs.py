@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from calls import ROOT, RUNS, script
-from small import small_spec
 
 from fedlogit.papers import run_dir
+from support.calls import ROOT, RUNS, script
+from support.small import small_spec
 
 
 @pytest.fixture
