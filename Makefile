@@ -46,7 +46,7 @@ environment: $(STAMP) ## Install the locked packages into .venv
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
 	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
 	@[ -e results/report.html ] && [ -z "$$($(NEWER))" ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
-	@python scripts/summary.py --scale $(CHOSEN_SCALE) --datasets $(CHOSEN_DATASETS) -- $(CHOSEN_PAPERS)
+	@python -m fedlogit summary --scale $(CHOSEN_SCALE) --datasets $(CHOSEN_DATASETS) -- $(CHOSEN_PAPERS)
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
@@ -56,7 +56,7 @@ figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every s
 
 .PHONY: redraw
 redraw: $(STAMP) ## Draw again what finished runs cover and remove the rest (CHECK=1: only compare)
-	@python scripts/redraw.py $(if $(CHECK),--check,--prune)
+	@python -m fedlogit redraw $(if $(CHECK),--check,--prune)
 
 .PHONY: report
 report: $(STAMP) ## Put every paper's tables and figures, as they are, into results/report.html
@@ -64,7 +64,7 @@ report: $(STAMP) ## Put every paper's tables and figures, as they are, into resu
 
 .PHONY: pull
 pull: $(STAMP) ## Fetch finished runs that are not here from the cache in dvc-remote; needs no network
-	@python scripts/pull.py
+	@python -m fedlogit pull
 
 .PHONY: publish
 publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
@@ -126,6 +126,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@ruff check $(PYTHON_FILES)
 	@ruff format --check $(PYTHON_FILES)
 	@mypy
+	@lint-imports --no-logo --no-cache
 	@snakefmt --check workflow Snakefile
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py

@@ -8,8 +8,8 @@ and in the same minibatch order, timed in turn so that a drifting machine hits a
 - ``transforms``: torchvision data set, PIL transforms, DataLoader (the usual script);
 - ``dataloader``: normalised tensors in a TensorDataset and a DataLoader;
 - ``tensors``: a loop that slices normalised tensors by index;
-- ``fedlogit`` with ``kernel: autograd``: the engine, with its workers;
-- ``fedlogit`` with ``kernel: native``: the same, where there is a C++ compiler.
+- ``fedlogit`` with ``engine = loop``: plain PyTorch, with its workers;
+- ``fedlogit`` with ``engine = native``: the same in C++, where there is a compiler.
 
 The plain ways use PyTorch as it comes, with all cores inside an operation.
 """
@@ -45,7 +45,8 @@ from fedlogit.federation import Federation
 from fedlogit.engine.float32 import f32_products
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.runs.provenance import code_version, device_name
-from fedlogit.runs.setup import federate
+from fedlogit.runs.setup import federate, sample_shape
+from fedlogit.runs.workloads import choose_engines
 from fedlogit.files import write_atomic
 from fedlogit.partition import make_split
 from fedlogit.spec import RunSpec
@@ -114,7 +115,7 @@ class Bench:
             self.data.y_train, self.data.classes, self.spec.partition, self.spec.clients,
             self.spec.seed, public=self.spec.public,
         )  # fmt: skip
-        self.executor = WorkerPool(workers)
+        self.pool = WorkerPool(workers)
         plain = PlainLeNet if self.spec.models[0].name == "lenet" else PlainMLP
         fed = self.federation()
         self.samples = sum(c.samples for c in fed.clients)
@@ -125,17 +126,18 @@ class Bench:
         self.x = (x - self.data.mean[0]) / self.data.std[0]
         self.y = torch.as_tensor(self.data.y_train)
 
-    def federation(self, kernel: str = "autograd") -> Federation:
+    def federation(self, engine: str = "loop") -> Federation:
         cpu = torch.device("cpu")
-        spec = self.spec.model_copy(update={"kernel": kernel})
-        fed = federate(spec, methods.get(spec.method), self.data, self.split, cpu, self.executor)
+        spec, method = self.spec, methods.get(self.spec.method)
+        engines = choose_engines(spec, method, sample_shape(self.data), cpu.type, engine)
+        fed = federate(spec, method, self.data, self.split, cpu, self.pool, engines)
         fed.round = 1
         return fed
 
-    def fedlogit(self, kernel: str = "autograd") -> tuple[float, float]:
+    def fedlogit(self, engine: str = "loop") -> tuple[float, float]:
         torch.set_num_threads(1)
         f32_products(torch.device("cpu"))
-        fed = self.federation(kernel)
+        fed = self.federation(engine)
         begin = time.perf_counter()
         fed.train_private()
         seconds = time.perf_counter() - begin
@@ -188,7 +190,7 @@ class Bench:
             "transforms": lambda: self.plain(transforms_),
             "dataloader": lambda: self.plain(dataloader),
             "tensors": lambda: self.plain(tensors),
-            "fedlogit, autograd": self.fedlogit,
+            "fedlogit, loop": self.fedlogit,
         }
         if shutil.which("g++") or shutil.which("clang++"):
             ways["fedlogit, native"] = lambda: self.fedlogit("native")
@@ -223,7 +225,7 @@ def measure(name: str, folder: Path, workers: int, repeats: int) -> list[Row]:
         {
             "workload": name,
             "way": key.partition(", ")[0],
-            "kernel": key.partition(", ")[2] or "–",
+            "engine": key.partition(", ")[2] or "–",
             "seconds_median": round(statistics.median(t), 3),
             "seconds_min": round(min(t), 3),
             "seconds_max": round(max(t), 3),

@@ -2,6 +2,7 @@
 
 Floors, each importing only what lies below it::
 
+    commands/                         python -m fedlogit COMMAND
     results/                          tables, figures, verdicts
     papers                            grids of runs, from the papers' YAML files
     methods/                          one file per method of the papers

@@ -1,14 +1,64 @@
-"""What every script shares: user mistakes become one line and exit code 2, Ctrl-C becomes 130."""
+"""The command line: ``python -m fedlogit COMMAND``, each a module of `fedlogit.commands`.
+
+A user's mistake becomes one line and exit code 2, Ctrl-C becomes 130.
+"""
 
 from __future__ import annotations
 
+import argparse
+import ast
+import os
+import pkgutil
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
-from fedlogit.errors import FedlogitError
+from fedlogit import commands
+from fedlogit.errors import FedlogitError, unknown
 from fedlogit.stopping import exit_when_asked
 
-__all__ = ["run_main"]
+__all__ = ["call", "command_names", "main", "run_main", "run_script"]
+
+PROGRAM = "python -m fedlogit"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Carry out the command that the first argument names; return the exit code.
+
+    Raises:
+        FedlogitError: for an unknown command (with the nearest one), or by the command.
+    """
+    if not argv or argv[0] in ("-h", "--help"):
+        print(_overview(), file=sys.stdout if argv else sys.stderr)
+        return 0 if argv else 2
+    return call(argv[0], argv[1:], f"{PROGRAM} {argv[0]}")
+
+
+def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
+    """Carry out one command; return the exit code.
+
+    Args:
+        name: One of `command_names`.
+        argv: Its arguments.
+        program: How its usage calls it; None: by the file that Python runs.
+
+    Raises:
+        FedlogitError: for an unknown command, or by the command.
+    """
+    command = _load(name)
+    parser = argparse.ArgumentParser(
+        program, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.add_arguments(parser)
+    return int(command.main(parser.parse_args(argv)) or 0)
+
+
+def command_names() -> list[str]:
+    """Return the names of all commands, in order."""
+    modules = pkgutil.iter_modules(commands.__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
@@ -23,3 +73,44 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
         print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201
         code = 130
     sys.exit(code)
+
+
+def run_script(path: str) -> None:
+    """Carry out the command that a script is named after, and exit with its code."""
+    run_main(lambda argv: call(Path(path).stem, argv))
+
+
+def _load(name: str) -> ModuleType:
+    """Import a command, and with it what it needs."""
+    if name not in command_names():
+        raise unknown("command", name, command_names())
+    # Before PyTorch is imported: threads that spin while they wait starve others.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        return import_module(f"{commands.__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("fedlogit"):
+            raise  # a mistake of the library's own
+        raise FedlogitError(
+            f"{name} needs the package {error.name}, which is not installed; make environment"
+        ) from error
+
+
+def _overview() -> str:
+    """Return what ``--help`` says: a line per command, from files that are not imported."""
+    width = max(map(len, command_names()))
+    lines = [f"  {name:{width}}  {_first_line(name)}" for name in command_names()]
+    return "\n".join(
+        [
+            f"usage: {PROGRAM} COMMAND …",
+            "",
+            *lines,
+            "",
+            f"{PROGRAM} COMMAND --help lists a command's options.",
+        ]
+    )
+
+
+def _first_line(name: str) -> str:
+    source = Path(commands.__path__[0], f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]

@@ -175,16 +175,19 @@ class Component(FrozenConfig):
         """Return all parameters, defaults included, as plain data."""
         return self.model_dump(mode="json")
 
-    def slug(self) -> str:
-        """Return a short folder name: the name and the parameters that are not defaults."""
+    def changed(self) -> dict[str, Any]:
+        """Return the parameters that are required or not at their default, as plain data."""
         fields = type(self).model_fields
-        given = {
+        return {
             k: v
             for k, v in self.params().items()
             if fields[k].is_required()
             or v != json.loads(json.dumps(fields[k].get_default(call_default_factory=True)))
         }
-        parts = [self.name, *(f"{k}{v}" for k, v in given.items())]
+
+    def slug(self) -> str:
+        """Return a short folder name: the name and the parameters that are not defaults."""
+        parts = [self.name, *(f"{k}{v}" for k, v in self.changed().items())]
         return _folder("-".join(parts))
 
 

@@ -1,46 +1,11 @@
-"""Put a paper's numbers beside ours and test its claims.
+"""The command of this file's name, of the library beside it (`python -m fedlogit` lists all)."""
 
-Writes compare.csv, compare.md, claims.csv, claims.md and summary.md into OUT; prints the last.
-
-    python scripts/compare.py --artefacts results/plan/table1.json \
-        --reference workflow/reference/who_to_trust.csv --out results/summary/who_to_trust/paper
-"""
-
-from __future__ import annotations
-
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from fedlogit.cli import run_main
-from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import read_artefact
-from fedlogit.results.compare import nothing_published, read_reference
-from fedlogit.results.summary import write_summary
-
-
-def main(argv: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables, as JSON")
-    parser.add_argument(
-        "--reference", type=Path, help="published numbers, as CSV; none: there are none"
-    )
-    parser.add_argument("--out", type=Path, required=True, help="a folder")
-    args = parser.parse_args(argv)
-    artefacts = [read_artefact(path) for path in args.artefacts]
-    kinds = sorted({(artefact.paper, artefact.scale) for artefact in artefacts})
-    if len(kinds) > 1:
-        raise FedlogitError(f"--artefacts: one paper at one scale, not {kinds}")
-    reference = read_reference(args.reference) if args.reference else nothing_published()
-    print(write_summary(artefacts, reference, args.out))
-    return 0
-
+from fedlogit.cli import run_script
 
 if __name__ == "__main__":
-    run_main(main)
+    run_script(__file__)

@@ -1,54 +1,11 @@
-#!/usr/bin/env python3
-"""Score models together after training: what an aggregator makes of their logits on the test split.
+"""The command of this file's name, of the library beside it (`python -m fedlogit` lists all)."""
 
-    python scripts/ensemble.py --function fedlogit.aggregation.average:average_probabilities \
-        --logits logits.npz --out ensemble.json
-
-The logits are those of scripts/export_logits.py; nothing is trained.
-"""
-
-from __future__ import annotations
-
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from fedlogit.aggregation.custom import load_function
-from fedlogit.aggregation.targets import checked
-from fedlogit.cli import run_main
-from fedlogit.errors import DataError
-from fedlogit.files import write_sealed
-from fedlogit.runs.stages import load_answers
-
-
-def main(argv: Sequence[str]) -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--function", required=True, help="package.module:function")
-    parser.add_argument("--logits", type=Path, required=True, help="of scripts/export_logits.py")
-    parser.add_argument("--out", type=Path, required=True, help="a JSON file")
-    args = parser.parse_args(argv)
-    function, answers = load_function(args.function), load_answers(args.logits)
-    if not len(answers.test) or not len(answers.labels):
-        raise DataError(f"{args.logits}: has no logits on the test split, or not its labels")
-    together = checked(function(answers.test), answers.test, args.function).distributions
-    alone = answers.test.argmax(2) == answers.labels
-    record = {
-        "function": args.function,
-        "accuracy": float((together.argmax(1) == answers.labels).float().mean()),
-        "client_accuracy": [float(x) for x in alone.float().mean(1)],
-        "oracle_accuracy": float(alone.any(0).float().mean()),
-        "clients": len(answers.test),
-        "test_samples": len(answers.labels),
-        "logits_digest": answers.digest,
-    }
-    write_sealed(args.out, record)
-
+from fedlogit.cli import run_script
 
 if __name__ == "__main__":
-    run_main(main)
+    run_script(__file__)

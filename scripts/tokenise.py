@@ -1,50 +1,11 @@
-"""Tokenise a prepared text: python scripts/tokenise.py wikitext2 --vocabulary 2048.
+"""The command of this file's name, of the library beside it (`python -m fedlogit` lists all)."""
 
-Writes ``wikitext2.bpe2048.json`` (the tokenizer, trained on the training split) and
-``wikitext2.bpe2048.npz`` (the tokens of each split) beside the prepared text.
-"""
-
-from __future__ import annotations
-
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from fedlogit.cli import run_main
-from fedlogit.data import card
-from fedlogit.data.dataset import load_arrays
-from fedlogit.data.tokens import tokenise
-from fedlogit.errors import FedlogitError
-from fedlogit.spec import Text
-
-
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("dataset", help="a text of data/sources.yaml")
-    parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default 2048)")
-    parser.add_argument("--data", type=Path, default=Path("data/prepared"), help="prepared data")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
-    args = parse(argv)
-    if card(args.dataset).kind != "text":
-        raise FedlogitError(f"dataset {args.dataset} is not a text")
-    vocabulary = Text.read({"vocabulary": args.vocabulary, "length": 1}, "options").vocabulary
-    texts, _ = load_arrays(args.dataset, args.data)
-    tokens = tokenise(texts, vocabulary, args.dataset)
-    tokens.save(args.data, args.dataset, vocabulary)
-    counts = ", ".join(f"{split} {len(ids):,}" for split, ids in tokens.splits.items())
-    print(f"{args.dataset}: {counts} tokens; tokenizer {tokens.digest[:12]}")
-    return 0
-
+from fedlogit.cli import run_script
 
 if __name__ == "__main__":
-    run_main(main)
+    run_script(__file__)

@@ -1,59 +1,11 @@
-#!/usr/bin/env python3
-"""Train the clients of a one-shot run: python scripts/train_clients.py --spec FILE --out DIR.
-
-Writes spec.json, weights.safetensors and, last, clients.json. The spec may be that of any one-shot
-run; what its methods do with the clients is left out of it. Run again to resume.
-"""
-
-from __future__ import annotations
+"""The command of this file's name, of the library beside it (`python -m fedlogit` lists all)."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _options import own_device, read_spec, run_options
-
-from fedlogit import methods
-from fedlogit.cli import run_main
-from fedlogit.files import write_json, write_sealed
-from fedlogit.runs.finishing import hidden, keep_outputs, publish_outputs, restore_outputs
-from fedlogit.runs.jobs import Job
-from fedlogit.runs.run import check_folder, run_lock
-from fedlogit.runs.stages import clients_spec, train_clients
-
-OUTPUTS = ("weights.safetensors", "clients.json")
-
-
-def main(argv: Sequence[str]) -> None:
-    """Run the command line."""
-    parser = run_options(__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="the clients' folder")
-    args = parser.parse_args(argv)
-    spec = clients_spec(methods.complete(read_spec(args.spec)))
-    check_folder(spec, args.out)
-    with run_lock(args.out, "clients.json") as missing:
-        if not missing:
-            print(f"{args.out} is finished")
-            return
-        write_json(args.out / "spec.json", spec.model_dump(mode="json"))
-        with (
-            own_device(args, spec) as device,
-            Job(
-                spec, args.data, args.split, device, args.workers, not args.quiet, args.engine
-            ) as job,
-        ):
-            if restore_outputs(args.out, OUTPUTS, job.decisive()):
-                print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
-                return
-            digest = train_clients(job.federation, args.out)
-            weights, note = (args.out / name for name in OUTPUTS)
-            weights.replace(hidden(weights))
-            write_sealed(hidden(note), job.record() | {"weights_digest": digest})
-            keep_outputs(args.out, OUTPUTS, job.decisive())
-            publish_outputs(args.out, OUTPUTS)
-
+from fedlogit.cli import run_script
 
 if __name__ == "__main__":
-    run_main(main)
+    run_script(__file__)

@@ -1,4 +1,4 @@
-"""Scripts and DVC as a user would call them, from the current folder."""
+"""Commands, scripts and DVC as a user would call them, from the current folder."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 
+from fedlogit.cli import call, command_names
 from fedlogit.errors import FedlogitError
 
 ROOT = Path(__file__).parents[1]
 RUNS = Path("results/runs")
-sys.path.insert(0, str(ROOT / "scripts"))  # scripts import each other's helpers
 
 
 def dvc(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -31,8 +33,8 @@ def dvc(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]
 
 
 def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
-    """Call a script's main in this process, which has imported PyTorch already."""
-    main = runpy.run_path(str(ROOT / "scripts" / f"{name}.py"))["main"]
+    """Call a command, or a script's main, in this process, which has imported PyTorch already."""
+    main = partial(call, name) if name in command_names() else _main(name)
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
@@ -41,3 +43,7 @@ def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
             print(f"error: {error}", file=sys.stderr)  # as run_main does
             code = 2
     return subprocess.CompletedProcess([name, *args], code, out.getvalue(), err.getvalue())
+
+
+def _main(name: str) -> Callable[[Sequence[str]], int | None]:
+    return runpy.run_path(str(ROOT / "scripts" / f"{name}.py"))["main"]

@@ -21,7 +21,6 @@ ABSENT = [
 WITHOUT = f"""
 import runpy, sys
 sys.modules.update(dict.fromkeys({ABSENT!r}))  # importing one of them raises ImportError
-sys.path.insert(0, "scripts")
 sys.argv = ["train.py", *sys.argv[1:]]
 runpy.run_path("scripts/train.py", run_name="__main__")
 """

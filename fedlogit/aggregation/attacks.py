@@ -1,4 +1,4 @@
-"""What peers say who lie about probes (TallyTrain appendix J names them; the forms are ours)."""
+"""What Byzantine peers send about probes (TallyTrain appendix J names them; the forms are ours)."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ Attack = Literal["random", "colluding", "confident"]
 
 
 def corrupt(
-    claims: torch.Tensor,
-    liars: int,
+    messages: torch.Tensor,
+    adversaries: int,
     attack: Attack,
     generator: torch.Generator,
     magnitude: float = 1.0,
 ) -> torch.Tensor:
-    """Replace what the last peers say by a wrong class that they name with certainty.
+    """Replace the messages of the last peers by a wrong class with certainty.
 
     Args:
-        claims: Distributions, (peers, probes, classes); probes may have several axes.
-        liars: How many of the last peers lie.
+        messages: Distributions, (peers, probes, classes); probes may have several axes.
+        adversaries: How many of the last peers send false messages.
         attack: How; see `false_votes`.
         generator: Source of random classes, on the CPU.
-        magnitude: What a liar's soft label says of its class, where the honest say at most 1.
+        magnitude: What an adversary's soft label has at its class; an honest one has at most 1.
 
     Returns:
-        Claims of all peers, like `claims`.
+        Messages of all peers, like `messages`.
     """
-    honest, classes = len(claims) - liars, claims.shape[-1]
-    named = false_votes(claims.argmax(-1), classes, liars, attack, generator)[honest:]
-    return torch.cat([claims[:honest], magnitude * F.one_hot(named, classes).to(claims.dtype)])
+    honest, classes = len(messages) - adversaries, messages.shape[-1]
+    named = false_votes(messages.argmax(-1), classes, adversaries, attack, generator)[honest:]
+    return torch.cat([messages[:honest], magnitude * F.one_hot(named, classes).to(messages.dtype)])
 
 
 def false_votes(
-    votes: torch.Tensor, classes: int, liars: int, attack: Attack, generator: torch.Generator
+    votes: torch.Tensor, classes: int, adversaries: int, attack: Attack, generator: torch.Generator
 ) -> torch.Tensor:
     """Replace the votes of the last peers by a wrong class.
 
@@ -49,14 +49,14 @@ def false_votes(
     Args:
         votes: Class that each peer would name, int64 (peers, probes); probes may have several axes.
         classes: Number of classes.
-        liars: How many of the last peers lie.
+        adversaries: How many of the last peers send false messages.
         attack: How.
         generator: Source of random classes, on the CPU.
 
     Returns:
         Votes of all peers, like `votes`.
     """
-    honest, own = votes[: len(votes) - liars], votes[len(votes) - liars :]
+    honest, own = votes[: len(votes) - adversaries], votes[len(votes) - adversaries :]
     if attack == "random":
         named = torch.randint(classes, own.shape, generator=generator).to(votes.device)
     elif attack == "colluding":

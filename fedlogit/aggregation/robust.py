@@ -1,7 +1,7 @@
 """Robust averages of what peers claim, coordinate by coordinate (Yin et al. 2018; TallyTrain J).
 
 Votes are tallied without any of these: a peer has one vote, whatever it says. Soft labels have
-neither a largest size nor a check, so that one liar can move their mean anywhere.
+neither a largest size nor a check, so that one adversary can move their mean anywhere.
 """
 
 from __future__ import annotations

@@ -220,8 +220,8 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
         arrays = EMBEDDED[name]()
     else:
         raise DataError(
-            f"{path} does not exist; make it with scripts/download.py {name} and "
-            f"scripts/prepare.py {name}"
+            f"{path} does not exist; make it with python -m fedlogit download {name} and "
+            f"prepare {name}"
         )
     digest = check(about, arrays, str(path))
     return canonical(about, arrays), digest

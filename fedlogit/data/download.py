@@ -92,9 +92,11 @@ def read_mark(out: Path, name: str) -> Mark:
     for file, digest in mark.files.items():
         path = out / Path(file).name
         if not path.is_file():
-            raise DataError(f"{path} is missing; run scripts/download.py {name} again")
+            raise DataError(f"{path} is missing; run python -m fedlogit download {name} again")
         if file_digest(path) != digest:
-            raise DataError(f"{path} was changed or damaged; run scripts/download.py {name} again")
+            raise DataError(
+                f"{path} was changed or damaged; run python -m fedlogit download {name} again"
+            )
     return mark
 
 

@@ -134,7 +134,9 @@ def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.nd
         DataError: if a file is missing or damaged, or was made of another text.
     """
     arrays, tokenizer = token_files(folder, name, vocabulary)
-    again = f"make it with scripts/tokenise.py {name} --vocabulary {vocabulary} --data {folder}"
+    again = (
+        f"make it with python -m fedlogit tokenise {name} --vocabulary {vocabulary} --data {folder}"
+    )
     for path in (arrays, tokenizer):
         if not path.exists():
             raise DataError(f"{path} does not exist; {again}")

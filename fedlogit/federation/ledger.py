@@ -49,7 +49,7 @@ class Ledger:
             kind: What the message is.
             payload: Its numbers, a row a peer.
             bits: As for `up`.
-            links: How many ordered pairs of peers hear each other; None is the full mesh, in which
+            links: How many ordered pairs of peers are connected; None is the full mesh, in which
                 each of the N peers sends its row to the N-1 others.
         """
         peers = payload.shape[0]

@@ -1,4 +1,4 @@
-"""Who hears whom: a full mesh, a ring, or a random graph in which all have equally many neighbours.
+"""Which peers are connected: a full mesh, a ring, or a random graph of equal degrees.
 
 TallyTrain's experiments have a full mesh; §5.3 names sparse gossip as its first extension.
 """
@@ -13,15 +13,15 @@ import numpy as np
 from fedlogit.errors import FedlogitError
 from fedlogit.rng import derive
 
-__all__ = ["Topology", "check_degree", "hearing"]
+__all__ = ["Topology", "adjacency", "check_degree"]
 
 Topology = Literal["mesh", "ring", "regular"]
 _TRIES = 1000
 
 
 @cache
-def hearing(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
-    """Return who hears whom, symmetric bool (peers, peers); everybody hears itself.
+def adjacency(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
+    """Return the adjacency matrix, symmetric bool (peers, peers), with ones on the diagonal.
 
     Args:
         kind: ``mesh``; ``ring``, in order of the peers' numbers; ``regular``, drawn once from all
@@ -62,6 +62,6 @@ def _regular(peers: int, degree: int, seed: int) -> np.ndarray:
     for attempt in range(_TRIES):
         graph = nx.random_regular_graph(degree, peers, derive(seed, "topology", attempt) % 2**32)
         if nx.is_connected(graph):
-            heard = nx.to_numpy_array(graph, nodelist=range(peers)) > 0
-            return heard | np.eye(peers, dtype=bool)
+            edges = nx.to_numpy_array(graph, nodelist=range(peers)) > 0
+            return edges | np.eye(peers, dtype=bool)
     raise FedlogitError(f"degree = {degree}: no connected graph of {peers} peers in {_TRIES} draws")

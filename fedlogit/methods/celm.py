@@ -18,7 +18,7 @@ from fedlogit.aggregation.logit_maximisation import (
 )
 from fedlogit.errors import Diverged
 from fedlogit.federation import Client, Federation, State
-from fedlogit.methods.model_federation import ModelFederation, message
+from fedlogit.methods.model_federation import ModelFederation, model_message
 
 __all__ = ["CELM"]
 
@@ -73,7 +73,7 @@ class CELM(ModelFederation):
             super().broadcast(fed, model)
             return
         head = fed.clients[0].head_mask()
-        fed.downlink("model", message(model, left_out=head))
+        fed.downlink("model", model_message(model, left_out=head))
         fed.broadcast(model, backbone_only=True)
 
     def contributions(self, fed: Federation) -> list[float]:

@@ -11,7 +11,7 @@ from pydantic import Field
 from fedlogit.aggregation.contribution import largest, normalised, smooth
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
-from fedlogit.methods.model_federation import checked, message, messages
+from fedlogit.methods.model_federation import checked, model_message, model_messages
 
 __all__ = ["CFFL"]
 
@@ -76,13 +76,13 @@ class CFFL(Method):
         """Do a round: train, send, score, update reputations, average."""
         assert fed.server is not None
         model = fed.server.state()
-        fed.downlink("model", message(model))
+        fed.downlink("model", model_message(model))
         fed.broadcast(model)
         fed.train_private()
         if self.sparse:
             self._sparsify(fed, model.vector)
         else:
-            fed.uplink("model", messages(fed))
+            fed.uplink("model", model_messages(fed))
         reputation = self._reputation(fed)
         fed.contribute(checked(reputation.tolist(), self.name))
         reputable = fed.server_state["cffl/reputable"].cpu().double()

@@ -13,7 +13,7 @@ from fedlogit.aggregation.targets import hard
 from fedlogit.engine.build import build_client
 from fedlogit.federation import Client, Federation
 from fedlogit.methods.base import Method
-from fedlogit.methods.model_federation import message
+from fedlogit.methods.model_federation import model_message
 
 __all__ = ["FedKT"]
 
@@ -66,7 +66,7 @@ class FedKT(Method):
             student = _auxiliary_models(fed, party, f"student/{p}", [fed.public])
             fed.train_models(student, [majority(answers, fed.classes)])
             students += student
-        fed.uplink("model", torch.stack([message(s.state()) for s in students]))
+        fed.uplink("model", torch.stack([model_message(s.state()) for s in students]))
         return fed.logits(fed.public, students).argmax(-1)
 
 

@@ -34,14 +34,14 @@ class ModelFederation(Method):
         assert fed.server is not None
         self.broadcast(fed, fed.server.state())
         self.train(fed)
-        fed.uplink("model", messages(fed))
+        fed.uplink("model", model_messages(fed))
         shares = checked(self.contributions(fed), self.name)
         fed.contribute(shares)
         fed.server.load(fed.merge(shares))
 
     def broadcast(self, fed: Federation, model: State) -> None:
         """Send the global model to every client."""
-        fed.downlink("model", message(model))
+        fed.downlink("model", model_message(model))
         fed.broadcast(model)
 
     def train(self, fed: Federation) -> None:
@@ -53,15 +53,15 @@ class ModelFederation(Method):
         """Return c_i of each client, which sum to 1, from the models they have just trained."""
 
 
-def message(model: State, left_out: torch.Tensor | None = None) -> torch.Tensor:
+def model_message(model: State, left_out: torch.Tensor | None = None) -> torch.Tensor:
     """Return the numbers that a model's message holds, but for the entries of `left_out`."""
     vector = model.vector if left_out is None else model.vector[~left_out]
     return torch.cat([vector, model.buffers])
 
 
-def messages(fed: Federation) -> torch.Tensor:
+def model_messages(fed: Federation) -> torch.Tensor:
     """Return what all clients send when they return their models, (clients, numbers)."""
-    return torch.stack([message(client.state()) for client in fed.clients])
+    return torch.stack([model_message(client.state()) for client in fed.clients])
 
 
 def checked(shares: list[float], method: str) -> list[float]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from types import SimpleNamespace
+from typing import Any
 
 from fedlogit import data
 from fedlogit.aggregation.robust import trims_to
@@ -11,24 +13,27 @@ from fedlogit.errors import FedlogitError
 from fedlogit.federation.topology import check_degree
 from fedlogit.spec import RunSpec
 
-if TYPE_CHECKING:
-    from fedlogit.methods.tally_train import TallyTrain
-
 __all__ = ["check_settings"]
 
 
-def check_settings(method: TallyTrain, spec: RunSpec) -> None:
+def check_settings(params: Mapping[str, Any], changed: Collection[str], spec: RunSpec) -> None:
     """Refuse settings that contradict each other, or the run.
+
+    Args:
+        params: All parameters of `tally_train`.
+        changed: Which of them are not at their default.
+        spec: The run.
 
     Raises:
         FedlogitError: naming the setting, its value, and what would be right.
     """
+    method = SimpleNamespace(**params)
     for key, fits, wanted in (
         *_of_the_channel(method, spec),
         *_of_probes(method, spec),
         *_of_adversaries(method, spec),
         *_of_the_rule(method, spec),
-        *_without_effect(method, spec),
+        *_without_effect(method, changed, spec),
     ):
         if not fits:
             raise FedlogitError(f"method tally_train: {key} = {getattr(method, key)!r}: {wanted}")
@@ -44,7 +49,7 @@ def check_settings(method: TallyTrain, spec: RunSpec) -> None:
 Rules = list[tuple[str, bool, str]]
 
 
-def _of_the_channel(method: TallyTrain, spec: RunSpec) -> Rules:
+def _of_the_channel(method: SimpleNamespace, spec: RunSpec) -> Rules:
     classes = spec.text.vocabulary if spec.text else data.card(spec.dataset).classes
     if method.signal in ("votes", "top_k"):
         bits_per_vote(classes, packed=method.packed)
@@ -76,7 +81,7 @@ def _of_the_channel(method: TallyTrain, spec: RunSpec) -> Rules:
     ]
 
 
-def _of_probes(method: TallyTrain, spec: RunSpec) -> Rules:
+def _of_probes(method: SimpleNamespace, spec: RunSpec) -> Rules:
     public = spec.public
     elsewhere = public is not None and public.dataset is not None
     anchors = public.anchors if public else 0
@@ -96,8 +101,8 @@ def _of_probes(method: TallyTrain, spec: RunSpec) -> Rules:
     ]
 
 
-def _of_adversaries(method: TallyTrain, spec: RunSpec) -> Rules:
-    lying = method.adversaries > 0
+def _of_adversaries(method: SimpleNamespace, spec: RunSpec) -> Rules:
+    attacked = method.adversaries > 0
     return [
         (
             "adversaries",
@@ -106,48 +111,44 @@ def _of_adversaries(method: TallyTrain, spec: RunSpec) -> Rules:
         ),
         (
             "adversaries",
-            not lying or method.signal != "none",
-            "nothing is said that could be a lie",
+            not attacked or method.signal != "none",
+            "there is no message to falsify with signal = 'none'",
         ),
         (
             "adversaries",
-            not lying or method.merge_every is None,
-            "they lie about probes only; give no merge_every",
+            not attacked or method.merge_every is None,
+            "they falsify messages about probes only; give no merge_every",
         ),
     ]
 
 
-def _of_the_rule(method: TallyTrain, spec: RunSpec) -> Rules:
+def _of_the_rule(method: SimpleNamespace, spec: RunSpec) -> Rules:
     """A trimmed mean that is another rule: two rows of a table would be one."""
     if method.rule != "trimmed_mean":
         return []
-    hearers = {"mesh": spec.clients, "ring": 3, "regular": method.degree + 1}
-    heard = min(spec.clients, hearers[method.topology])
-    rule = trims_to(heard, method.trim)
-    others = f", or trim from {1 / heard:.3g} to less than {(heard - 1) // 2 / heard:.3g}"
+    neighbours = {"mesh": spec.clients, "ring": 3, "regular": method.degree + 1}
+    received = min(spec.clients, neighbours[method.topology])
+    rule = trims_to(received, method.trim)
+    others = f", or trim from {1 / received:.3g} to less than {(received - 1) // 2 / received:.3g}"
     return [
         (
             "trim",
             rule == "trimmed_mean",
-            f"of the {heard} peers that one hears it is the {rule}; give rule = {rule!r}"
-            + (others if heard > 4 else ""),  # of four at most two are left
+            f"of the {received} messages that a peer gets it is the {rule}; give rule = {rule!r}"
+            + (others if received > 4 else ""),  # of four at most two are left
         )
     ]
 
 
-def _without_effect(method: TallyTrain, spec: RunSpec) -> Rules:
+def _without_effect(method: SimpleNamespace, changed: Collection[str], spec: RunSpec) -> Rules:
     """Settings that would be ignored: who gives one expects it to matter."""
     silent = method.signal == "none"
-    given = {
-        key: getattr(method, key) != field.default
-        for key, field in type(method).model_fields.items()
-    }
     rules = [
-        (key, not silent, "nothing is said with signal = 'none'")
+        (key, not silent, "nothing is sent with signal = 'none'")
         for key in ("topology", "emphasis", "margin_memory", "decay_rounds")
     ]
     rules += [
-        (key, method.adversaries > 0, "nobody lies; give adversaries")
+        (key, method.adversaries > 0, "there are no adversaries; give some")
         for key in ("attack", "magnitude")
     ]
     rules += [
@@ -157,6 +158,6 @@ def _without_effect(method: TallyTrain, spec: RunSpec) -> Rules:
         ("merge_cost", method.merge_every is not None, "nothing is merged; give merge_every"),
     ]
     last = method.merge_every or 0
-    return [(key, fits or not given[key], why) for key, fits, why in rules] + [
+    return [(key, fits or key not in changed, why) for key, fits, why in rules] + [
         ("merge_every", last <= spec.rounds, f"give at most the {spec.rounds} rounds")
     ]

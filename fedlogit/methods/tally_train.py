@@ -19,9 +19,9 @@ from fedlogit.aggregation.votes import (
     unpack,
 )
 from fedlogit.federation import Federation
-from fedlogit.federation.topology import Topology, hearing
+from fedlogit.federation.topology import Topology, adjacency
 from fedlogit.methods.base import Method
-from fedlogit.methods.model_federation import message, messages
+from fedlogit.methods.model_federation import model_message, model_messages
 from fedlogit.methods.probe_checks import check_probing
 from fedlogit.methods.tally_settings import check_settings
 from fedlogit.methods.voting_theory import measure
@@ -46,7 +46,7 @@ class TallyTrain(Method):
         FedProx-fa200               the same with proximal=0.001
 
     Of the paper's extensions (§5.3, appendix J) there are sparse gossip (`topology`), a weight that
-    follows the voting margin (`margin_memory`), and peers that lie (`adversaries`, `attack`)
+    follows the voting margin (`margin_memory`), and Byzantine peers (`adversaries`, `attack`)
     against other ways to combine (`rule`).
 
     Attributes:
@@ -68,13 +68,15 @@ class TallyTrain(Method):
             is another data set's with anchors (appendix K, arm C: 4); α weighs their labels only.
         margin_memory: ρ, from 0 to 1: λ_r is the average of the votes' margins so far, in which
             the past weighs ρ and the round 1 - ρ. None leaves λ_r to `decay_rounds`.
-        topology: Who hears whom: ``mesh``, ``ring``, or a random ``regular`` graph.
+        topology: Which peers are connected: a ``mesh`` of all, a ``ring``, or a random ``regular``
+            graph.
         degree: Neighbours of a peer in a regular graph.
         rule: How soft labels are combined: ``mean``, ``trimmed_mean``, or ``median``.
         trim: Share of peers that a trimmed mean leaves out at each end.
-        adversaries: How many of the last peers lie about probes. They are not tested.
-        attack: How they lie; see `fedlogit.aggregation.attacks`.
-        magnitude: What a liar's soft label says of its class; the honest say at most 1.
+        adversaries: How many of the last peers send false messages about probes. They are not
+            tested.
+        attack: What they send; see `fedlogit.aggregation.attacks`.
+        magnitude: What an adversary's soft label has at its class; an honest one has at most 1.
     """
 
     needs_public: ClassVar[bool] = True
@@ -117,7 +119,7 @@ class TallyTrain(Method):
     def check(self, spec: RunSpec) -> None:
         """Refuse settings that do not fit the run."""
         check_probing(self.probes_per_round, self.warm_up, spec)
-        check_settings(self, spec)
+        check_settings(self.params(), self.changed().keys(), spec)
 
     def init(self, fed: Federation) -> None:
         """FedProx's first anchor is each peer's own start."""
@@ -172,7 +174,7 @@ class TallyTrain(Method):
             fed.distil(probes, targets, label_weight=self.label_weight, once=True)
 
     def consensus(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
-        """Return what the peers say together, and book what they send.
+        """Exchange messages about probes, and return the consensus.
 
         Args:
             fed: The peers.
@@ -180,76 +182,76 @@ class TallyTrain(Method):
                 whose T positions is then voted on.
 
         Returns:
-            Distributions (probes, classes), or (probes, T, classes); where not everybody hears
-            everybody, one for each peer, (peers, probes, …).
+            Distributions (probes, classes), or (probes, T, classes); where not all peers are
+            connected, one for each peer, (peers, probes, …).
         """
         votes = logits.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
         fed.log(agreement=float(agreement))
-        claims = self.claims(fed, logits)
-        heard = hearing(self.topology, len(claims), self.degree, fed.spec.seed)
-        claims = self.send(fed, claims, int(heard.sum()) - len(heard))
-        if heard.all():
-            return self.count(claims, fed.classes)
-        rows = torch.from_numpy(heard).to(claims.device)
-        return torch.stack([self.count(claims[row], fed.classes) for row in rows])
+        neighbours = adjacency(self.topology, len(logits), self.degree, fed.spec.seed)
+        links = int(neighbours.sum()) - len(neighbours)  # without those from a peer to itself
+        received = self.send(fed, self.messages(fed, logits), links)
+        if neighbours.all():
+            return self.combine(received, fed.classes)
+        rows = torch.from_numpy(neighbours).to(received.device)
+        return torch.stack([self.combine(received[row], fed.classes) for row in rows])
 
-    def claims(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
-        """Return what each peer says: a vote, (peers, probes), or a soft label like `logits`.
+    def messages(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
+        """Return what each peer sends: a vote, (peers, probes), or a soft label like `logits`.
 
         Votes stay class numbers: as rows of zeros with a one they would be as large as logits.
         """
         votes = self.signal == "votes"
-        claims = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
+        honest = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
         if not self.adversaries:
-            return claims
+            return honest
         draw = fed.torch_rng("lies", fed.round)
         if votes:
-            return false_votes(claims, fed.classes, self.adversaries, self.attack, draw)
-        return corrupt(claims, self.adversaries, self.attack, draw, self.magnitude)
+            return false_votes(honest, fed.classes, self.adversaries, self.attack, draw)
+        return corrupt(honest, self.adversaries, self.attack, draw, self.magnitude)
 
-    def send(self, fed: Federation, claims: torch.Tensor, links: int) -> torch.Tensor:
-        """Book each peer's message to those that hear it, and return what they read in it.
+    def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
+        """Send each peer's message to its neighbours, and return what they read in it.
 
         Args:
             fed: The peers.
-            claims: What they say, as from `claims`; a lie is as long as the truth.
-            links: How many ordered pairs of peers hear each other.
+            messages: As from `messages`; a false one is as long as an honest one.
+            links: How many ordered pairs of peers are connected.
         """
         if self.signal == "votes":
-            return self.send_votes(fed, claims, links)
+            return self.send_votes(fed, messages, links)
         if self.signal == "probabilities":
-            return fed.exchange("probabilities", claims, links=links)
-        best = claims.topk(self.k, dim=-1)
+            return fed.exchange("probabilities", messages, links=links)
+        best = messages.topk(self.k, dim=-1)
         named, values = self.send_votes(fed, best.indices, links), best.values
         if self.k > 1:
             values = fed.exchange("probabilities", values, links=links)
         else:  # the single best needs no probability
             values = torch.ones_like(values)
-        return torch.zeros_like(claims).scatter_(-1, named, values)
+        return torch.zeros_like(messages).scatter_(-1, named, values)
 
     def send_votes(self, fed: Federation, votes: torch.Tensor, links: int) -> torch.Tensor:
-        """Book votes, (peers, …), as the bytes that they are sent in, and return them as read."""
+        """Send votes, (peers, …), in as few bytes as `packed` allows; return them as read."""
         rows = votes.flatten(1)
         packed = pack(rows, fed.classes, packed=self.packed)
         received = fed.exchange("votes", packed, links=links)
         return unpack(received, rows.shape[1], fed.classes, packed=self.packed).view_as(votes)
 
-    def count(self, claims: torch.Tensor, classes: int) -> torch.Tensor:
-        """Return what somebody who hears these claims makes of them, (probes, classes)."""
+    def combine(self, received: torch.Tensor, classes: int) -> torch.Tensor:
+        """Return what a peer makes of the messages it received, (probes, classes)."""
         if self.signal != "votes":
-            return combine(claims, self.rule, self.trim)
+            return combine(received, self.rule, self.trim)
         if self.asymmetry:
-            return asymmetric(claims, classes, self.asymmetry)
-        return tally(claims, classes)
+            return asymmetric(received, classes, self.asymmetry)
+        return tally(received, classes)
 
     def merge(self, fed: Federation) -> None:
         """All peers take the plain average of their models; their optimizers go on."""
-        sent = messages(fed)
+        sent = model_messages(fed)
         state = fed.merge()
         if self.merge_cost == "star":
             fed.uplink("model", sent)
-            fed.downlink("model", message(state))
+            fed.downlink("model", model_message(state))
         else:
             fed.exchange("model", sent)
         fed.broadcast(state)

@@ -7,12 +7,14 @@ asks: which run lives at a path, which runs a table needs. `docs/scales.md` and 
 """
 
 from fedlogit.papers.expansion import Artefact, Cell, artefact_json, expand, run_dir, split_dir
+from fedlogit.papers.inputs import Inputs, stage_options
 from fedlogit.papers.model import Paper, list_papers, load_paper
 from fedlogit.papers.plan import Plan
 
 __all__ = [
     "Artefact",
     "Cell",
+    "Inputs",
     "Paper",
     "Plan",
     "artefact_json",
@@ -21,4 +23,5 @@ __all__ = [
     "load_paper",
     "run_dir",
     "split_dir",
+    "stage_options",
 ]

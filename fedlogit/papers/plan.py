@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -247,27 +246,17 @@ class Plan:
         """Return the spec of some run whose data are divided as at `path`."""
         return self._find(path, "division of the data", self._splits)
 
-    def staged(self, arguments: Iterable[str] = ()) -> list[str]:
-        """Return the runs that are made in stages.
+    def clients_of(self, run: str) -> str | None:
+        """Return the clients that a run in stages shares with others, as a path like a run's.
 
-        Those of the configured scale, which is quick; of every scale if the command's `arguments`
-        name a result or a job of another one.
+        Returns:
+            None for a run that is made in one piece.
+
+        Raises:
+            FedlogitError: if no paper at any scale has the run.
         """
-        if any(map(self._elsewhere, arguments)):
-            for _ in self._scales():
-                pass
-        return list(self._staged)
-
-    def _elsewhere(self, argument: str) -> bool:
-        """Return whether this names a file of results, or a job, that is not of the scale."""
-        scale = self.settings.scale
-        here = (f"/{scale}/", f"scale={scale},", *self._runs, *self._clients)
-        named = re.match(r"results/|[a-z_]+:[a-z_]+=", argument)
-        return bool(named) and not any(part in argument for part in here)
-
-    def clients_of(self, run: str) -> str:
-        """Return the clients that a run in stages shares with others, as a path like a run's."""
-        return self._staged[run]
+        self.run(run)
+        return self._staged.get(run)
 
     def clients(self, path: str) -> RunSpec:
         """Return the spec of the clients at `path`.

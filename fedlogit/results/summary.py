@@ -73,7 +73,9 @@ def summary_table(results: Path, paper: str, scale: str, labels: Mapping[str, st
     try:
         rows = pd.read_csv(path, dtype=text, keep_default_na=True)
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}; run scripts/compare.py first") from None
+        raise DataError(
+            f"cannot read {path}: {error}; run python -m fedlogit compare first"
+        ) from None
     return comparison_table(rows.fillna(dict.fromkeys(text, "")), labels)
 
 

@@ -70,7 +70,7 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
             raise DataError(f"{path} belongs to another spec ({owner[:8]}); remove it")
         check_facts(
             path, note.get("facts"), fed.facts,
-            f"remove {folder}/checkpoint*.safetensors (or give scripts/train.py --restart)",
+            f"remove {folder}/checkpoint*.safetensors (or give train --restart)",
         )  # fmt: skip
         _restore(fed, tensors)
         fed.round = note["round"]

@@ -1,4 +1,4 @@
-"""Robust averages and lies, with numbers derived by hand."""
+"""Robust averages and attacks, with numbers derived by hand."""
 
 import pytest
 import torch
@@ -86,11 +86,11 @@ def test_the_smallest_rows_are_normalised_too(size):
 def test_a_majority_that_agrees_wins_the_tally_against_any_lie(peers, seed):
     """TallyTrain, appendix J: fewer than half of the peers cannot turn a vote."""
     generator = torch.Generator().manual_seed(seed)
-    liars = (peers - 1) // 2
+    adversaries = (peers - 1) // 2
     honest = torch.nn.functional.one_hot(torch.tensor([4, 1]), 5).float()
     claims = honest.expand(peers, 2, 5).clone()
     for attack in ("random", "colluding", "confident"):
-        told = corrupt(claims, liars, attack, generator)
+        told = corrupt(claims, adversaries, attack, generator)
         assert combine(told, "mean").argmax(-1).tolist() == [4, 1]
         assert combine(told, "median").argmax(-1).tolist() == [4, 1]
 
@@ -102,12 +102,12 @@ def test_lies_by_hand():
     assert corrupt(claims, 2, "colluding", generator)[2:].argmax(-1).tolist() == [[1], [1]]
     assert corrupt(claims, 2, "confident", generator)[2:].argmax(-1).tolist() == [[2], [0]]
     assert torch.equal(corrupt(claims, 2, "random", generator)[:2], claims[:2])
-    loud = corrupt(claims, 1, "confident", generator, magnitude=9.0)
-    assert loud[3].tolist() == [[9.0, 0, 0]]
+    scaled = corrupt(claims, 1, "confident", generator, magnitude=9.0)
+    assert scaled[3].tolist() == [[9.0, 0, 0]]
 
 
 def test_false_votes_by_hand():
-    # Three honest peers and two liars, three probes of four classes. The plurality is 0, 3, 1, so
+    # Three honest peers, two adversaries, three probes, four classes. The plurality is 0, 3, 1, so
     # those who collude name 1, 0, 2; the confident name what follows their own.
     votes = torch.tensor([[0, 3, 1], [0, 3, 2], [2, 1, 1], [3, 0, 0], [1, 2, 3]])
     told = {a: false_votes(votes, 4, 2, a, torch.Generator()) for a in ("colluding", "confident")}

@@ -49,5 +49,5 @@ def test_a_clone_draws_the_committed_table_from_the_cache(clone):
 
 
 def test_all_that_is_committed_is_what_the_cache_gives(clone):
-    done = call(clone, "scripts/redraw.py", "--check")
+    done = call(clone, "-m", "fedlogit", "redraw", "--check")
     assert done.returncode == 0, done.stdout

@@ -1,10 +1,10 @@
 """Sources are tried in order; what is kept is right and complete, or nothing is kept."""
 
 import gzip
-import importlib.util
 import json
 import os
 import stat
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,12 +12,12 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from fedlogit.cli import run_main
+from fedlogit.cli import call, run_main
 from fedlogit.data import transport
 from fedlogit.data.cards import DATASETS
 from fedlogit.data.decode import FORMATS
 from fedlogit.data.download import download, read_mark
-from fedlogit.data.sources import SOURCES, read_sources
+from fedlogit.data.sources import read_sources
 from fedlogit.errors import DataError, FedlogitError
 
 MIRROR = "  - {kind: mirror, format: npz}\n"
@@ -212,7 +212,9 @@ def test_a_changed_raw_file_is_found_and_fetched_again(tiny, mirror, sources, tm
     content[60] ^= 1
     (raw / "tiny.npz").write_bytes(content)
     (raw / "stale.bin").write_bytes(b"")
-    with pytest.raises(DataError, match=r"tiny\.npz was changed or damaged; run scripts/download"):
+    with pytest.raises(
+        DataError, match=r"tiny\.npz was changed or damaged; run python -m fedlogit download"
+    ):
         read_mark(raw, "tiny")
     assert download("tiny", raw, mirror, sources(MIRROR)) == mark
     assert not (raw / "stale.bin").exists()
@@ -255,18 +257,10 @@ def test_a_wrong_sources_file_is_one_line(sources, text, message):
     assert "\n" not in str(error.value)
 
 
-def script(name):
-    path = SOURCES.parents[1] / "scripts" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_script", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_scripts_make_digits_without_a_network(tmp_path, capsys):
+def test_the_commands_make_digits_without_a_network(tmp_path, capsys):
     raw, out = tmp_path / "raw" / "digits", tmp_path / "prepared"
-    assert script("download").main(["digits", "--out", str(raw)]) == 0
-    assert script("prepare").main(["digits", "--raw", str(raw), "--out", str(out)]) == 0
+    assert call("download", ["digits", "--out", str(raw)]) == 0
+    assert call("prepare", ["digits", "--raw", str(raw), "--out", str(out)]) == 0
     assert json.loads((raw / "source.json").read_text())["source"] == "scikit-learn"
     with np.load(out / "digits.npz") as arrays:
         assert arrays["x_train"].shape == (1437, 8, 8, 1)
@@ -277,7 +271,7 @@ def test_the_scripts_make_digits_without_a_network(tmp_path, capsys):
 def test_a_mistake_is_one_line_and_exit_code_2(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("sys.argv", ["download.py", "mnits", "--out", str(tmp_path / "raw")])
     with pytest.raises(SystemExit) as ended:
-        run_main(script("download").main)
+        run_main(partial(call, "download"))
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(
         "error: unknown dataset 'mnits'; did you mean 'mnist'?"

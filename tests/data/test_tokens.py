@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from refusals import refused
 from tokenizers import Tokenizer
 
+from fedlogit.cli import call
 from fedlogit.data import load
 from fedlogit.data.embedded import docstrings
 from fedlogit.data.tokens import load_tokens, sequences, token_files, tokenise
@@ -95,7 +94,7 @@ def test_a_text_that_is_no_text(texts):
 
 
 def test_files_are_checked_when_they_are_read(texts, tokens, tmp_path):
-    again = r"make it with scripts/tokenise\.py docs --vocabulary 280"
+    again = r"make it with python -m fedlogit tokenise docs --vocabulary 280"
     with pytest.raises(DataError, match=rf"docs\.bpe280\.npz does not exist; {again}"):
         load_tokens("docs", tmp_path, V, texts)
     tokens.save(tmp_path, "docs", V)
@@ -132,7 +131,9 @@ def test_one_flipped_bit_in_the_tokens_is_refused(texts, tokens, tmp_path, split
     arrays = load_npz(path)
     arrays[split][7] ^= 1
     save_npz(path, arrays)
-    with refused(f"{path} was changed or damaged: its digest differs; make it with scripts/token"):
+    with refused(
+        f"{path} was changed or damaged: its digest differs; make it with python -m fedlogit token"
+    ):
         load_tokens("docs", tmp_path, V, texts)
 
 
@@ -142,7 +143,7 @@ def test_tokens_without_a_digest_are_to_be_made_again(texts, tokens, tmp_path):
     save_npz(path, {k: v for k, v in load_npz(path).items() if k != "digest"})
     with refused(
         f"{path}: digest is missing (older versions wrote none); make it with"
-        f" scripts/tokenise.py docs --vocabulary 280 --data {tmp_path}"
+        f" python -m fedlogit tokenise docs --vocabulary 280 --data {tmp_path}"
     ):
         load_tokens("docs", tmp_path, V, texts)
 
@@ -166,17 +167,8 @@ def test_the_embedded_text_needs_no_preparation(tmp_path):
         load("sklearn_docs", tmp_path)
 
 
-@pytest.fixture(scope="module")
-def script():
-    path = Path(__file__).parents[2] / "scripts" / "tokenise.py"
-    spec = importlib.util.spec_from_file_location("tokenise_script", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.main
-
-
-def test_the_script_writes_what_is_loaded(script, tmp_path, capsys):
-    assert script(["sklearn_docs", "--vocabulary", "300", "--data", str(tmp_path)]) == 0
+def test_the_command_writes_what_is_loaded(tmp_path, capsys):
+    assert call("tokenise", ["sklearn_docs", "--vocabulary", "300", "--data", str(tmp_path)]) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["sklearn_docs.bpe300.json", "sklearn_docs.bpe300.npz"]
     data = load("sklearn_docs", tmp_path, Text(vocabulary=300, length=64))
@@ -192,11 +184,11 @@ def test_the_script_writes_what_is_loaded(script, tmp_path, capsys):
     [
         (["digits"], "dataset digits is not a text"),
         (["sklearn_docs", "--vocabulary", "256"], "options: vocabulary = 256"),
-        (["wikitext2"], r"wikitext2\.npz does not exist; make it with scripts/download\.py"),
+        (["wikitext2"], r"wikitext2\.npz does not exist; make it with python -m fedlogit download"),
     ],
 )
-def test_bad_options_get_one_line(script, tmp_path, arguments, said):
+def test_bad_options_get_one_line(tmp_path, arguments, said):
     with pytest.raises(FedlogitError, match=said) as error:
-        script([*arguments, "--data", str(tmp_path)])
+        call("tokenise", [*arguments, "--data", str(tmp_path)])
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())

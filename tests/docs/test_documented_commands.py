@@ -37,7 +37,7 @@ def test_a_page_can_be_followed_from_top_to_bottom(reader, page):
         for command in block.commands:
             entry = NOT_RUN.get(command, {"instead": command})
             said = reader.run(entry["instead"]) if "instead" in entry else ""
-            made = re.search(r"^python scripts/.* --out (\S+)", command, re.S)
+            made = re.search(r"^python -m fedlogit .* --out (\S+)", command, re.S)
             if made and command not in NOT_RUN:
                 assert made[1] in said.rpartition("\n")[2], f"{command} does not end by naming it"
 

@@ -16,7 +16,7 @@ from fedlogit import methods, models
 from fedlogit.files import read_json, write_json
 
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
-# What a run may do besides its method: what it exports, who lies, who talks to whom.
+# What a run may do besides its method: what it exports, which attack, which topology.
 MORE = [
     {"method": "celm(steps=3)", "export": ["evidence", "probes", "shapley", "test_logits"]},
     {"method": "uwa(validation=0.2)", "export": ["aggregation", "logits", "weights"]},

@@ -89,9 +89,9 @@ def taken(stages: Path) -> bytes:
 def distil(stages: Path) -> str:
     """Run the last stage; return what it says against it."""
     clients = stages / "clients"
-    files = ("--weights", str(clients / "weights.safetensors"), "--logits",
-             str(clients / "logits.npz"), "--targets", str(stages / "targets.npz"))  # fmt: skip
-    done = script("distil", *options(stages, stages / "spec.json", stages / "run"), *files)
+    files = ("--clients", str(clients), "--logits", str(clients / "logits.npz"),
+             "--targets", str(stages / "targets.npz"))  # fmt: skip
+    done = script("train", *options(stages, stages / "spec.json", stages / "run"), *files)
     assert not done.returncode or done.stderr.count("\n") == 1
     return done.stderr if done.returncode else ""
 
@@ -124,6 +124,37 @@ def test_the_last_stage_names_what_its_result_rests_on(stages):
     assert facts["targets_digest"] == str(load_npz(stages / "targets.npz")["digest"])
     versions = [facts[f"{who}_code_version"] for who in ("clients", "logits", "targets")]
     assert versions == [facts["code_version"]] * 3
+
+
+def test_stages_give_what_one_piece_gives(stages):
+    """Each as a command of its own; also the weights of the server, to the bit."""
+    write_json(stages / "spec.json", read_json(stages / "spec.json") | {"export": ["weights"]})
+    assert distil(stages) == ""
+    made("train", *options(stages, stages / "spec.json", stages / "whole"))
+    one, other = (read_json(stages / name / "result.json") for name in ("run", "whole"))
+    assert one["final"] == other["final"]
+    assert one["exports"] == other["exports"] != {}
+    assert "logits_digest" not in other["provenance"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "given", "said"),
+    [
+        ({}, ["clients"], "--clients: give --clients and --logits together, or neither"),
+        ({}, ["logits", "targets"], "--logits: give --clients and --logits together"),
+        ({}, ["targets"], "--targets: give --clients and --logits together"),
+        ({"method": "fedavg", "rounds": 3}, ["clients", "logits"],
+         "rounds = 3 cannot be made in stages; leave out --clients and --logits"),
+    ],
+)  # fmt: skip
+def test_stages_that_do_not_fit_are_refused_before_anything_is_read(tmp_path, changes, given, said):
+    write_json(tmp_path / "spec.json", SPEC.model_dump(mode="json") | changes)
+    files = [part for name in given for part in (f"--{name}", str(tmp_path / "absent"))]
+    done = script("train", *options(tmp_path, tmp_path / "spec.json", tmp_path / "run"), *files)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 def change_weights(path: Path, change) -> None:

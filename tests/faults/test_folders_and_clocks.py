@@ -1,19 +1,19 @@
 """Results that can be read but not written; two processes at one run; clocks that went wrong."""
 
 import datetime
-import importlib.util
 import itertools
 import os
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from small import SMALL, small_spec
 
-from fedlogit.cli import run_main
+from fedlogit.cli import call, run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper, run_dir
@@ -22,19 +22,6 @@ from fedlogit.runs.run import run_lock
 
 ROOT = Path(__file__).resolve().parents[2]
 YEARS = 365 * 24 * 3600
-
-
-@pytest.fixture(scope="module")
-def script():
-    """The command line of scripts/train.py, in this process."""
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        spec = importlib.util.spec_from_file_location("train_script", ROOT / "scripts/train.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(ROOT / "scripts"))
-    return module.main
 
 
 def arguments(tmp_path: Path, out: Path) -> list[str]:
@@ -62,18 +49,18 @@ def read_only(tmp_path):
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_read_only_results(train, read_only, script, tmp_path, capsys, monkeypatch):
+def test_read_only_results(train, read_only, tmp_path, capsys, monkeypatch):
     results = tmp_path / "results"
     train(results / "finished")
     (results / "begun").mkdir()
     read_only(results)
-    script(arguments(tmp_path, results / "finished"))
+    call("train", arguments(tmp_path, results / "finished"))
     assert "is finished" in capsys.readouterr().out
     assert not read_run(results / "finished", small_spec().digest()).diverged
 
     monkeypatch.setattr(sys, "argv", ["train.py", *arguments(tmp_path, results / "begun")])
     with pytest.raises(SystemExit) as left:
-        run_main(script)
+        run_main(partial(call, "train"))
     assert left.value.code == 2
     said = capsys.readouterr().err
     assert said.startswith(f"error: cannot write {results / 'begun'}")

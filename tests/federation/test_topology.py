@@ -6,23 +6,23 @@ import torch
 
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.ledger import Ledger
-from fedlogit.federation.topology import hearing
+from fedlogit.federation.topology import adjacency
 
 
 def test_a_ring_by_hand():
-    assert hearing("ring", 4, 4, 0).astype(int).tolist() == [
+    assert adjacency("ring", 4, 4, 0).astype(int).tolist() == [
         [1, 1, 0, 1],
         [1, 1, 1, 0],
         [0, 1, 1, 1],
         [1, 0, 1, 1],
     ]
-    assert hearing("ring", 3, 4, 0).all()
-    assert hearing("ring", 2, 4, 0).all()
+    assert adjacency("ring", 3, 4, 0).all()
+    assert adjacency("ring", 2, 4, 0).all()
 
 
 @pytest.mark.parametrize(("peers", "degree"), [(10, 4), (9, 2), (10, 3), (6, 5)])
 def test_a_regular_graph_is_connected_and_everybody_has_as_many_neighbours(peers, degree):
-    heard = hearing("regular", peers, degree, 0)
+    heard = adjacency("regular", peers, degree, 0)
     assert (heard == heard.T).all()
     assert heard.diagonal().all()
     assert (heard.sum(1) == degree + 1).all()
@@ -30,7 +30,7 @@ def test_a_regular_graph_is_connected_and_everybody_has_as_many_neighbours(peers
 
 
 def test_seeds_draw_graphs():
-    one, again, other = (hearing("regular", 10, 4, seed) for seed in (0, 0, 1))
+    one, again, other = (adjacency("regular", 10, 4, seed) for seed in (0, 0, 1))
     assert (one == again).all()
     assert (one != other).any()
 
@@ -45,14 +45,14 @@ def test_seeds_draw_graphs():
 )
 def test_a_degree_that_no_graph_has(peers, degree, said):
     with pytest.raises(FedlogitError, match=said):
-        hearing("regular", peers, degree, 0)
+        adjacency("regular", peers, degree, 0)
 
 
 def test_bytes_follow_the_links():
     votes = torch.empty(10, 16, dtype=torch.uint8)
     sent = {}
     for kind in ("mesh", "ring", "regular"):
-        heard, ledger = hearing(kind, 10, 4, 0), Ledger()
+        heard, ledger = adjacency(kind, 10, 4, 0), Ledger()
         ledger.exchange("votes", votes, links=int(heard.sum()) - 10)
         sent[kind] = ledger.totals()["up"]["votes"] / 10
     assert sent == {"mesh": 9 * 16, "ring": 2 * 16, "regular": 4 * 16}

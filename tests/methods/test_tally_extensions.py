@@ -7,7 +7,7 @@ from small import small_spec
 from test_tally_train import play
 
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.topology import hearing
+from fedlogit.federation.topology import adjacency
 from fedlogit.files import read_json
 from fedlogit.methods.gradient_variance import gradient_variance
 from fedlogit.methods.voting_theory import condorcet, correlation, disagreement
@@ -22,7 +22,7 @@ def test_on_a_ring_each_peer_learns_from_itself_and_its_two_neighbours(federatio
     fed.ledger.start(1)
     probes = fed.probes(16)
     votes = fed.logits(probes).argmax(-1)
-    heard = torch.from_numpy(hearing("ring", 5, 4, 0))
+    heard = torch.from_numpy(adjacency("ring", 5, 4, 0))
     wanted = []
     for peer, row in zip(fed.clients, heard, strict=True):
         h = torch.nn.functional.one_hot(votes[row], 10).float().mean(0)
@@ -78,7 +78,7 @@ def test_adversaries_are_not_tested(federation, train, tmp_path):
 
 
 def test_adversaries_turn_soft_labels_and_not_votes(federation):
-    """Three peers agree; one liar shouts. The tally keeps their class, the soft mean does not."""
+    """Three peers agree; one Byzantine peer is sure. The tally holds; the mean does not."""
     for signal, rule, wanted in (
         ("votes", "mean", 0),
         ("probabilities", "mean", 1),
@@ -177,7 +177,7 @@ def test_a_share_that_trims_nobody_or_all_but_the_middle_names_the_shares_that_w
             small_spec(method=call.format(trim), clients=10, partition="iid(90)")
     for trim in (0.1, 0.2, 0.399):
         assert small_spec(method=call.format(trim), clients=10, partition="iid(90)")
-    with refused("of the 3 peers that one hears it is the mean"):
+    with refused("of the 3 messages that a peer gets it is the mean"):
         small_spec(method=call.format("0.2, topology='ring'"), clients=10, partition="iid(90)")
 
 
@@ -197,11 +197,14 @@ def test_a_share_that_trims_nobody_or_all_but_the_middle_names_the_shares_that_w
         ("tally_train(warm_up=0, rule='median')", "rule = 'median': is for soft labels"),
         (
             "tally_train(warm_up=0, signal='probabilities', rule='trimmed_mean', trim=0.3)",
-            "trim = 0.3: of the 4 peers that one hears it is the median; give rule = 'median'",
+            "trim = 0.3: of the 4 messages that a peer gets it is the median; give rule = 'median'",
         ),
         ("tally_train(warm_up=0, adversaries=4)", "adversaries = 4: give less than the 4 clients"),
-        ("tally_train(warm_up=0, adversaries=1, merge_every=2)", "they lie about probes only"),
-        ("tally_train(warm_up=0, adversaries=1, signal='none')", "nothing is said"),
+        (
+            "tally_train(warm_up=0, adversaries=1, merge_every=2)",
+            "they falsify messages about probes only",
+        ),
+        ("tally_train(warm_up=0, adversaries=1, signal='none')", "no message to falsify"),
         ("tally_train(warm_up=0, topology='regular')", "degree = 4: no connected graph of 4"),
         ("tally_train(warm_up=0, topology='star')", "topology = 'star'"),
         ("tally_train(warm_up=0, anchors_per_round=2)", "anchors_per_round = 2: give at most"),

@@ -110,8 +110,8 @@ def test_what_is_tallied_was_in_the_message(monkeypatch):
 def test_ranks_and_probabilities_come_back_to_the_bit(k, packed):
     method = TallyTrain(signal="top_k", k=k, packed=packed)
     logits = torch.randn(4, 6, 10, generator=torch.Generator().manual_seed(0))
-    claims = method.claims(Peers(), logits)
-    assert torch.equal(method.send(Peers(), claims, 12), claims)
+    sent = method.messages(Peers(), logits)
+    assert torch.equal(method.send(Peers(), sent, 12), sent)
 
 
 @pytest.mark.parametrize(
@@ -470,13 +470,13 @@ def test_bad_input_is_one_clear_line(call, said):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ("signal='none', topology='ring'", "topology = 'ring': nothing is said"),
-        ("signal='none', emphasis=2.0", "emphasis = 2.0: nothing is said"),
+        ("signal='none', topology='ring'", "topology = 'ring': nothing is sent"),
+        ("signal='none', emphasis=2.0", "emphasis = 2.0: nothing is sent"),
         ("signal='none', asymmetry=0.5", "asymmetry = 0.5: only votes"),
-        ("signal='none', margin_memory=0.9", "margin_memory = 0.9: nothing is said"),
-        ("signal='none', decay_rounds=2", "decay_rounds = 2: nothing is said"),
-        ("attack='random'", "attack = 'random': nobody lies; give adversaries"),
-        ("magnitude=100.0", "magnitude = 100.0: nobody lies; give adversaries"),
+        ("signal='none', margin_memory=0.9", "margin_memory = 0.9: nothing is sent"),
+        ("signal='none', decay_rounds=2", "decay_rounds = 2: nothing is sent"),
+        ("attack='random'", "attack = 'random': there are no adversaries; give some"),
+        ("magnitude=100.0", "magnitude = 100.0: there are no adversaries; give some"),
         ("degree=2", "degree = 2: is for topology = 'regular'"),
         ("topology='ring', degree=2", "degree = 2: is for topology = 'regular'"),
         ("trim=0.4", "trim = 0.4: is for rule = 'trimmed_mean'"),

@@ -26,7 +26,7 @@ from fedlogit import methods, models, partition
 from fedlogit.engine.client import Client
 from fedlogit.engine.task import minibatches
 from fedlogit.federation import Federation
-from fedlogit.federation.topology import hearing
+from fedlogit.federation.topology import adjacency
 from fedlogit.rng import derive, rng, torch_rng
 from fedlogit.spec import RunSpec
 
@@ -203,7 +203,7 @@ def world_of(fed: Federation) -> World:
         noise=lambda purpose, *ids: torch_rng(seed, purpose, *ids),
         seed=seed,
         address=derive,
-        graph=lambda degree: hearing("regular", len(fed.clients), degree, seed),
+        graph=lambda degree: adjacency("regular", len(fed.clients), degree, seed),
     )
 
 

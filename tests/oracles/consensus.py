@@ -1,7 +1,7 @@
 """What TallyTrain's peers say about probes and make of it (eq. 2; appendices D, E and J; §5.3).
 
 Probe by probe and peer by peer. What the paper leaves open is as documented: asymmetric weights,
-lies, what a message of top-k means, and that a row of soft labels is made to sum to 1.
+attacks are, what a message of top-k means, and that a row of soft labels is made to sum to 1.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def discuss(
     claims = np.array([[claim(z[i, x], signal, k) for x in range(probes)] for i in range(n)])
     drawn = torch.randint(classes, (adversaries, probes), generator=world.noise("lies", r))
     size = 1.0 if signal == "votes" or (signal == "top_k" and k == 1) else magnitude
-    for liar in range(n - adversaries, n):
+    for peer in range(n - adversaries, n):
         for x in range(probes):
             votes = Counter(z[: n - adversaries, x].argmax(1).tolist())
             named = {
-                "random": drawn[liar - n, x],
+                "random": drawn[peer - n, x],
                 "colluding": (min(votes, key=lambda c: (-votes[c], c)) + 1) % classes,
-                "confident": (z[liar, x].argmax() + 1) % classes,
+                "confident": (z[peer, x].argmax() + 1) % classes,
             }[attack]
-            claims[liar, x] = size * (np.arange(classes) == int(named))
+            claims[peer, x] = size * (np.arange(classes) == int(named))
     consensus, sent = [], Counter[str]()
     for i in range(n):
         hears = [j for j in range(n) if topology == "mesh" or (i - j) % n in (0, 1, n - 1)]

@@ -36,6 +36,23 @@ def test_paths_lead_back_to_specs_at_any_scale(tmp_path):
         here.run("a/b")
 
 
+def test_methods_of_one_round_share_clients_at_every_scale(tmp_path):
+    """Also at a scale that nobody has asked about before."""
+    here = plan(tmp_path, papers=["fedol"])
+    runs = [run_dir(c.spec) for a in plan(tmp_path, papers=["fedol"], scale="quick").artefacts
+            for c in a.cells if c.spec.method.name == "feddf"]  # fmt: skip
+    clients = here.clients_of(str(runs[0]))
+    assert here.clients(clients).method.name == "local"
+    assert here.clients(clients).split_key() == here.run(str(runs[0])).split_key()
+
+
+def test_a_run_of_several_rounds_is_made_in_one_piece(tmp_path):
+    here = plan(tmp_path, papers=["celm"])
+    assert {here.clients_of(run) for a in here.artefacts for run in here.runs(a)} == {None}
+    with refused("a/b is no run of celm"):
+        here.clients_of("a/b")
+
+
 def test_asked_for_what_is_not_there(tmp_path):
     here = plan(tmp_path)
     with pytest.raises(FedlogitError, match="did you mean 'table1'"):

@@ -131,26 +131,29 @@ def test_what_stands_in_for_data_is_not_trained_beside_them():
 @pytest.mark.parametrize("scale", ["paper", "extended"])
 def test_a_trimmed_mean_is_no_median(scale):
     trims = {
-        (s.clients, s.method.params["trim"]) for s in specs("liars", scale) + specs("loud", scale)
+        (s.clients, s.method.params["trim"])
+        for s in specs("byzantine", scale) + specs("scaling_attack", scale)
     }
     assert trims == {(10 if scale == "paper" else 5, 0.2)}
 
 
-@pytest.mark.parametrize(("scale", "liars", "runs"), [("paper", (1, 4), 8), ("extended", (1,), 4)])
-def test_loud_liars_and_votes_that_cannot_be_loud(scale, liars, runs):
+@pytest.mark.parametrize(
+    ("scale", "adversaries", "runs"), [("paper", (1, 4), 8), ("extended", (1,), 4)]
+)
+def test_a_scaling_attack_and_votes_that_have_no_scale(scale, adversaries, runs):
     names = ("signal", "rule", "adversaries", "attack", "magnitude")
-    found = told("loud", *(f"method.{name}" for name in names), scale=scale)
+    found = told("scaling_attack", *(f"method.{name}" for name in names), scale=scale)
     rules = ("mean", "trimmed_mean", "median")
     assert sorted(found) == sorted(
-        [("votes", "mean", n, "confident", 1.0) for n in liars]
-        + [("probabilities", rule, n, "confident", 100.0) for n in liars for rule in rules]
+        [("votes", "mean", n, "confident", 1.0) for n in adversaries]
+        + [("probabilities", rule, n, "confident", 100.0) for n in adversaries for rule in rules]
     )
     votes = {
         s.digest()
-        for s in specs("loud", scale)
+        for s in specs("scaling_attack", scale)
         if s.method.params["signal"] == "votes" and s.seed == 0
     }
-    assert votes < {s.digest() for s in specs("liars", scale)}, "runs that are there already"
+    assert votes < {s.digest() for s in specs("byzantine", scale)}, "runs that are there already"
     assert len(found) == runs
 
 

@@ -1,28 +1,17 @@
-"""scripts/partition.py from options and from a file, on scikit-learn's digits."""
+"""`partition` from options and from a file, on scikit-learn's digits."""
 
 import csv
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fedlogit.cli import call
 from fedlogit.errors import FedlogitError
 from fedlogit.partition import Split
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "partition.py"
 
-
-@pytest.fixture(scope="module")
-def main():
-    spec = importlib.util.spec_from_file_location("partition_script", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.main
-
-
-def test_options_and_file_give_the_same_five_files(main, tmp_path):
+def test_options_and_file_give_the_same_five_files(tmp_path):
     spec = {
         "dataset": "digits",
         "train_size": 1000,
@@ -33,10 +22,11 @@ def test_options_and_file_give_the_same_five_files(main, tmp_path):
     }
     (tmp_path / "split.json").write_text(json.dumps(spec))
     data = ["--data", str(tmp_path / "prepared")]
-    assert main([*data, "--spec", str(tmp_path / "split.json"), "--out", str(tmp_path / "a")]) == 0
+    a, b = ["--out", str(tmp_path / "a")], ["--out", str(tmp_path / "b")]
+    assert call("partition", [*data, "--spec", str(tmp_path / "split.json"), *a]) == 0
     what = ["--dataset", "digits", "--partition", spec["partition"]]
     numbers = ["--train-size", "1000", "--clients", "5", "--seed", "3", "--public-size", "50"]
-    assert main([*data, *what, *numbers, "--out", str(tmp_path / "b")]) == 0
+    assert call("partition", [*data, *what, *numbers, *b]) == 0
     names = ["bubbles.pdf", "bubbles.png", "counts.csv", "distances.json", "indices.npz"]
     for folder in ("a", "b"):
         assert sorted(file.name for file in (tmp_path / folder).iterdir()) == names
@@ -53,6 +43,8 @@ def test_options_and_file_give_the_same_five_files(main, tmp_path):
     assert np.array_equal(np.array(rows, int)[:, 1:], split.counts)
 
 
-def test_a_missing_option_is_named(main, tmp_path):
+def test_a_missing_option_is_named(tmp_path):
     with pytest.raises(FedlogitError, match="options: key 'clients' is missing"):
-        main(["--dataset", "digits", "--partition", "iid", "--seed", "0", "--out", "x"])
+        call(
+            "partition", ["--dataset", "digits", "--partition", "iid", "--seed", "0", "--out", "x"]
+        )

@@ -14,7 +14,6 @@ from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.spec import RunSpec
 
 SPEC = {
-    "scale": "paper",
     "dataset": "mnist",
     "partition": "k_classes(2)",
     "clients": 4,
@@ -62,6 +61,7 @@ def make_run(tmp_path):
                 "spec_digest": spec.digest(),
                 "code_version": "0.1.0+abc",
                 "device": "CPU test",
+                "engine": "loop",
                 "precision": "f32",
                 "dataset_note": note,
                 "wall_seconds": 12.5,

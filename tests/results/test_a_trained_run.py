@@ -18,10 +18,10 @@ def test_a_trained_run_can_be_tabled_and_drawn(train):
     artefact = Artefact.model_validate(
         {
             "paper": "p",
+            "scale": "smoke",
             "id": "f",
             "title": "A figure",
             "kind": "figure",
-            "scale": "smoke",
             "plot": "aggregation_weights",
             "runs": [{"dir": str(folder), "digest": spec.digest(), "axes": axes}],
         }

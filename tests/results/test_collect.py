@@ -184,7 +184,9 @@ def test_description_names_scale_seeds_device_divergence_and_stand_ins(make_run,
         make_run(note="resized digits stand in"), make_run(seed=1, status="diverged")
     )
     text = describe(collect(artefact))
-    assert text.startswith("scale: paper; 2 seeds; device: CPU test; 1 diverged; mnist: resized")
+    assert text.startswith(
+        "scale: paper; 2 seeds; device: CPU test; engine: loop; 1 diverged; mnist: resized"
+    )
 
 
 def test_seed_counts_may_differ_between_cells():

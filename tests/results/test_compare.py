@@ -85,17 +85,19 @@ def test_a_published_number_of_one_seed_is_compared_with_that_seed(
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("scale", "changes", "expected"),
     [
-        ({"scale": "quick"}, "reduced scale"),
-        ({"note": "a stand-in"}, "stand-in data"),
-        ({"status": "diverged"}, "diverged"),
-        ({"method": "uwa"}, "not run"),
+        ("quick", {}, "reduced scale"),
+        ("paper", {"note": "a stand-in"}, "stand-in data"),
+        ("paper", {"status": "diverged"}, "diverged"),
+        ("paper", {"method": "uwa"}, "not run"),
     ],
 )
-def test_what_cannot_be_judged_says_why(make_run, make_artefact, reference, changes, expected):
+def test_what_cannot_be_judged_says_why(
+    make_run, make_artefact, reference, scale, changes, expected
+):
     line = reference("table1,mnist,k_classes(2),average,accuracy,0.5,")
-    rows = compare([make_artefact(make_run(0.5, **changes))], line)
+    rows = compare([make_artefact(make_run(0.5, **changes), scale=scale)], line)
     assert rows["verdict"].item() == expected
 
 
@@ -142,7 +144,7 @@ def test_one_seed_is_told(make_run, make_artefact, reference):
         "single run, within",
     ]
     assert cells == shown
-    assert "scale: paper; 1 seed; device: CPU test" in text
+    assert "scale: paper; 1 seed; device: CPU test; engine: loop" in text
     assert VERDICT_RULE in text
 
 

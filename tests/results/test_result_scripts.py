@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fedlogit.cli import command_names
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
 from fedlogit.results.readme import with_block
@@ -16,12 +17,13 @@ PAPERS = ("who_to_trust", "celm")
 
 @pytest.fixture
 def call(python):
-    """Return a function that runs a script."""
+    """Return a function that runs a command, or a script."""
 
-    def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [python, ROOT / "scripts" / f"{script}.py", *arguments]
+    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        script = ROOT / "scripts" / f"{name}.py"
+        what = ["-m", "fedlogit", name] if name in command_names() else [script]
         return subprocess.run(
-            [str(part) for part in command],
+            [str(part) for part in (python, *what, *arguments)],
             capture_output=True,
             text=True,
             cwd=ROOT,
@@ -37,7 +39,7 @@ def artefact(tmp_path, make_run, make_artefact):
     """Return a function that writes an artefact of two methods."""
 
     def write(**changes) -> Path:
-        runs = [make_run(a, scale="quick", method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
+        runs = [make_run(a, method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
         claim = {
             "text": "UWA is better.",
             "test": "greater",
@@ -87,7 +89,7 @@ def test_a_users_mistake_is_one_line(call, artefact, tmp_path):
     assert len(done.stderr.splitlines()) == 1
     done = call("summary", "who_to_trust", "--scale", "paper", "--results", tmp_path)
     assert done.returncode == 2
-    assert "run scripts/compare.py first" in done.stderr
+    assert "run python -m fedlogit compare first" in done.stderr
 
 
 def test_papers_and_scales_are_not_mixed(call, artefact, tmp_path):

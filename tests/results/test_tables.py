@@ -34,7 +34,7 @@ def test_caption_states_scale_seeds_device_and_unit(three_by_two, make_artefact,
     caption = text.splitlines()[-1]
     assert caption == (
         "A caption. Test accuracy in %, mean ± standard deviation over seeds. "
-        "Scale: paper; 1-3 seeds; device: CPU test."
+        "Scale: paper; 1-3 seeds; device: CPU test; engine: loop."
     )
 
 

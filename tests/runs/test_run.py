@@ -3,11 +3,11 @@
 import csv
 import json
 import os
-import runpy
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import torch
 from safetensors import safe_open
 from small import SMALL, small_spec
 
-from fedlogit.cli import run_main
+from fedlogit.cli import call, run_main
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
@@ -288,14 +288,12 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, engine, o
         )
 
     monkeypatch.setattr("fedlogit.engine.task.ClientTask.loss", loss)
-    monkeypatch.syspath_prepend(ROOT / "scripts")
     write_json(tmp_path / "spec.json", SMALL)
     out = tmp_path / "out"
     _, *arguments = command(tmp_path / "spec.json", out, tmp_path)
-    arguments += ["--engine", engine]
-    monkeypatch.setattr(sys, "argv", arguments + options)
+    monkeypatch.setattr(sys, "argv", [*arguments, *options, "--engine", engine])
     with pytest.raises(SystemExit) as stop:
-        run_main(runpy.run_path(arguments[0])["main"])
+        run_main(partial(call, "train"))
     assert stop.value.code == 2
     assert capsys.readouterr().err == (
         "error: device = 'cpu' is out of memory (CUDA out of memory. Tried to allocate 2.00 GiB): "

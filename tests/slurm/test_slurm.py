@@ -110,7 +110,7 @@ def whole(base) -> Path:
     """The same training, uninterrupted, without pauses."""
     data = load("digits", base / "data")
     given = {
-        "scale": "paper", "dataset": "digits", "partition": "k_classes(3, private_size=90)",
+        "dataset": "digits", "partition": "k_classes(3, private_size=90)",
         "clients": 4, "rounds": 30, "batch": 32, "public": {"size": 60},
         "models": ["mlp(hidden=[16])"], "local": {"epochs": 1}, "method": "average",
         "optimizer": {"name": "adam", "lr": 0.003}, "export": ["weights"], "seed": 0,

@@ -255,8 +255,7 @@ def test_methods_of_one_round_share_their_clients(dry, made, copy):
     mine.unlink()
     targets.unlink()
     jobs = dry(copy, f"results/runs/{mine.relative_to(copy / 'results/runs')}")
-    assert (jobs["aggregate"], jobs["distil"]) == (1, 1)
-    assert not {"train", "train_clients", "export_logits"} & set(jobs)
+    assert jobs == {"aggregate": 1, "train": 1}
 
 
 def test_final_models_of_another_paper_answer_and_are_scored_together(snakemake, dry, copy):
@@ -351,7 +350,7 @@ def test_targets(dry, tmp_path):
         r: everything[r] for r in ("figure", "table", "partition")
     }
     by_name = dry(tmp_path, "fedol")
-    assert by_name["distil"] == everything["distil"]
+    assert by_name["aggregate"] == everything["aggregate"]
     assert 0 < by_name["train"] < everything["train"]
 
 
@@ -388,7 +387,7 @@ GPU = {"gpu": "1", "slurm_extra": "--signal=TERM@120"}
 def test_profile_slurm_plans(snakemake, tmp_path, paper):
     """Training has a GPU, time, memory and Slurm's warning before the limit; nothing else has."""
     jobs, groups = slurm_plan(snakemake, tmp_path, paper=paper)
-    hours = {"train": 12, "train_clients": 12, "distil": 12, "export_logits": 1}
+    hours = {"train": 12, "train_clients": 12, "export_logits": 1}
     for rule, resources in jobs:
         assert int(resources["runtime"]) > 0
         if rule in hours:

@@ -3,7 +3,7 @@
 
 rule covered:
     input:
-        covered,
+        asked(INPUTS.covered),
     log:
         "logs/covered.log",
     localrule: True

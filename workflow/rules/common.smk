@@ -32,10 +32,10 @@ def here(path):
     return os.path.relpath(ROOT / path)
 
 
-def checked(function, *args):
+def checked(function, *args, **kwargs):
     """Call a function; a user's mistake becomes one line instead of a traceback."""
     try:
-        return function(*args)
+        return function(*args, **kwargs)
     except FedlogitError as error:
         raise WorkflowError(str(error)) from None
 
@@ -75,120 +75,25 @@ def be_brief():
     snakemakes.addFilter(Brief())
 
 
-def files_of(artefacts):
-    """Return the files of tables and figures."""
-    return [
-        f"results/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
-        for a in artefacts
-        for suffix in (("csv", "md", "tex") if a.kind == "table" else ("png", "pdf"))
-    ]
+def asked(method):
+    """Return a function of the wildcards: what a method says of them, by their names."""
+    return lambda wildcards: checked(method, **dict(wildcards.items()))
 
 
-def allowed(artefacts):
-    """Refuse what cannot be made of the runs that these need, before anything starts."""
-    checked(PLAN.refuse_missing, artefacts)
-    checked(PLAN.refuse_unfit, [run for a in artefacts for run in PLAN.runs(a)])
+def forced(rule):
+    """Return whether somebody asked to make again what a rule has made."""
+    return workflow.dag_settings.forceall or rule in workflow.dag_settings.forcerun
 
 
 def gpus(spec_of):
     """Return a resource: whether the run that a path names takes a GPU, where there is one."""
-    return lambda wildcards: int(PLAN.on_gpu(checked(spec_of, wildcards.run)))
+    return asked(lambda run: int(PLAN.on_gpu(spec_of(run))))
 
 
-def drawn(artefacts):
-    """Return a function to the files of tables and figures, which asks for their runs first."""
-
-    def files(wildcards):
-        allowed(artefacts)
-        return files_of(artefacts)
-
-    return files
-
-
-def pages(artefacts):
-    """Return the pages, one per paper and scale, that show these tables and figures."""
-    shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
-    return [f"results/report/{paper}/{scale}.html" for paper, scale in shown]
-
-
-def page_input(wildcards):
-    """Return what the page of a paper at a scale shows; with `partial`, what runs cover."""
-    artefacts = checked(PLAN.of, wildcards.paper, wildcards.scale)
-    if SETTINGS.partial:
-        covered = PLAN.covered()
-        artefacts = [a for a in artefacts if a in covered]
-    tables = any(a.kind == "table" for a in artefacts)
-    return {
-        "artefacts": [PLAN.artefact_file(a) for a in artefacts],
-        "drawn": files_of(artefacts),
-        "summary": (
-            [f"results/summary/{wildcards.paper}/{wildcards.scale}/summary.md"]
-            if tables
-            else []
-        ),
-    }
-
-
-def summaries(papers):
-    """Return the comparison of each paper with ours, and the runs it rests on.
-
-    A run that is asked for by name is trained where it is missing, also if its tables still exist.
-    """
-
-    def files(wildcards):
-        artefacts = [a for a in PLAN.artefacts if a.paper.paper in papers]
-        runs = dict.fromkeys(r for a in artefacts for r in PLAN.runs(a))
-        allowed(artefacts)
-        made = [
-            f"results/summary/{paper}/{SETTINGS.scale}/summary.md" for paper in papers
-        ]
-        made += pages(artefacts)
-        return made + [f"results/runs/{run}/result.json" for run in runs]
-
-    return files
-
-
-def told_covered(wildcards):
-    """Return what was drawn, and where, in one line."""
-    artefacts = PLAN.covered()
-    kinds = [artefact.kind for artefact in artefacts]
-    return (
-        f"{kinds.count('table')} tables and {kinds.count('figure')} figures are in results/tables"
-        f" and results/figures; each paper on one page: {' '.join(pages(artefacts))}"
-    )
-
-
-def covered(wildcards):
-    """Return the tables, figures and pages, at any scale, that finished runs cover."""
-    artefacts = PLAN.covered()
-    return drawn(artefacts)(wildcards) + pages(artefacts)
-
-
-def artefact_input(wildcards):
-    """Return an artefact's file and the results of its runs."""
-    artefact = checked(PLAN.artefact, wildcards.paper, wildcards.scale, wildcards.id)
-    allowed([artefact])
-    return {
-        "artefact": PLAN.artefact_file(artefact),
-        "runs": [f"results/runs/{run}/result.json" for run in PLAN.runs(artefact)],
-    }
-
-
-def summary_input(wildcards):
-    """Return what `compare` reads: the plans of what is judged, and the results of its runs."""
-    tables = checked(PLAN.judged, wildcards.paper, wildcards.scale)
-    allowed(tables)
-    runs = dict.fromkeys(run for a in tables for run in PLAN.runs(a))
-    return {
-        "artefacts": [PLAN.artefact_file(a) for a in tables],
-        "runs": [f"results/runs/{run}/result.json" for run in runs],
-    }
-
-
-def published(wildcards):
-    """Return the file of a paper's published numbers, in a list; a study may have none."""
-    file = here(f"workflow/reference/{wildcards.paper}.csv")
-    return [file] if os.path.exists(file) else []
+def train_options(wildcards, input):
+    """Return how often a run is saved and, of a run in stages, what earlier ones left."""
+    every = ["--checkpoint-seconds", SETTINGS.checkpoint_seconds]
+    return every + stage_options(dict(input.items()))
 
 
 def published_option(wildcards, input):
@@ -202,118 +107,11 @@ def told(file):
     return lines[-1] if lines else ""
 
 
-def made(path, rule):
-    """Return whether a file exists and nobody asked to make it again."""
-    forced = workflow.dag_settings.forceall or rule in workflow.dag_settings.forcerun
-    return os.path.exists(path) and not forced
-
-
-def train_input(wildcards):
-    """Ask for spec, data and division only where the run is missing.
-
-    A finished run, trained here or pulled, then depends on nothing: neither a newer file nor
-    a missing dataset makes it start again. Its folder's name is the hash of all that it depends on.
-    """
-    spec = checked(PLAN.run, wildcards.run)
-    if made(f"results/runs/{wildcards.run}/result.json", "train"):
-        return {}
-    checked(PLAN.refuse_unfit, [wildcards.run])
-    return {
-        "spec": PLAN.spec_file(wildcards.run),
-        "data": needed(spec),
-        "split": split_file(wildcards),
-    }
-
-
-def split_file(wildcards):
-    """Return the division of the data of a run."""
-    return divided(checked(PLAN.run, wildcards.run))
-
-
-def divided(spec):
-    """Return the division of the data that a spec implies."""
-    return f"results/partitions/{split_dir(spec)}/indices.npz"
-
-
-def clients_input(wildcards):
-    """Ask for spec, data and division only where the clients are missing, as for a run."""
-    spec = checked(PLAN.clients, wildcards.run)
-    if made(f"results/clients/{wildcards.run}/clients.json", "train_clients"):
-        return {}
-    return {
-        "spec": PLAN.clients_file(wildcards.run),
-        "data": needed(spec),
-        "split": divided(spec),
-    }
-
-
-def clients_split(wildcards):
-    """Return the division of the data of a set of clients."""
-    return divided(checked(PLAN.clients, wildcards.run))
-
-
-def answering(wildcards):
-    """Return the record and the weights of clients that answer, and the division of their data.
-
-    They are clients of a one-shot run, or those of any finished run that exported its weights.
-    """
-    note, _, spec = checked(PLAN.answering, wildcards.run)
-    return {"note": note, "data": needed(spec), "split": divided(spec)}
-
-
-def their_weights(wildcards):
-    """Return where the weights of the clients that answer are."""
-    _, weights, _ = checked(PLAN.answering, wildcards.run)
-    return weights
-
-
-def distil_input(wildcards):
-    """Ask for the clients' answers, and what an aggregator made of them, where the run is missing."""
-    run = wildcards.run
-    if made(f"results/runs/{run}/result.json", "distil"):
-        return {}
-    checked(PLAN.refuse_unfit, [run])
-    found = {
-        "spec": PLAN.spec_file(run),
-        "logits": f"results/clients/{PLAN.clients_of(run)}/logits.json",
-    }
-    if taught(run):
-        found["targets"] = f"results/targets/{run}/targets.npz"
-    return found
-
-
-def taught(run):
-    """Return whether a run's method teaches a model of the server, which needs targets."""
-    return checked(PLAN.run, run).server is not None
-
-
-def prepared(spec):
-    """Return the prepared files of a run's dataset; the card is small, and made last.
-
-    A text has tokens beside it, and the tokenizer that made them.
-    """
-    stems = [spec.dataset]
-    if spec.text:
-        stems.append(f"{spec.dataset}.bpe{spec.text.vocabulary}")
-    return pairs_of(stems)
-
-
-def pairs_of(stems):
-    """Return the two files of each stem in the folder of prepared data."""
-    return [
-        f"{DATA}/prepared/{s}.{suffix}" for s in stems for suffix in ("json", "npz")
-    ]
-
-
-def needed(spec):
-    """Return the prepared files of a run's datasets: its own, and that of foreign public samples."""
-    other = spec.public.dataset if spec.public else None
-    return prepared(spec) + pairs_of([other] if other else [])
-
-
-def partition_input(wildcards):
-    """Ask for the data only where the division is missing, so that a pulled one stays."""
-    spec = checked(PLAN.split, wildcards.split)
-    if made(f"results/partitions/{wildcards.split}/indices.npz", "partition"):
-        return {}
-    return {"spec": PLAN.split_file(wildcards.split), "data": prepared(spec)}
+def told_covered(wildcards):
+    """Return what was drawn, and where, in one line."""
+    artefacts = PLAN.covered()
+    kinds = [artefact.kind for artefact in artefacts]
+    return (
+        f"{kinds.count('table')} tables and {kinds.count('figure')} figures are in results/tables"
+        f" and results/figures; each paper on one page: {' '.join(INPUTS.pages(artefacts))}"
+    )

@@ -4,7 +4,7 @@ if not SETTINGS.frozen:
 
     rule export_logits:
         input:
-            unpack(answering),
+            unpack(asked(INPUTS.export_logits)),
         output:
             note="results/clients/{run}/logits.json",
             logits="results/clients/{run}/logits.npz",
@@ -18,7 +18,7 @@ if not SETTINGS.frozen:
         params:
             script=here("scripts/export_logits.py"),
             spec=lambda wildcards, input: str(Path(input.note).with_name("spec.json")),
-            weights=their_weights,
+            weights=asked(lambda run: PLAN.answering(run)[1]),
             folder=subpath(output.note, parent=True),
             data=f"{DATA}/prepared",
             device=SETTINGS.device,
@@ -27,12 +27,12 @@ if not SETTINGS.frozen:
         shell:
             "python {params.script:q} --spec {params.spec:q} --weights {params.weights:q}"
             " --out {params.folder:q} --data {params.data:q} --split {input.split:q}"
-            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
-            " --quiet > {log:q} 2>&1"
+            " --device {params.device:q} --engine {params.engine} --workers {threads}"
+            " --runs-per-gpu {params.shared:q} --quiet > {log:q} 2>&1"
 
     rule ensemble:
         input:
-            logits="results/clients/{run}/logits.npz",
+            logits=rules.export_logits.output.logits,
         output:
             "results/ensembles/{run}/{function}.json",
         log:

@@ -1,19 +1,13 @@
-"""A one-shot run in stages: methods on the same clients share their training and their answers."""
+"""A one-shot run in stages: methods on the same clients share their training and their answers.
 
-import re
+Clients train, answer (rule export_logits) and are aggregated; `train` makes the rest of the run.
+"""
 
-# Snakemake's own targets are not known yet when rules are read. A run that this misses is made in
-# one piece, to the same bits.
-STAGED = checked(PLAN.staged, sys.argv[1:])
+if not SETTINGS.frozen:
 
-
-if STAGED and not SETTINGS.frozen:
-
-    ruleorder: distil > train
-
-    rule train_clients:
+    use rule train as train_clients with:
         input:
-            unpack(clients_input),
+            unpack(asked(INPUTS.train_clients)),
         output:
             note="results/clients/{run}/clients.json",
             weights="results/clients/{run}/weights.safetensors",
@@ -21,7 +15,6 @@ if STAGED and not SETTINGS.frozen:
             "logs/train_clients/{run}.log",
         benchmark:
             "benchmarks/jobs/train_clients/{run}.tsv"
-        threads: SETTINGS.workers
         resources:
             mem_mb=growing(4000),
             runtime=growing(720),
@@ -30,21 +23,12 @@ if STAGED and not SETTINGS.frozen:
             script=here("scripts/train_clients.py"),
             spec="results/plan/clients/{run}.json",
             folder=subpath(output.note, parent=True),
-            data=f"{DATA}/prepared",
-            split=clients_split,
-            device=SETTINGS.device,
-            engine=SETTINGS.engine,
-            shared=SETTINGS.runs_per_gpu,
-            bar="" if sys.stderr.isatty() else "--quiet",
-        shell:
-            "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
-            " --data {params.data:q} --split {params.split:q}"
-            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
-            " {params.bar:q} 2> >(trap '' INT TERM; exec tee {log:q} >&2)"
+            split=asked(INPUTS.split_of_clients),
+            more=[],
 
     rule aggregate:
         input:
-            logits=lambda wildcards: f"results/clients/{PLAN.clients_of(wildcards.run)}/logits.npz",
+            unpack(asked(INPUTS.aggregate)),
         output:
             "results/targets/{run}/targets.npz",
         log:
@@ -54,47 +38,7 @@ if STAGED and not SETTINGS.frozen:
             runtime=growing(10),
         params:
             script=here("scripts/aggregate.py"),
-            spec=lambda wildcards: checked(PLAN.spec_file, wildcards.run),
+            spec=asked(PLAN.spec_file),
         shell:
             "python {params.script:q} --spec {params.spec:q} --logits {input.logits:q}"
             " --out {output:q} > {log:q} 2>&1"
-
-    rule distil:
-        input:
-            unpack(distil_input),
-        output:
-            "results/runs/{run}/result.json",
-        log:
-            "logs/distil/{run}.log",
-        benchmark:
-            "benchmarks/jobs/distil/{run}.tsv"
-        wildcard_constraints:
-            run="|".join(re.escape(run) for run in STAGED),
-        threads: SETTINGS.workers
-        resources:
-            mem_mb=growing(4000),
-            runtime=growing(720),
-            gpu=gpus(PLAN.run),
-        params:
-            script=here("scripts/distil.py"),
-            spec="results/plan/runs/{run}.json",
-            clients=lambda wildcards: f"results/clients/{PLAN.clients_of(wildcards.run)}",
-            targets=lambda wildcards, input: (
-                ["--targets", input.targets] if "targets" in input.keys() else []
-            ),
-            folder=subpath(output[0], parent=True),
-            data=f"{DATA}/prepared",
-            split=split_file,
-            device=SETTINGS.device,
-            engine=SETTINGS.engine,
-            shared=SETTINGS.runs_per_gpu,
-            every=SETTINGS.checkpoint_seconds,
-            bar="" if sys.stderr.isatty() else "--quiet",
-        shell:
-            "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
-            " --weights {params.clients:q}/weights.safetensors"
-            " --logits {params.clients:q}/logits.npz {params.targets:q}"
-            " --data {params.data:q} --split {params.split:q}"
-            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
-            " --checkpoint-seconds {params.every:q} {params.bar:q}"
-            " 2> >(trap '' INT TERM; exec tee {log:q} >&2)"

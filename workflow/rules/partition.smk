@@ -3,7 +3,7 @@
 
 rule partition:
     input:
-        unpack(partition_input),
+        unpack(asked(INPUTS.partition)),
     output:
         indices="results/partitions/{split}/indices.npz",
         counts="results/partitions/{split}/counts.csv",

@@ -6,7 +6,7 @@ They take seconds, so they are made where Snakemake runs and not as jobs of a cl
 
 rule table:
     input:
-        unpack(artefact_input),
+        unpack(asked(INPUTS.artefact)),
     output:
         csv=report(
             "results/tables/{paper}/{scale}/{id}.csv",
@@ -35,8 +35,8 @@ rule table:
 
 rule figure:
     input:
-        unpack(artefact_input),
-        reference=published,
+        unpack(asked(INPUTS.artefact)),
+        reference=lambda wildcards: INPUTS.reference(wildcards.paper),
     output:
         png=report(
             "results/figures/{paper}/{scale}/{id}.png",
@@ -66,8 +66,8 @@ rule figure:
 
 rule compare:
     input:
-        unpack(summary_input),
-        reference=published,
+        unpack(asked(INPUTS.compare)),
+        reference=lambda wildcards: INPUTS.reference(wildcards.paper),
     output:
         summary=report(
             "results/summary/{paper}/{scale}/summary.md",
@@ -104,7 +104,7 @@ rule compare:
 
 rule page:
     input:
-        unpack(page_input),
+        unpack(asked(INPUTS.page)),
     output:
         report(
             "results/report/{paper}/{scale}.html",

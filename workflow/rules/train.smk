@@ -4,7 +4,7 @@ if not SETTINGS.frozen:
 
     rule train:
         input:
-            unpack(train_input),
+            unpack(asked(INPUTS.train)),
         output:
             "results/runs/{run}/result.json",
         log:
@@ -21,15 +21,14 @@ if not SETTINGS.frozen:
             spec="results/plan/runs/{run}.json",
             folder=subpath(output[0], parent=True),
             data=f"{DATA}/prepared",
-            split=split_file,
+            split=asked(INPUTS.split_of_run),
             device=SETTINGS.device,
             engine=SETTINGS.engine,
             shared=SETTINGS.runs_per_gpu,
-            every=SETTINGS.checkpoint_seconds,
+            more=train_options,
             bar="" if sys.stderr.isatty() else "--quiet",
         shell:
             "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
             " --data {params.data:q} --split {params.split:q}"
-            " --device {params.device:q} --engine {params.engine} --runs-per-gpu {params.shared:q} --workers {threads}"
-            " --checkpoint-seconds {params.every:q} {params.bar:q}"
-            " 2> >(trap '' INT TERM; exec tee {log:q} >&2)"
+            " --device {params.device:q} --engine {params.engine} --workers {threads}"
+            " --runs-per-gpu {params.shared:q} {params.more:q} {params.bar:q} 2> >(trap '' INT TERM; exec tee {log:q} >&2)"

@@ -1,4 +1,4 @@
-"""A metric against any setting of the runs: probes per round, decay, pool size, number of liars."""
+"""A metric against any setting of the runs: probes per round, decay, pool size, adversaries."""
 
 from __future__ import annotations
 

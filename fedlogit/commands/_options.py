@@ -1,0 +1,80 @@
+"""Options that the commands of a run share, and the device that they name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import get_args
+
+import torch
+
+from fedlogit.engine import EngineName
+from fedlogit.errors import FedlogitError
+from fedlogit.files import read_json
+from fedlogit.runs.gpus import own_gpu
+from fedlogit.runs.setup import choose_device
+from fedlogit.spec import RunSpec
+
+__all__ = ["own_device", "read_spec", "run_options"]
+
+
+def run_options(parser: argparse.ArgumentParser) -> None:
+    """Declare a run's options: spec, data, division, device, workers, bar."""
+    parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON; - reads it")
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
+    )
+    parser.add_argument("--split", type=Path, help="indices.npz of `partition`; else made anew")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
+    parser.add_argument(
+        "--engine", default="auto", choices=get_args(EngineName), help="how clients are run"
+    )
+    parser.add_argument(
+        "--runs-per-gpu", type=int, default=1, metavar="N",
+        help="take a GPU, of several, that has room for this many; else wait",
+    )  # fmt: skip
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads on a CPU")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+@contextmanager
+def own_device(args: argparse.Namespace, spec: RunSpec) -> Iterator[torch.device]:
+    """Yield the device that the options name, a GPU that others leave free if several are there.
+
+    ``auto`` is a GPU if there is one, and the engine is not the one for CPUs.
+
+    Raises:
+        FedlogitError: if an option is out of its range, or the device is not there; if the device
+            runs out of memory before this ends.
+    """
+    for key in ("workers", "runs_per_gpu"):
+        if getattr(args, key) < 1:
+            raise FedlogitError(f"{key} = {getattr(args, key)}: give 1 or more")
+    device = "cpu" if args.device == "auto" and args.engine == "native" else args.device
+    with own_gpu(device, args.runs_per_gpu):
+        chosen = choose_device(device)
+        try:
+            yield chosen
+        except torch.OutOfMemoryError as error:
+            raise FedlogitError(_too_large(chosen, args, spec, str(error))) from None
+
+
+def _too_large(device: torch.device, args: argparse.Namespace, spec: RunSpec, reason: str) -> str:
+    """Return what to lower when a run does not fit into a device's memory, in one line."""
+    shared, engine = args.runs_per_gpu, args.engine
+    first = reason.partition(". GPU")[0].strip().rstrip(".").partition("\n")[0]
+    ways = [f"runs_per_gpu (now {shared})"] if shared > 1 else []
+    ways.append(f"batch (now {spec.batch})")
+    lower = f"lower {' or '.join(ways)}"
+    if engine != "loop":
+        lower += f", or take engine = 'loop' (now {engine!r})"
+    return f"device = '{device}' is out of memory ({first}): {lower}"
+
+
+def read_spec(path: Path) -> RunSpec:
+    """Read a run's spec from a file, or from standard input where the path is ``-``."""
+    source = Path("/dev/stdin") if str(path) == "-" else path
+    return RunSpec.read(read_json(source), str(path))

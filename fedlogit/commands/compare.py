@@ -1,0 +1,36 @@
+"""Put a paper's numbers beside ours and test its claims.
+
+Writes compare.csv, compare.md, claims.csv, claims.md and summary.md into OUT; prints the last.
+
+    python -m fedlogit compare --artefacts results/plan/table1.json \
+        --reference workflow/reference/who_to_trust.csv --out results/summary/who_to_trust/paper
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.artefact import read_artefact
+from fedlogit.results.compare import nothing_published, read_reference
+from fedlogit.results.summary import write_summary
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables, as JSON")
+    parser.add_argument(
+        "--reference", type=Path, help="published numbers, as CSV; none: there are none"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="a folder")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    artefacts = [read_artefact(path) for path in args.artefacts]
+    kinds = sorted({(artefact.paper, artefact.scale) for artefact in artefacts})
+    if len(kinds) > 1:
+        raise FedlogitError(f"--artefacts: one paper at one scale, not {kinds}")
+    reference = read_reference(args.reference) if args.reference else nothing_published()
+    print(write_summary(artefacts, reference, args.out))

@@ -1,0 +1,44 @@
+"""Score what an aggregator makes of models' logits on the test split.
+
+    python -m fedlogit ensemble --function fedlogit.aggregation.average:average_probabilities \
+        --logits logits.npz --out ensemble.json
+
+The logits are those of `export_logits`; nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.aggregation.custom import load_function
+from fedlogit.aggregation.targets import checked
+from fedlogit.errors import DataError
+from fedlogit.files import write_sealed
+from fedlogit.runs.stages import load_answers
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--function", required=True, help="package.module:function")
+    parser.add_argument("--logits", type=Path, required=True, help="of `export_logits`")
+    parser.add_argument("--out", type=Path, required=True, help="a JSON file")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    function, answers = load_function(args.function), load_answers(args.logits)
+    if not len(answers.test) or not len(answers.labels):
+        raise DataError(f"{args.logits}: has no logits on the test split, or not its labels")
+    together = checked(function(answers.test), answers.test, args.function).distributions
+    alone = answers.test.argmax(2) == answers.labels
+    record = {
+        "function": args.function,
+        "accuracy": float((together.argmax(1) == answers.labels).float().mean()),
+        "client_accuracy": [float(x) for x in alone.float().mean(1)],
+        "oracle_accuracy": float(alone.any(0).float().mean()),
+        "clients": len(answers.test),
+        "test_samples": len(answers.labels),
+        "logits_digest": answers.digest,
+    }
+    write_sealed(args.out, record)

@@ -1,0 +1,36 @@
+"""Write what trained clients answer on the public and the test split.
+
+    python -m fedlogit export_logits --spec FILE --weights FILE --out DIR
+
+Writes logits.npz and, last, logits.json with its digest. The weights are those of
+`train_clients`, or of a finished run that exported them (export: [weights]).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit import methods
+from fedlogit.commands._options import own_device, read_spec, run_options
+from fedlogit.runs.client_files import load_weights
+from fedlogit.runs.jobs import Job
+from fedlogit.runs.stages import export_logits
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    run_options(parser)
+    parser.add_argument("--weights", type=Path, required=True, help="weights.safetensors")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    spec = methods.complete(read_spec(args.spec))
+    weights = load_weights(args.weights, spec)
+    with (
+        own_device(args, spec) as device,
+        Job(spec, args.data, args.split, device, args.workers, not args.quiet, args.engine) as job,
+    ):
+        export_logits(job.federation, weights, args.out)

@@ -1,0 +1,29 @@
+"""Draw a figure from finished runs: OUT.png and OUT.pdf.
+
+python -m fedlogit figure --artefact figure1.json --out results/figures/who_to_trust/paper/figure1
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.results.artefact import read_artefact
+from fedlogit.results.compare import read_reference
+from fedlogit.results.figures import write_figure
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--artefact", type=Path, required=True, help="what the figure shows, as JSON"
+    )
+    parser.add_argument("--reference", type=Path, help="published numbers, drawn beside ours")
+    parser.add_argument("--out", type=Path, required=True, help="where to; any suffix is replaced")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    reference = read_reference(args.reference) if args.reference else None
+    for path in write_figure(read_artefact(args.artefact), args.out, reference):
+        print(path)

@@ -1,0 +1,26 @@
+"""Put a paper's tables, figures, claims and provenance on one page of HTML.
+
+python -m fedlogit page --artefacts results/plan/celm/paper/*.json --out celm.html
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.results.artefact import read_artefact
+from fedlogit.results.page import write_page
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--artefacts", type=Path, nargs="+", required=True, help="tables and figures, as JSON"
+    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="where they lie")
+    parser.add_argument("--out", type=Path, required=True, help="the page")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    print(write_page([read_artefact(path) for path in args.artefacts], args.results, args.out))

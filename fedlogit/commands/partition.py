@@ -1,0 +1,114 @@
+"""Divide the training split of a prepared dataset among clients.
+
+Writes, into one folder: ``indices.npz`` (who holds what), ``counts.csv`` (samples per client and
+class), ``distances.json`` (distances from a uniform division, totals, digest, notes) and
+``bubbles.png`` / ``bubbles.pdf``. What to divide comes from a JSON file or from options:
+
+    python -m fedlogit partition --spec split.json --out results/splits/example
+    python -m fedlogit partition --dataset fashion_mnist --partition 'dir_client(0.05)' \
+        --clients 5 --seed 42 --out results/splits/example
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedlogit.data import card, load
+from fedlogit.files import read_json, write_atomic, write_json
+from fedlogit.partition import Split, SplitSpec, distances, make_split
+from fedlogit.results.bubbles import bubble_plot
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/prepared"), help="prepared datasets"
+    )
+    parser.add_argument("--spec", type=Path, help="JSON with the keys of the options below")
+    parser.add_argument("--dataset", help="name of a prepared dataset")
+    parser.add_argument("--train-size", type=int, help="stratified subsample of the training split")
+    parser.add_argument("--partition", help="a call, e.g. 'k_classes(2, class_sets=\"balanced\")'")
+    parser.add_argument("--clients", type=int, help="number of clients")
+    parser.add_argument("--seed", type=int, help="seed of the division")
+    parser.add_argument("--public-size", type=int, help="images of the public set")
+    parser.add_argument("--public-classes", type=int, nargs="+", help="only these classes in it")
+    parser.add_argument("--public-dataset", help="take them from this dataset instead")
+    parser.add_argument(
+        "--public-anchors", type=int, default=0, help="with it, labelled images of the own split"
+    )
+    parser.add_argument(
+        "--public-overlap", action="store_true", help="leave public images in the private pool"
+    )
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    if args.spec:
+        spec = SplitSpec.read(read_json(args.spec), str(args.spec))
+    else:
+        spec = SplitSpec.read(_from_options(args), "options")
+    data = load(spec.dataset, args.data, spec.text)
+    labels, classes = data.strata
+    other = spec.public.dataset if spec.public else None
+    split = make_split(
+        labels,
+        classes,
+        spec.partition,
+        spec.clients,
+        spec.seed,
+        spec.public,
+        spec.train_size,
+        data.group_train,
+        spec.text.length if spec.text else None,
+        card(other).train if other else 0,
+    )
+    write(split, args.out, f"{data.title}: {spec.partition}, seed {spec.seed}")
+    print(f"{args.out}: {spec.clients} clients, digest {split.digest[:12]}")
+    for note in split.notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def write(split: Split, folder: Path, title: str) -> None:
+    """Write the five files of a split into `folder`."""
+    split.save(folder / "indices.npz")
+    _write_counts(split.counts, folder / "counts.csv")
+    write_json(
+        folder / "distances.json",
+        {
+            "distances_from_uniform": distances(split.counts),
+            "client_totals": split.counts.sum(axis=1).tolist(),
+            "class_totals": split.counts.sum(axis=0).tolist(),
+            "public": len(split.public),
+            "digest": split.digest,
+            "notes": list(split.notes),
+        },
+    )
+    bubble_plot(split.counts, folder / "bubbles.png", title)
+
+
+def _write_counts(counts: np.ndarray, path: Path) -> None:
+    """Write a row per client: ``client,0,1,…,K-1``."""
+    rows = [",".join(["client", *map(str, range(counts.shape[1]))])]
+    rows += [",".join(map(str, [i, *row])) for i, row in enumerate(counts.tolist())]
+    with write_atomic(path) as temporary:
+        temporary.write_text("\n".join(rows) + "\n")
+
+
+def _from_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what a split spec holds, as plain data; absent options are left out."""
+    keys = ("dataset", "train_size", "partition", "clients", "seed")
+    given = {key: value for key in keys if (value := getattr(args, key)) is not None}
+    if args.public_size is not None:
+        given["public"] = {"size": args.public_size, "overlap": args.public_overlap}
+        if args.public_dataset:
+            given["public"] |= {"dataset": args.public_dataset, "stratified": False}
+            given["public"]["anchors"] = args.public_anchors
+        if args.public_classes:
+            given["public"]["classes"] = args.public_classes
+    return given

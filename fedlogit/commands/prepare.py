@@ -1,0 +1,28 @@
+"""Decode a data set's raw files into arrays.
+
+    python -m fedlogit prepare mnist --raw data/raw/mnist --out data/prepared
+
+Writes ``mnist.npz`` (arrays) and ``mnist.json`` (shapes, counts, digest, licence, source).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.data.prepare import prepare
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset", help="a name from data/sources.yaml")
+    parser.add_argument("--raw", type=Path, help="the raw folder (default data/raw/DATASET)")
+    parser.add_argument("--out", type=Path, default=Path("data/prepared"), help="where to write")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    raw = args.raw or Path("data/raw") / args.dataset
+    about = prepare(args.dataset, raw, args.out)
+    said = [about["title"], f"digest {about['digest'][:12]}", about.get("content", "")]
+    print(f"{args.out / args.dataset}.npz: {', '.join(filter(None, said))}")

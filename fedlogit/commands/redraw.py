@@ -1,0 +1,52 @@
+"""Draw every table, figure and summary that finished runs cover, in one process.
+
+    python -m fedlogit redraw
+
+It draws at every scale. With --prune it also removes what no finished run gives. With --check it
+draws into a temporary folder and compares with what is there: numbers to rounding, texts exactly,
+pictures to what one sees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fedlogit.config import Settings
+from fedlogit.papers import Plan, list_papers
+from fedlogit.results.redraw import differences, orphans, redraw
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--results", type=Path, default=Path("results"), help="its folder")
+    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
+    parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+    )
+    parser.add_argument("--prune", action="store_true", help="remove what no finished run gives")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Carry the command out; return the exit code."""
+    papers = tuple(list_papers(args.papers))
+    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
+    plan = Plan(settings, args.papers, args.results)
+    if not args.check:
+        drawn = redraw(plan, args.references, args.results)
+        stale = orphans(args.results, drawn) if args.prune else []
+        for path in stale:
+            path.unlink()
+            print(f"removed {path}: no finished run gives it")
+        print(f"{len(drawn)} files drawn, {len(stale)} removed")
+        return 0
+    with TemporaryDirectory() as folder:
+        drawn = redraw(plan, args.references, Path(folder))
+        found = differences(args.results, Path(folder))
+    for line in found:
+        print(f"error: {line}; run make redraw", file=sys.stderr)
+    print(f"{len(drawn)} files drawn again, {len(found)} differ from what is there")
+    return int(bool(found))

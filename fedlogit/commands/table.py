@@ -1,0 +1,26 @@
+"""Make a table from finished runs: OUT.csv (all digits), OUT.md and OUT.tex.
+
+python -m fedlogit table --artefact table1.json --out results/tables/who_to_trust/paper/table1
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.results.artefact import read_artefact
+from fedlogit.results.tables import write_table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--artefact", type=Path, required=True, help="what the table shows, as JSON"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="where to, without suffix")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    for path in write_table(read_artefact(args.artefact), args.out):
+        print(path)

@@ -1,0 +1,37 @@
+"""Tokenise a prepared text.
+
+    python -m fedlogit tokenise wikitext2 --vocabulary 2048
+
+Writes ``wikitext2.bpe2048.json`` (the tokenizer, trained on the training split) and
+``wikitext2.bpe2048.npz`` (the tokens of each split) beside the prepared text.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.data import card
+from fedlogit.data.dataset import load_arrays
+from fedlogit.data.tokens import tokenise
+from fedlogit.errors import FedlogitError
+from fedlogit.spec import Text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset", help="a text of data/sources.yaml")
+    parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default 2048)")
+    parser.add_argument("--data", type=Path, default=Path("data/prepared"), help="prepared data")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    if card(args.dataset).kind != "text":
+        raise FedlogitError(f"dataset {args.dataset} is not a text")
+    vocabulary = Text.read({"vocabulary": args.vocabulary, "length": 1}, "options").vocabulary
+    texts, _ = load_arrays(args.dataset, args.data)
+    tokens = tokenise(texts, vocabulary, args.dataset)
+    tokens.save(args.data, args.dataset, vocabulary)
+    counts = ", ".join(f"{split} {len(ids):,}" for split, ids in tokens.splits.items())
+    print(f"{args.dataset}: {counts} tokens; tokenizer {tokens.digest[:12]}")

@@ -1,0 +1,82 @@
+"""Train one run.
+
+    python -m fedlogit train --spec FILE --out DIR --device cuda
+
+Needs only torch, numpy and the library's few light dependencies; no Snakemake and no network. The
+data set must have been prepared (`prepare`). Run again to resume.
+
+A one-shot run can go on from what other commands left: its clients, already trained, their logits
+and, for a method that teaches a model of the server, the targets made of them. The outcome has the
+same bits:
+
+    python -m fedlogit train --spec FILE --out DIR --clients DIR --logits FILE --targets FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit import methods
+from fedlogit.commands._options import own_device, read_spec, run_options
+from fedlogit.errors import FedlogitError
+from fedlogit.files import read_json
+from fedlogit.runs.checkpoint import remove_checkpoints
+from fedlogit.runs.run import Options, check_folder, run, run_lock
+from fedlogit.runs.setup import open_data
+from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
+from fedlogit.spec import RunSpec
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    run_options(parser)
+    parser.add_argument("--out", type=Path, required=True, help="the run's folder")
+    parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
+    parser.add_argument("--restart", action="store_true", help="forget a checkpoint; start anew")
+    parser.add_argument("--clients", type=Path, help="trained clients, the folder of train_clients")
+    parser.add_argument("--logits", type=Path, help="theirs, logits.npz of export_logits")
+    parser.add_argument("--targets", type=Path, help="made of these, targets.npz of aggregate")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    spec = methods.complete(read_spec(args.spec))
+    _check_stages(args, spec)
+    check_folder(spec, args.out)
+    with run_lock(args.out) as missing:
+        if not missing:
+            print(f"{args.out} is finished")
+            return
+        if args.restart:
+            remove_checkpoints(args.out)
+        with own_device(args, spec) as device:
+            done = _precomputed(args, spec)
+            dataset, split = open_data(spec, args.data, args.split)
+            options = Options(
+                device, args.workers, args.engine, args.checkpoint_seconds, not args.quiet
+            )
+            run(spec, methods.get(spec.method), dataset, split, args.out, options, done)
+    result = read_json(args.out / "result.json")
+    accuracy = result["final"].get("accuracy")
+    reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
+    print(f"{args.out}: {spec.method.name} on {spec.dataset}, {result['status']}{reached}")
+
+
+def _check_stages(args: argparse.Namespace, spec: RunSpec) -> None:
+    """Refuse files of earlier stages that are incomplete, or of no use to this run."""
+    given = [key for key in ("clients", "logits", "targets") if getattr(args, key)]
+    if given and not (args.clients and args.logits):
+        raise FedlogitError(f"--{given[0]}: give --clients and --logits together, or neither")
+    if given and not in_stages(spec, methods.get(spec.method)):
+        raise FedlogitError(
+            f"method {spec.method.name} with rounds = {spec.rounds} cannot be made in stages; leave"
+            f" out {' and '.join(f'--{key}' for key in given)}"
+        )
+
+
+def _precomputed(args: argparse.Namespace, spec: RunSpec) -> Precomputed | None:
+    """Return what earlier stages left, if the options name it."""
+    if not args.clients:
+        return None
+    return load_precomputed(spec, args.clients / "weights.safetensors", args.logits, args.targets)

@@ -1,0 +1,214 @@
+"""What each rule of the workflow reads: a method per rule, from its wildcards to its files.
+
+What is there already depends on nothing: neither a newer file nor a missing data set makes a run
+start again that was trained here or pulled. Its folder's name is the hash of all that it depends
+on. Paths are texts, as rules write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedlogit.errors import FedlogitError
+from fedlogit.papers.expansion import Artefact, split_dir
+from fedlogit.papers.plan import Plan
+from fedlogit.spec import RunSpec
+
+__all__ = ["Inputs", "stage_options"]
+
+Files = dict[str, str | list[str]]
+_SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf")}
+
+
+class Inputs:
+    """The inputs of the rules, for a plan.
+
+    Args:
+        plan: What is to be made; files of plans are written when a rule needs them.
+        references: The folder of the papers' published numbers.
+        forced: Whether a rule was asked to make again what is there, by the rule's name.
+
+    All methods raise a `FedlogitError` for what the plan does not have, and for runs that are
+    missing where they could not be trained.
+    """
+
+    def __init__(
+        self, plan: Plan, references: str, forced: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self._plan = plan
+        self._results = plan.results.as_posix()
+        self._prepared = f"{plan.settings.data}/prepared"
+        self._references = references
+        self._forced = forced
+
+    def partition(self, split: str) -> Files:
+        """Return what dividing the data needs: nothing where the division is there."""
+        spec = self._plan.split(split)
+        if self._made(f"{self._results}/partitions/{split}/indices.npz", "partition"):
+            return {}
+        return {"spec": self._plan.split_file(split), "data": self._data(spec)}
+
+    def train(self, run: str) -> Files:
+        """Return what a run needs; in stages, the answers of its clients and targets of them."""
+        spec = self._plan.run(run)
+        if self._made(self._result(run), "train"):
+            return {}
+        self._plan.refuse_unfit([run])
+        found: Files = {"spec": self._plan.spec_file(run)}
+        clients = self._plan.clients_of(run)
+        if clients is None:
+            return found | self._divided_data(spec)
+        found["logits"] = f"{self._results}/clients/{clients}/logits.json"
+        if spec.server is not None:  # the method teaches a model of the server
+            found["targets"] = f"{self._results}/targets/{run}/targets.npz"
+        return found
+
+    def train_clients(self, run: str) -> Files:
+        """Return what the clients of one-shot runs need."""
+        spec = self._plan.clients(run)
+        if self._made(f"{self._results}/clients/{run}/clients.json", "train_clients"):
+            return {}
+        return {"spec": self._plan.clients_file(run)} | self._divided_data(spec)
+
+    def export_logits(self, run: str) -> Files:
+        """Return the record of the clients that answer, and the data that they answer on.
+
+        They are clients of a one-shot run, or those of any run that exports its weights.
+        """
+        note, _, spec = self._plan.answering(run)
+        return {"note": note} | self._divided_data(spec)
+
+    def aggregate(self, run: str) -> Files:
+        """Return the logits of the clients that a run in stages rests on."""
+        clients = self._plan.clients_of(run)
+        if clients is None:
+            raise FedlogitError(f"run {run} is not made in stages; it has no file of targets")
+        return {"logits": f"{self._results}/clients/{clients}/logits.npz"}
+
+    def artefact(self, paper: str, scale: str, id: str) -> Files:
+        """Return what a table or a figure is drawn from: its plan and the results of its runs."""
+        artefact = self._plan.artefact(paper, scale, id)
+        self._allow([artefact])
+        return {
+            "artefact": self._plan.artefact_file(artefact),
+            "runs": self._results_of([artefact]),
+        }
+
+    def compare(self, paper: str, scale: str) -> Files:
+        """Return what a summary is written from: the plans of what is judged, and their runs."""
+        judged = self._plan.judged(paper, scale)
+        self._allow(judged)
+        plans = [self._plan.artefact_file(artefact) for artefact in judged]
+        return {"artefacts": plans, "runs": self._results_of(judged)}
+
+    def page(self, paper: str, scale: str) -> Files:
+        """Return what the page of a paper shows; with `partial`, what finished runs cover."""
+        artefacts = self._plan.of(paper, scale)
+        if self._plan.settings.partial:
+            covered = self._plan.covered()
+            artefacts = [artefact for artefact in artefacts if artefact in covered]
+        tables = any(artefact.kind == "table" for artefact in artefacts)
+        return {
+            "artefacts": [self._plan.artefact_file(artefact) for artefact in artefacts],
+            "drawn": self._drawn(artefacts),
+            "summary": [self._summary(paper, scale)] if tables else [],
+        }
+
+    def reference(self, paper: str) -> list[str]:
+        """Return the file of a paper's published numbers, in a list; a study may have none."""
+        path = f"{self._references}/{paper}.csv"
+        return [path] if Path(path).exists() else []
+
+    def drawn(self, artefacts: Iterable[Artefact]) -> list[str]:
+        """Return the files of tables and figures, after a check that their runs can be had."""
+        artefacts = list(artefacts)
+        self._allow(artefacts)
+        return self._drawn(artefacts)
+
+    def papers(self, names: Iterable[str]) -> list[str]:
+        """Return all that papers have at the configured scale: drawings, summary, page and runs.
+
+        A run that is asked for by name is trained where it is missing, also if its tables exist.
+        """
+        names = list(names)
+        artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
+        summaries = [self._summary(name, self._plan.settings.scale) for name in names]
+        return [
+            *self.drawn(artefacts),
+            *summaries,
+            *self.pages(artefacts),
+            *self._results_of(artefacts),
+        ]
+
+    def covered(self) -> list[str]:
+        """Return the tables, figures and pages, at any scale, that finished runs cover."""
+        artefacts = self._plan.covered()
+        return [*self.drawn(artefacts), *self.pages(artefacts)]
+
+    def pages(self, artefacts: Iterable[Artefact]) -> list[str]:
+        """Return the pages, one per paper and scale, that show these tables and figures."""
+        shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
+        return [f"{self._results}/report/{paper}/{scale}.html" for paper, scale in shown]
+
+    def split_of_run(self, run: str) -> str:
+        """Return the division of the data of a run."""
+        return self._indices(self._plan.run(run))
+
+    def split_of_clients(self, run: str) -> str:
+        """Return the division of the data of a set of clients."""
+        return self._indices(self._plan.clients(run))
+
+    def _allow(self, artefacts: list[Artefact]) -> None:
+        """Refuse what cannot be made of the runs that these need, before anything starts."""
+        self._plan.refuse_missing(artefacts)
+        self._plan.refuse_unfit(run for artefact in artefacts for run in self._plan.runs(artefact))
+
+    def _made(self, path: str, rule: str) -> bool:
+        """Return whether a file is there and nobody asked to make it again."""
+        return Path(path).exists() and not self._forced(rule)
+
+    def _result(self, run: str) -> str:
+        return f"{self._results}/runs/{run}/result.json"
+
+    def _results_of(self, artefacts: Iterable[Artefact]) -> list[str]:
+        runs = dict.fromkeys(run for artefact in artefacts for run in self._plan.runs(artefact))
+        return [self._result(run) for run in runs]
+
+    def _summary(self, paper: str, scale: str) -> str:
+        return f"{self._results}/summary/{paper}/{scale}/summary.md"
+
+    def _drawn(self, artefacts: Iterable[Artefact]) -> list[str]:
+        return [
+            f"{self._results}/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
+            for a in artefacts
+            for suffix in _SUFFIXES[a.kind]
+        ]
+
+    def _divided_data(self, spec: RunSpec) -> Files:
+        """Return a run's prepared data, that of foreign public samples, and the division."""
+        other = spec.public.dataset if spec.public else None
+        data = self._data(spec) + (self._pair(other) if other else [])
+        return {"data": data, "split": self._indices(spec)}
+
+    def _indices(self, spec: RunSpec) -> str:
+        return f"{self._results}/partitions/{split_dir(spec)}/indices.npz"
+
+    def _data(self, spec: RunSpec) -> list[str]:
+        """Return the prepared files of a run's data set; a text has tokens, and their tokenizer."""
+        tokens = f"{spec.dataset}.bpe{spec.text.vocabulary}" if spec.text else None
+        return self._pair(spec.dataset) + (self._pair(tokens) if tokens else [])
+
+    def _pair(self, stem: str) -> list[str]:
+        """Return the arrays and the card; the card is small, and made last."""
+        return [f"{self._prepared}/{stem}.{suffix}" for suffix in ("json", "npz")]
+
+
+def stage_options(found: Mapping[str, Any]) -> list[str]:
+    """Return the options of `train` for what earlier stages left, of a run's inputs."""
+    if "logits" not in found:
+        return []
+    clients = Path(found["logits"]).parent.as_posix()
+    options = ["--clients", clients, "--logits", f"{clients}/logits.npz"]
+    return options + (["--targets", found["targets"]] if "targets" in found else [])

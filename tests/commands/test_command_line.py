@@ -1,0 +1,107 @@
+"""``python -m fedlogit``: a module per command, found by its name and imported only to be run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small import SMALL
+
+from fedlogit import cli, commands
+from fedlogit.cli import call, command_names, main
+from fedlogit.errors import FedlogitError
+from fedlogit.files import read_json, write_json
+from fedlogit.runs.provenance import code_version
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fedlogit(
+    *arguments: str, python: tuple[str, ...] = (), cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *python, "-m", "fedlogit", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_help_names_every_command_and_imports_none():
+    done = fedlogit("--help", python=("-X", "importtime"))
+    assert done.returncode == 0
+    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if line[:2] == "  ")
+    assert list(told) == command_names()
+    assert told["train"] == "Train one run."
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "fedlogit.cli" in imported
+    assert not imported & {"torch", "numpy", "pydantic", "yaml", "fedlogit.commands.train"}
+
+
+def test_without_a_command_the_list_is_told_and_it_fails(capsys):
+    assert main([]) == 2
+    assert "  train " in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_one_line_with_the_nearest():
+    done = fedlogit("trian")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown command 'trian'; did you mean 'train'?")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["_cache", "../train", "train.py"])
+def test_only_commands_can_be_called(name):
+    with pytest.raises(FedlogitError, match="unknown command"):
+        call(name, [])
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_a_commands_help_says_first_what_the_list_says(name, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([name, "--help"])
+    assert left.value.code == 0
+    usage, _, rest = capsys.readouterr().out.partition("\n\n")
+    assert usage.startswith(f"usage: python -m fedlogit {name} ")
+    first, _ = rest.split("\n", 1)
+    assert first.endswith(".")
+    main(["--help"])
+    assert f"  {first}\n" in capsys.readouterr().out
+
+
+def test_a_package_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "fedlogit.commands.publish", raising=False)
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(FedlogitError, match="publish needs the package yaml, which is not"):
+        call("publish", [])
+
+
+def test_a_module_that_the_library_itself_lacks_is_no_users_mistake(tmp_path, monkeypatch):
+    (tmp_path / "broken.py").write_text('"""Broken."""\nimport fedlogit.nowhere\n')
+    monkeypatch.setattr(commands, "__path__", [str(tmp_path)])
+    assert cli.command_names() == ["broken"]
+    with pytest.raises(ModuleNotFoundError, match=r"fedlogit\.nowhere"):
+        call("broken", [])
+
+
+def test_no_commands_source_is_part_of_what_a_runs_code_is(monkeypatch):
+    """A run's code version is that of what decides its numbers."""
+    changed = Path(commands.__path__[0]).glob("*.py")
+    contents = dict.fromkeys(changed, b"other")
+    before = code_version()
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: contents.get(path) or read(path))
+    assert code_version() == before
+    contents[Path(cli.__file__)] = b"other"
+    assert code_version() != before
+
+
+def test_a_runs_record_repeats_the_command_as_it_was_typed(tmp_path):
+    write_json(tmp_path / "spec.json", SMALL | {"rounds": 1})
+    options = ["--spec", "spec.json", "--out", "run", "--device", "cpu", "--quiet"]
+    done = fedlogit("train", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = read_json(tmp_path / "run/result.json")["provenance"]
+    assert facts["command"] == f"python -m fedlogit train {' '.join(options)}"

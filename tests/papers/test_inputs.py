@@ -1,0 +1,203 @@
+"""What each rule of the workflow reads, without Snakemake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from refusals import refused
+
+from fedlogit.config import Settings
+from fedlogit.errors import FedlogitError
+from fedlogit.papers import Inputs, Plan, run_dir, split_dir, stage_options
+
+PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
+REFERENCES = str(PAPERS.parent / "reference")
+
+
+@pytest.fixture
+def planned(tmp_path) -> Callable[..., tuple[Plan, Inputs]]:
+    """Return a function from settings, and rules to be forced, to a plan and its rules' inputs."""
+
+    def make(paper: str, forced: tuple[str, ...] = (), **settings) -> tuple[Plan, Inputs]:
+        given = {"papers": paper, "scale": "smoke", **settings}
+        plan = Plan(Settings.load(given, "options"), PAPERS, tmp_path)
+        return plan, Inputs(plan, REFERENCES, lambda rule: rule in forced)
+
+    return make
+
+
+def run_of(plan: Plan, method: str) -> str:
+    """Return the first run of a method."""
+    cells = (cell for artefact in plan.artefacts for cell in artefact.cells)
+    return next(str(run_dir(cell.spec)) for cell in cells if cell.spec.method.name == method)
+
+
+def touch(*path: object) -> None:
+    Path(*map(str, path)).parent.mkdir(parents=True, exist_ok=True)
+    Path(*map(str, path)).write_text("{}")
+
+
+def test_a_run_needs_its_spec_the_data_and_their_division(planned, tmp_path):
+    plan, inputs = planned("celm", data="elsewhere")
+    run = run_of(plan, "fedavg")
+    asked = inputs.train(run)
+    assert asked == {
+        "spec": f"{tmp_path}/plan/runs/{run}.json",
+        "data": ["elsewhere/prepared/digits.json", "elsewhere/prepared/digits.npz"],
+        "split": f"{tmp_path}/partitions/{split_dir(plan.run(run))}/indices.npz",
+    }
+    assert Path(asked["spec"]).exists()
+    assert inputs.split_of_run(run) == asked["split"]
+
+
+def test_a_finished_run_needs_nothing_unless_it_is_forced(planned, tmp_path):
+    plan, inputs = planned("celm")
+    run = run_of(plan, "fedavg")
+    touch(tmp_path, "runs", run, "result.json")
+    assert inputs.train(run) == {}
+    _, forced = planned("celm", forced=("train",))
+    assert forced.train(run).keys() == {"spec", "data", "split"}
+    _, other = planned("celm", forced=("train_clients",))
+    assert other.train(run) == {}
+
+
+def test_a_run_in_stages_needs_the_answers_of_its_clients_and_targets_of_them(planned, tmp_path):
+    plan, inputs = planned("fedol")
+    run = run_of(plan, "feddf")
+    clients = run_of(plan, "local")
+    assert inputs.train(run) == {
+        "spec": f"{tmp_path}/plan/runs/{run}.json",
+        "logits": f"{tmp_path}/clients/{clients}/logits.json",
+        "targets": f"{tmp_path}/targets/{run}/targets.npz",
+    }
+    assert inputs.aggregate(run) == {"logits": f"{tmp_path}/clients/{clients}/logits.npz"}
+    assert inputs.train(clients).keys() == {"spec", "logits"}  # `local` teaches nobody
+
+
+def test_clients_are_trained_once(planned, tmp_path):
+    plan, inputs = planned("fedol")
+    clients = run_of(plan, "local")
+    asked = inputs.train_clients(clients)
+    assert asked["spec"] == f"{tmp_path}/plan/clients/{clients}.json"
+    assert inputs.split_of_clients(clients) == asked["split"]
+    touch(tmp_path, "clients", clients, "clients.json")
+    assert inputs.train_clients(clients) == {}
+
+
+def test_a_run_in_one_piece_has_no_targets(planned):
+    plan, inputs = planned("celm")
+    with refused("is not made in stages; it has no file of targets"):
+        inputs.aggregate(run_of(plan, "fedavg"))
+
+
+def test_clients_of_a_run_that_keeps_its_weights_answer(planned, tmp_path):
+    plan, inputs = planned("who_to_trust")
+    (run,) = plan.runs(plan.artefact("who_to_trust", "smoke", "ensembles"))
+    asked = inputs.export_logits(run)
+    assert asked["note"] == f"{tmp_path}/runs/{run}/result.json"
+    assert asked["split"] == inputs.split_of_run(run)
+    with refused("keeps no weights"):
+        inputs.export_logits(run_of(plan, "uwa"))
+
+
+def test_foreign_public_samples_and_tokens_are_prepared_too(planned):
+    plan, inputs = planned("tally_train")
+    specs = {r: plan.run(r) for a in plan.artefacts for r in plan.runs(a)}
+    foreign = next(r for r, spec in specs.items() if spec.public and spec.public.dataset)
+    text = next(run for run, spec in specs.items() if spec.text)
+
+    def stems(run: str) -> set[str]:
+        return {Path(path).stem for path in inputs.train(run)["data"]}
+
+    assert stems(foreign) == {specs[foreign].dataset, specs[foreign].public.dataset}
+    vocabulary = specs[text].text.vocabulary
+    assert stems(text) == {specs[text].dataset, f"{specs[text].dataset}.bpe{vocabulary}"}
+
+
+def test_a_division_that_was_pulled_needs_no_data(planned, tmp_path):
+    plan, inputs = planned("celm")
+    (split, *_) = plan.splits()
+    assert inputs.partition(split).keys() == {"spec", "data"}
+    touch(tmp_path, "partitions", split, "indices.npz")
+    assert inputs.partition(split) == {}
+
+
+def test_a_drawing_needs_its_plan_and_each_of_its_runs_once(planned, tmp_path):
+    plan, inputs = planned("who_to_trust")
+    asked = inputs.artefact("who_to_trust", "smoke", "table1")
+    artefact = plan.artefact("who_to_trust", "smoke", "table1")
+    assert asked["artefact"] == plan.artefact_file(artefact)
+    assert asked["runs"] == [f"{tmp_path}/runs/{run}/result.json" for run in plan.runs(artefact)]
+    assert len(asked["runs"]) == len({*asked["runs"]})
+
+
+def test_all_who_need_runs_that_cannot_be_had_are_refused(planned):
+    plan, inputs = planned("who_to_trust", frozen=True)
+    for ask in (
+        lambda: inputs.artefact("who_to_trust", "smoke", "table1"),
+        lambda: inputs.compare("who_to_trust", "smoke"),
+        lambda: inputs.drawn(plan.artefacts),
+        lambda: inputs.papers(["who_to_trust"]),
+    ):
+        with pytest.raises(FedlogitError, match="frozen = true, but"):
+            ask()
+
+
+def test_a_paper_has_drawings_a_summary_a_page_and_its_runs(planned, tmp_path):
+    plan, inputs = planned("who_to_trust")
+    asked = inputs.papers(["who_to_trust"])
+    drawn = inputs.drawn(plan.artefacts)
+    assert asked[: len(drawn)] == drawn
+    assert asked[len(drawn) : len(drawn) + 2] == [
+        f"{tmp_path}/summary/who_to_trust/smoke/summary.md",
+        f"{tmp_path}/report/who_to_trust/smoke.html",
+    ]
+    runs = {run for artefact in plan.artefacts for run in plan.runs(artefact)}
+    assert asked[len(drawn) + 2 :] == list(dict.fromkeys(asked[len(drawn) + 2 :]))
+    assert {*asked[len(drawn) + 2 :]} == {f"{tmp_path}/runs/{run}/result.json" for run in runs}
+
+
+def test_a_table_is_three_files_and_a_figure_two(planned, tmp_path):
+    plan, inputs = planned("who_to_trust")
+    chosen = [plan.artefact("who_to_trust", "smoke", name) for name in ("table1", "uwa_weights")]
+    place = "who_to_trust/smoke"
+    assert inputs.drawn(chosen) == [
+        *(f"{tmp_path}/tables/{place}/table1.{suffix}" for suffix in ("csv", "md", "tex")),
+        *(f"{tmp_path}/figures/{place}/uwa_weights.{suffix}" for suffix in ("png", "pdf")),
+    ]
+
+
+def test_a_page_shows_what_finished_runs_cover_where_that_is_asked_for(planned, tmp_path):
+    plan, inputs = planned("who_to_trust")
+    (run,) = plan.runs(plan.artefact("who_to_trust", "smoke", "uwa_weights"))
+    touch(tmp_path, "runs", run, "result.json")
+    whole = inputs.page("who_to_trust", "smoke")
+    assert len(whole["artefacts"]) == len(plan.artefacts)
+    assert whole["summary"] == [f"{tmp_path}/summary/who_to_trust/smoke/summary.md"]
+    _, partial = planned("who_to_trust", partial=True)
+    covered = partial.page("who_to_trust", "smoke")
+    assert [Path(path).name.partition(".")[0] for path in covered["artefacts"]] == ["uwa_weights"]
+    assert covered["summary"] == []  # of tables, and there is none
+    page = f"{tmp_path}/report/who_to_trust/smoke.html"
+    assert partial.covered() == [*covered["drawn"], page]
+
+
+def test_a_study_may_have_no_published_numbers(planned):
+    _, inputs = planned("celm")
+    assert inputs.reference("celm") == [f"{REFERENCES}/celm.csv"]
+    assert inputs.reference("study") == []
+
+
+@pytest.mark.parametrize(
+    ("found", "options"),
+    [
+        ({"spec": "s", "data": ["d"], "split": "i"}, ""),
+        ({"spec": "s", "logits": "a/logits.json"}, "--clients a --logits a/logits.npz"),
+        ({"logits": "a/logits.json", "targets": "t.npz"},
+         "--clients a --logits a/logits.npz --targets t.npz"),
+    ],
+)  # fmt: skip
+def test_what_earlier_stages_left_are_options_of_train(found, options):
+    assert stage_options(found) == options.split()
