@@ -83,6 +83,7 @@ def test_what_a_gpu_permits_is_computed():
     assert not torch.zeros(1).is_cuda
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
 def test_every_method(train, tmp_path, call):
     """The pretended device computes as the CPU does, so that results are equal to the bit."""

@@ -25,6 +25,7 @@ from fedlogit.papers.expansion import expand
 from fedlogit.papers.model import load_paper
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
 CHANGES = {"rounds": 12, "method": "uwa", "export": ["weights", "aggregation"]}
 
 
