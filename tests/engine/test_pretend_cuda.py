@@ -100,6 +100,7 @@ def test_every_method(train, tmp_path, call):
         assert same(outcome(cpu), outcome(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", MORE, ids=lambda given: given["method"].replace(" ", ""))
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 def test_every_export_liar_and_network_of_peers(train, engine, given):
@@ -118,6 +119,7 @@ def test_probes_of_another_data_set(tiles):
         assert all(map(cuda.has, fed.vectors()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, engine):
     given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
@@ -142,6 +144,7 @@ def test_every_model(call):
         assert not cuda.waits - Counter({"copy to the device": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 @pytest.mark.parametrize(
     "given",
