@@ -7,6 +7,7 @@ import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes
 from support.outcomes import outcome, same
 from support.resuming import played_and_resumed
+from support.rounds import play
 from support.small import small_spec
 from support.tiers import first_of_each, method_of
 
@@ -64,10 +65,7 @@ def test_clients_in_another_order_send_the_same(federation, call):
     straight, reverse = federation(**given), federation(**given)
     reverse.clients.reverse()
     for fed in (straight, reverse):
-        method.init(fed)
-        fed.round = 1
-        fed.ledger.start(1)
-        method.round(fed, 1)
+        play(fed, method)
     assert straight.ledger.totals() == reverse.ledger.totals()
     if call.startswith("meta_model"):
         return  # its features are ordered by client, so the trained aggregator differs
