@@ -12,6 +12,7 @@ from support.refusals import refused
 from support.resuming import whole_and_resumed
 from support.rounds import play
 from support.small import TEXT, enlarged, small_spec
+from support.tiers import first_of_each, method_of
 
 from fedlogit import methods
 from fedlogit.engine.worker_pool import Cancelled
@@ -47,7 +48,7 @@ def agree(federation, engine, given):
         assert torch.equal(b.state().counters, a.state().counters)
 
 
-@pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
+@pytest.mark.parametrize("call", first_of_each(VARIANTS + ON_TEXT, method_of))
 def test_a_round_of_every_method_with_the_stacked_engine(federation, call):
     agree(federation, "stacked", changes(call))
 

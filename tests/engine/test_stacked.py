@@ -72,6 +72,7 @@ def test_stacked_clients_learn_the_same(federation, digits, kind):
     torch.testing.assert_close(stacked.logits(probes), plain.logits(probes), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_batch_statistics_are_those_of_the_reference(federation):
     """700 samples are batches of 500 and 200 for each of 4 clients, not of 125."""
     given = {"models": ["resnet_light(n=1, batch_stats=True)"], "partition": "iid(90)"}

@@ -7,7 +7,9 @@ import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes
 from support.outcomes import outcome, same
 from support.resuming import played_and_resumed
+from support.rounds import play
 from support.small import small_spec
+from support.tiers import first_of_each, method_of
 
 from fedlogit import methods
 from fedlogit.component import ComponentRef, catalogue
@@ -15,7 +17,7 @@ from fedlogit.files import load_npz, read_json
 from fedlogit.methods import Method
 
 
-@pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
+@pytest.mark.parametrize("call", first_of_each(VARIANTS + ON_TEXT, method_of))
 def test_every_method(train, tmp_path, call):
     folder = train(tmp_path / "one", **changes(call))
     result = read_json(folder / "result.json")
@@ -44,7 +46,7 @@ def test_every_method(train, tmp_path, call):
     assert same(one, three), "workers change nothing"
 
 
-@pytest.mark.parametrize("call", [*VARIANTS, ON_TEXT[-1]])
+@pytest.mark.parametrize("call", first_of_each([*VARIANTS, ON_TEXT[-1]], method_of))
 def test_resumed_is_uninterrupted(federation, tmp_path, call):
     given = changes(call)
     method = methods.get(small_spec(**given).method)
@@ -55,7 +57,7 @@ def test_resumed_is_uninterrupted(federation, tmp_path, call):
         assert torch.equal(a.vector, b.vector)
 
 
-@pytest.mark.parametrize("call", [*VARIANTS, ON_TEXT[-1]])
+@pytest.mark.parametrize("call", first_of_each([*VARIANTS, ON_TEXT[-1]], method_of))
 def test_clients_in_another_order_send_the_same(federation, call):
     """A federation is a set: dealing the same clients in reverse changes no sum over them."""
     given = changes(call)
@@ -63,10 +65,7 @@ def test_clients_in_another_order_send_the_same(federation, call):
     straight, reverse = federation(**given), federation(**given)
     reverse.clients.reverse()
     for fed in (straight, reverse):
-        method.init(fed)
-        fed.round = 1
-        fed.ledger.start(1)
-        method.round(fed, 1)
+        play(fed, method)
     assert straight.ledger.totals() == reverse.ledger.totals()
     if call.startswith("meta_model"):
         return  # its features are ordered by client, so the trained aggregator differs

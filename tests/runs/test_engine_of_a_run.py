@@ -32,6 +32,7 @@ def engine_of(folder: Path) -> str:
     return read_json(folder / "result.json")["provenance"]["engine"]
 
 
+@pytest.mark.slow
 def test_a_result_names_the_engine_that_auto_chose(train, tmp_path):
     assert engine_of(train(tmp_path / "adam", engine="auto")) == "loop"
     folder = train(tmp_path / "named", engine="stacked")
@@ -66,6 +67,7 @@ def test_an_engine_is_no_part_of_what_a_run_is(train, tmp_path):
     assert not {"engine", "kernel", "scale"} & specs[0].keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["stacked", NATIVE])
 @pytest.mark.parametrize("call", ["fedavg", "average", "feddf", "celm(steps=5)"])
 def test_two_engines_agree_on_a_whole_run(train, tmp_path, engine, call):
