@@ -218,7 +218,7 @@ class RunSpec(FrozenConfig):
     """
 
     renamed: ClassVar[Mapping[str, str]] = {
-        "kernel": "no part of a run: engine, a setting of execution like device",
+        "kernel": "engine, which is no part of a run but how it is computed, like device",
         "scale": "no part of a run: it says how a run was asked for, not what it is",
     }
 

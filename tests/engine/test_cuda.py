@@ -38,15 +38,15 @@ def test_every_method_twice_to_the_same_bits(train, tmp_path, call):
 @needs_gpu
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 @pytest.mark.parametrize("kind", [{}, CONVOLUTIONS], ids=["perceptrons", "convolutions"])
-def test_one_stage_agrees_with_a_cpu(federation, engine, kind):
+def test_one_phase_agrees_with_a_cpu(federation, engine, kind):
     here, there = (federation(device=d, engine=k, **kind) for d, k in _pair(engine))
     here.round = there.round = 1
     for fed in (here, there):
         fed.train_private()
     torch.testing.assert_close(there.vectors().cpu(), here.vectors(), rtol=1e-3, atol=1e-4)
-    points = here.public[:24]
-    found = there.logits(points.to("cuda")).cpu()
-    torch.testing.assert_close(found, here.logits(points), rtol=1e-2, atol=1e-2)
+    indices = here.public[:24]
+    found = there.logits(indices.to("cuda")).cpu()
+    torch.testing.assert_close(found, here.logits(indices), rtol=1e-2, atol=1e-2)
 
 
 def _pair(engine: str) -> list[tuple[str, str]]:

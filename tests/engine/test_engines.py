@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -11,7 +10,7 @@ import torch
 from support.every_method import ON_TEXT, VARIANTS, changes
 from support.refusals import refused
 from support.resuming import whole_and_resumed
-from support.small import TEXT, small_spec
+from support.small import TEXT, enlarged, small_spec
 
 from fedlogit import methods
 from fedlogit.engine.worker_pool import Cancelled
@@ -82,11 +81,7 @@ def test_a_checkpoint_in_between_changes_no_bit(federation, tmp_path, engine):
 
 @needs_compiler
 def test_adams_moments_of_the_native_engine_are_in_a_checkpoint(federation, digits, tmp_path):
-    big = replace(
-        digits, **{k: getattr(digits, k).repeat(4, 1).repeat(4, 2) for k in ("x_train", "x_test")}
-    )
-    big = replace(big, x_train=big.x_train[:, :28, :28], x_test=big.x_test[:, :28, :28])
-    build = partial(federation, data=big, engine="native", models=["lenet"])
+    build = partial(federation, data=enlarged(digits), engine="native", models=["lenet"])
     whole, resumed = whole_and_resumed(build, tmp_path)
     assert torch.equal(whole.vectors(), resumed.vectors())
 

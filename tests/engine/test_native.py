@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.refusals import refused
+from support.small import enlarged
 
 from fedlogit.engine import Workload, check_engine
 from fedlogit.engine.client import flatten
@@ -143,6 +144,30 @@ def test_a_federation_of_perceptrons_learns_as_with_autograd(train):
     }
     assert found["native"] == pytest.approx(found["loop"], abs=0.01)
     assert found["native"] > 0.5
+
+
+@needs_compiler
+def test_a_federation_of_lenets_learns_as_with_autograd(federation, digits):
+    """Phase by phase, with moments of Adam that go on from phase to phase."""
+    given = {"data": enlarged(digits), "models": ["lenet"], "partition": "dir_client(0.5)"}
+    given |= {"local": {"epochs": 1}, "train_size": 300}
+    loop, native = (federation(engine=name, **given) for name in ("loop", "native"))
+    said = loop.logits(loop.public).softmax(-1)
+    phases = [
+        lambda fed: fed.train_private(),
+        lambda fed: fed.distil(fed.public, said.mean(0)),
+        lambda fed: fed.distil(fed.public, said, label_weight=0.5),  # to each its own targets
+        lambda fed: fed.distil(fed.public, None, label_weight=0.5, once=True),
+    ]
+    for r, phase in enumerate(phases, start=1):
+        loop.round = native.round = r
+        starts = loop.vectors()
+        for fed in (loop, native):
+            phase(fed)
+        apart = (native.vectors() - loop.vectors()).norm(dim=1)
+        assert (apart < 0.02 * (loop.vectors() - starts).norm(dim=1)).all()
+        assert native.take_log() == pytest.approx(loop.take_log(), rel=1e-3)
+        native.load_vectors(loop.vectors())  # what is left of another rounding would grow
 
 
 @needs_compiler

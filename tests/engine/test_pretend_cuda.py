@@ -146,7 +146,7 @@ def test_every_model(call):
     [{}, {"augment": "crop_flip", **CONVOLUTIONS}, TEXT],
     ids=["perceptrons", "augmented", "text, gradients made finite"],
 )
-def test_a_stage_waits_as_often_however_long_it_is(federation, engine, given):
+def test_a_phase_waits_as_often_however_long_it_is(federation, engine, given):
     """A wait a minibatch would leave the device idle for most of a small model's step."""
 
     def waits(steps: int) -> Counter:
@@ -164,21 +164,21 @@ def test_a_stage_waits_as_often_however_long_it_is(federation, engine, given):
 
 
 @pytest.mark.parametrize(
-    "stage",
+    "phase",
     [
         lambda fed: fed.train_private(),
         lambda fed: fed.train_private(proximal_mu=0.1),
         lambda fed: fed.distil(fed.public, torch.rand(60, 10).softmax(-1).to("cuda")),
     ],
-    ids=["private", "pulled", "distillation"],
+    ids=["private", "proximal", "distillation"],
 )
-def test_a_stacked_step_launches_as_much_for_more_clients(federation, stage):
+def test_a_stacked_step_launches_as_much_for_more_clients(federation, phase):
     def launches(clients: int, steps: int) -> int:
         given = {"partition": "iid(64)", "clients": clients, "local": {"steps": steps}}
         fed = federation(device="cuda", engine="stacked", **given)
         fed.round = 1
         cuda.forget()
-        stage(fed)
+        phase(fed)
         return cuda.launches.total()
 
     with pretend_cuda() as cuda:

@@ -76,10 +76,10 @@ def test_batch_statistics_are_those_of_the_reference(federation):
     """700 samples are batches of 500 and 200 for each of 4 clients, not of 125."""
     given = {"models": ["resnet_light(n=1, batch_stats=True)"], "partition": "iid(90)"}
     plain, stacked = (federation(engine=k, **given) for k in ("loop", "stacked"))
-    points = torch.arange(700)
-    found, wanted = stacked.logits(points), plain.logits(points)
+    indices = torch.arange(700)
+    found, wanted = stacked.logits(indices), plain.logits(indices)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
-    other = torch.cat([plain.logits(part) for part in points.split(125)], 1)
+    other = torch.cat([plain.logits(part) for part in indices.split(125)], 1)
     assert (other - wanted).abs().max() > 0.01, "the batches matter"
 
 
@@ -105,7 +105,7 @@ def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
         torch.testing.assert_close(other.loss, one.loss, rtol=1e-5, atol=1e-5)
 
 
-def test_a_run_is_told_apart_and_learns(train):
+def test_a_run_learns_the_same_round_by_round(train):
     def accuracy(engine: str) -> list[float]:
         folder = train(method="fedavg", engine=engine, rounds=5)
         with (folder / "rounds.csv").open() as file:

@@ -63,6 +63,34 @@ def test_merge_refuses_different_architectures_and_bad_weights(federation):
         federation().merge([0.5, 0.5, 0.5, 0.5])
 
 
+def test_what_is_sent_is_counted_and_is_what_the_receiver_reads(federation):
+    fed = federation(clients=3)
+    fed.ledger.start(1)
+    of_clients, of_server = torch.rand(3, 5), torch.rand(7)
+    assert torch.equal(fed.uplink("logits", of_clients), of_clients)
+    assert torch.equal(fed.downlink("model", of_server), of_server)
+    assert torch.equal(fed.exchange("votes", of_clients), of_clients)
+    # Four bytes a number: 3 x 5 up, 7 down to 3 clients, 5 from each of 3 clients to 2 others, who
+    # read as much as was sent.
+    assert fed.ledger.totals() == {
+        "up": {"logits": 60, "votes": 120},
+        "down": {"model": 84, "votes": 120},
+    }
+
+
+def test_messages_of_a_bit_a_number_and_to_some_clients_only(federation):
+    fed = federation(clients=3)
+    fed.ledger.start(1)
+    fed.uplink("votes", torch.zeros(3, 16), bits=1)
+    fed.downlink("reward", torch.zeros(8), bits=64, receivers=1)
+    fed.exchange("logits", torch.zeros(3, 2), links=4)
+    # 3 x 16 bits; 8 numbers of 8 bytes to one; 2 numbers of 4 bytes along 4 links.
+    assert fed.ledger.totals() == {
+        "up": {"votes": 6, "logits": 32},
+        "down": {"reward": 64, "logits": 32},
+    }
+
+
 def test_backbone_broadcast_leaves_each_head_alone(federation):
     fed = federation(clients=2)
     heads = [c.vector[c.head_mask()].clone() for c in fed.clients]

@@ -88,7 +88,7 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
         "## Left out by rule",
         head["rules"],
         "## Mutants with a name",
-        f"They break an algorithm where no test noticed once: {rate(by_name)}, and all must"
+        f"Each breaks an algorithm, or what engines and runs promise: {rate(by_name)}, and all must"
         " (`tests/mutants.yaml`).",
         _named(by_name),
         "## Mutants that live",

@@ -14,7 +14,7 @@ from fedlogit.config import Settings
 from fedlogit.papers import expand, load_paper
 
 IN_A_SPEC = [
-    ("kernel", "native", "key 'kernel' is now "),
+    ("kernel", "native", "key 'kernel' is now engine, which is no part of a run"),
     ("scale", "paper", "key 'scale' is now no part of a run"),
     ("optimizer", SMALL["optimizer"] | {"lifetime": "run"}, "key 'lifetime' is now reset_every"),
     ("optimizer", SMALL["optimizer"] | {"scrub": True}, "key 'scrub' is now zero_nonfinite_grads"),
@@ -50,7 +50,10 @@ def test_in_a_papers_defaults_and_scales(tmp_path, key, value, said):
 
 @pytest.mark.parametrize(
     ("axis", "said"),
-    [("kernel", "key 'kernel' is now "), ("optimizer.lifetime", "key 'lifetime' is now reset_e")],
+    [
+        ("kernel", "key 'kernel' is now engine"),
+        ("optimizer.lifetime", "key 'lifetime' is now reset_e"),
+    ],
 )
 def test_as_an_axis_of_a_papers_table(tmp_path, axis, said):
     def change(data):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from fedlogit import methods
@@ -52,3 +54,11 @@ def built(
     method, split, pool = methods.get(spec.method), divide(spec, data), WorkerPool(workers)
     engines = choose_engines(spec, method, sample_shape(data), torch.device(device).type, engine)
     return federate(spec, method, data, split, torch.device(device), pool, engines)
+
+
+def enlarged(digits: Dataset) -> Dataset:
+    """Return the digits as images of 28 x 28, as LeNet takes them: of 32 x 32, without the rim."""
+    x_train, x_test = (
+        x.repeat(4, 1).repeat(4, 2)[:, 2:30, 2:30] for x in (digits.x_train, digits.x_test)
+    )
+    return replace(digits, x_train=x_train, x_test=x_test)
