@@ -3,13 +3,9 @@
 import math
 
 import torch
+from support.logits import logs
 
 from fedlogit.aggregation.confidence import class_confidence, entropies, entropy_weights, mixture
-
-
-def logs(*rows) -> torch.Tensor:
-    """Return logits whose softmax is the given probabilities."""
-    return torch.tensor(rows).log()
 
 
 def test_entropies_in_nats():

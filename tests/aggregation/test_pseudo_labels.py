@@ -2,13 +2,10 @@
 
 import pytest
 import torch
+from support.logits import logs
 
 from fedlogit.aggregation.pseudo_labels import entropy_baselines, pseudo_labels, votes
 from fedlogit.methods.fedol import FedOL
-
-
-def logs(*rows) -> torch.Tensor:
-    return torch.tensor(rows).log()
 
 
 def test_baseline_is_the_kth_smallest_entropy():

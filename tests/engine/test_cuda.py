@@ -5,17 +5,19 @@ They need PyTorch, pytest and the few libraries of `pyproject.toml`, and are ski
 """
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
-from support.every_method import ON_TEXT, VARIANTS, changes, outcome, same
+from support.every_method import ON_TEXT, VARIANTS, changes
+from support.outcomes import outcome, same
 from support.pretend_cuda import flags_restored
+from support.resuming import played_and_resumed
 from support.small import small_spec
 
 from fedlogit import methods
 from fedlogit.engine.float32 import f32_products
 from fedlogit.files import read_json
-from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
@@ -59,23 +61,7 @@ def test_a_checkpoint_changes_no_bit(federation, tmp_path, engine):
     given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
     method = methods.get(small_spec(**CONVOLUTIONS).method)
 
-    def played(fed, rounds):
-        for _ in range(rounds):
-            fed.round += 1
-            fed.ledger.start(fed.round)
-            method.round(fed, fed.round)
-        return fed
-
-    def started():
-        fed = federation(**given)
-        method.init(fed)
-        return fed
-
-    whole = played(started(), 2)
-    save_checkpoint(tmp_path, played(started(), 1), [])
-    resumed = federation(**given)
-    load_checkpoint(tmp_path, resumed)
-    played(resumed, 1)
+    whole, resumed = played_and_resumed(partial(federation, **given), method, tmp_path)
     assert torch.equal(whole.vectors(), resumed.vectors())
 
 

@@ -10,6 +10,7 @@ import torch
 from support.every_method import ON_TEXT, VARIANTS, changes
 from support.refusals import refused
 from support.resuming import whole_and_resumed
+from support.rounds import play
 from support.small import TEXT, enlarged, small_spec
 
 from fedlogit import methods
@@ -28,12 +29,7 @@ PROXIMAL = [v for v in VARIANTS if methods.get(small_spec(**changes(v)).method).
 
 def one_round(fed):
     """Return a federation after its first round."""
-    method = methods.get(fed.spec.method)
-    method.init(fed)
-    fed.round = 1
-    fed.ledger.start(1)
-    method.round(fed, 1)
-    return fed
+    return play(fed, methods.get(fed.spec.method))
 
 
 def agree(federation, engine, given):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 from support.calls import script
-from support.every_method import ON_TEXT, VARIANTS, changes, outcome, same
+from support.every_method import ON_TEXT, VARIANTS, changes
+from support.outcomes import outcome, same
 from support.pretend_cuda import pretend_cuda
 from support.resuming import whole_and_resumed
 from support.small import TEXT, built, small_spec

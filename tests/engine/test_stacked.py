@@ -1,11 +1,11 @@
 """Clients in lock-step learn what they learn one after another."""
 
-import csv
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
+from support.outcomes import rows
 from support.small import TEXT
 
 from fedlogit.data import Dataset
@@ -108,8 +108,7 @@ def test_stacked_clients_are_tested_alike(federation, monkeypatch, changes):
 def test_a_run_learns_the_same_round_by_round(train):
     def accuracy(engine: str) -> list[float]:
         folder = train(method="fedavg", engine=engine, rounds=5)
-        with (folder / "rounds.csv").open() as file:
-            return [float(row["accuracy"]) for row in csv.DictReader(file)]
+        return [float(row["accuracy"]) for row in rows(folder)]
 
     plain, stacked = accuracy("loop"), accuracy("stacked")
     assert stacked == pytest.approx(plain, abs=0.02)

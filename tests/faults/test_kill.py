@@ -5,7 +5,6 @@ that kills hit training and writing and not imports. Snakemake, with all it star
 than twenty times, as by power cuts; and once alone.
 """
 
-import csv
 import multiprocessing
 import os
 import random
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from support.outcomes import rows, weights
 from support.small import small_spec
 
 from fedlogit.files import read_json, write_json
@@ -46,16 +45,11 @@ def attempt(folder: Path) -> None:
 
 def content(folder: Path) -> dict[str, object]:
     """Return all that a run left but times: files, weights, rounds, final metrics."""
-    with (folder / "rounds.csv").open() as file:
-        rows = [{k: v for k, v in r.items() if k != "seconds"} for r in csv.DictReader(file)]
     result = read_json(folder / "result.json")
     return {
         "files": sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()),
-        "weights": {
-            name: tensor.numpy().tobytes()
-            for name, tensor in load_file(folder / "exports/weights.safetensors").items()
-        },
-        "rows": rows,
+        "weights": {name: tensor.numpy().tobytes() for name, tensor in weights(folder).items()},
+        "rows": rows(folder),
         "result": {key: result[key] for key in ("status", "final", "split", "bytes")},
     }
 

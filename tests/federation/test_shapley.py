@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.celm_family import CELM, FAMILY, family, play
+from support.celm_family import CELM, FAMILY, family
+from support.rounds import play
 
 from fedlogit.engine.evaluation import score
 from fedlogit.federation.shapley import shapley, shapley_values

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from support.celm_family import CELM, FAMILY, contributions, family, play
+from support.celm_family import CELM, FAMILY, contributions, family
+from support.rounds import play
 from support.small import small_spec
 
 from fedlogit.errors import FedlogitError

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from support.celm_family import CELM, FAMILY, contributions, family, one_more, play, rows
+from support.celm_family import CELM, FAMILY, contributions, family, one_more
+from support.outcomes import rows
+from support.rounds import play
 
 from fedlogit.aggregation.contribution import evidence
 from fedlogit.aggregation.logit_maximisation import Ascent

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from support.celm_family import family, one_more, play, vectors_after
+from support.celm_family import family, one_more, vectors_after
+from support.rounds import play
 
 
 def reputations(federation, monkeypatch, call):

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from support.celm_family import FAMILY, family, one_more, play, vectors_after
+from support.celm_family import FAMILY, family, one_more, vectors_after
+from support.rounds import play
 from support.small import small_spec
 
 from fedlogit import methods

@@ -1,15 +1,18 @@
 """What every method must keep; a new file in `fedlogit.methods` is tested unasked."""
 
+from functools import partial
+
 import pytest
 import torch
-from support.every_method import METHODS, ON_TEXT, VARIANTS, changes, outcome, same
+from support.every_method import METHODS, ON_TEXT, VARIANTS, changes
+from support.outcomes import outcome, same
+from support.resuming import played_and_resumed
 from support.small import small_spec
 
 from fedlogit import methods
 from fedlogit.component import ComponentRef, catalogue
 from fedlogit.files import load_npz, read_json
 from fedlogit.methods import Method
-from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 
 @pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
@@ -43,26 +46,10 @@ def test_every_method(train, tmp_path, call):
 
 @pytest.mark.parametrize("call", [*VARIANTS, ON_TEXT[-1]])
 def test_resumed_is_uninterrupted(federation, tmp_path, call):
-    def played(fed, method, rounds):
-        for _ in range(rounds):
-            fed.round += 1
-            fed.ledger.start(fed.round)
-            method.round(fed, fed.round)
-        return fed
-
     given = changes(call)
     method = methods.get(small_spec(**given).method)
 
-    def started():
-        fed = federation(**given)
-        method.init(fed)
-        return fed
-
-    whole = played(started(), method, 2)
-    save_checkpoint(tmp_path, played(started(), method, 1), [])
-    resumed = federation(**given)
-    load_checkpoint(tmp_path, resumed)
-    played(resumed, method, 1)
+    whole, resumed = played_and_resumed(partial(federation, **given), method, tmp_path)
     assert resumed.ledger.totals() == whole.ledger.totals()
     for a, b in zip(whole.models, resumed.models, strict=True):
         assert torch.equal(a.vector, b.vector)

@@ -1,10 +1,10 @@
 """FedOL and its peers on a federation: what the server learns, what is sent, what is refused."""
 
-import csv
-
 import pytest
 import torch
+from support.outcomes import rows
 from support.refusals import refused
+from support.rounds import play
 from support.small import small_spec
 
 from fedlogit.federation import Federation
@@ -13,11 +13,6 @@ from fedlogit.methods.fedol import FedOL
 from fedlogit.methods.one_shot import _agreement
 
 ONCE = {"rounds": 1, "partition": "pathological(3)", "local": {"epochs": 6}}
-
-
-def row(folder):
-    with (folder / "rounds.csv").open() as file:
-        return list(csv.DictReader(file))[-1]
 
 
 def test_one_round_sends_logits_up_and_nothing_back(train):
@@ -42,7 +37,7 @@ def test_fedkt_sends_its_students_models(train):
 
 
 def test_more_iterations_give_more_samples_a_label(train):
-    last = row(train(method="fedol(iterations=4)", **ONCE))
+    last = rows(train(method="fedol(iterations=4)", **ONCE))[-1]
     shares = [float(last[f"pseudo_share_{t}"]) for t in (1, 4)]
     assert 0 < shares[0] < shares[1] <= 1
     assert float(last["oracle_accuracy"]) >= float(last["client_public_accuracy"])
@@ -71,11 +66,7 @@ def test_fedprox_without_a_proximal_term_is_fedavg(federation):
     ends = []
     for call in ("fedprox(mu=0.0, weighting='uniform')", "fedavg"):
         fed = federation(method=call, partition="iid(90)")
-        method = _method(call)
-        method.init(fed)
-        fed.round = 1
-        fed.ledger.start(1)
-        method.round(fed, 1)
+        play(fed, _method(call))
         ends.append(fed.server.vector.detach())
     assert torch.equal(*ends)
 

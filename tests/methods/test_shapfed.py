@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from support.celm_family import family, one_more, play
+from support.celm_family import family, one_more
+from support.rounds import play
 
 
 def cosines_are(monkeypatch, *rounds: list[list[float]]) -> list[list[float]]:

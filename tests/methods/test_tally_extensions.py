@@ -3,8 +3,8 @@
 import pytest
 import torch
 from support.refusals import refused
+from support.rounds import peers_after
 from support.small import small_spec
-from test_tally_train import play
 
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.topology import adjacency
@@ -17,7 +17,7 @@ def test_on_a_ring_each_peer_learns_from_itself_and_its_two_neighbours(federatio
     """With plain SGD, each peer's step is that of a tally over the peers that it hears."""
     sgd = {"name": "sgd", "lr": 0.1}
     call = "tally_train(warm_up=0, label_weight=0.0, topology='ring')"
-    fed, method = play(federation, call, 0, clients=5, optimizer=sgd)
+    fed, method = peers_after(0, federation, call, clients=5, optimizer=sgd)
     fed.round = 1
     fed.ledger.start(1)
     probes = fed.probes(16)
@@ -42,14 +42,14 @@ def test_sparse_gossip_costs_its_links(federation):
         "tally_train(warm_up=0, topology='ring')",
         "tally_train(warm_up=0, topology='regular', degree=3, signal='probabilities')",
     ):
-        fed, _ = play(federation, call, 1, clients=6)
+        fed, _ = peers_after(1, federation, call, clients=6)
         sent[call] = sum(fed.ledger.totals()["up"].values()) / (6 * 16)
     assert list(sent.values()) == [5, 2, 3 * 40]
 
 
 def test_the_margin_is_averaged_over_rounds_and_survives_a_checkpoint(federation):
     call = "tally_train(warm_up=0, label_weight=0.0, margin_memory=0.5)"
-    fed, method = play(federation, call, 0)
+    fed, method = peers_after(0, federation, call)
     unanimous, split = torch.tensor([[1.0, 0, 0]]), torch.tensor([[0.5, 0.5, 0]])
     assert method.follow_margin(fed, unanimous) == 1.0
     assert method.follow_margin(fed, split) == 0.5
@@ -69,7 +69,7 @@ def test_a_run_with_a_margin_resumes_to_the_same_bits(train, tmp_path):
 
 def test_adversaries_are_not_tested(federation, train, tmp_path):
     call = "tally_train(warm_up=0, adversaries=1, attack='colluding', signal='probabilities')"
-    fed, _ = play(federation, call, 2)
+    fed, _ = peers_after(2, federation, call)
     assert len(fed.evaluate().per_client) == 3
     counts = fed.test_counts(fed.clients[:3])
     assert fed.evaluate().per_client.tolist() == pytest.approx(
@@ -88,7 +88,7 @@ def test_adversaries_turn_soft_labels_and_not_votes(federation):
             f"tally_train(warm_up=0, signal='{signal}', rule='{rule}', adversaries=1,"
             " attack='colluding', magnitude=100.0)"
         )
-        fed, method = play(federation, call, 0)
+        fed, method = peers_after(0, federation, call)
         logits = torch.zeros(4, 2, 10)
         logits[..., 0] = 5.0
         assert method.consensus(fed, logits).argmax(-1).tolist() == [wanted] * 2
@@ -132,7 +132,7 @@ def test_correlation_of_being_right():
 
 
 def test_variance_of_gradients_is_that_of_numpy(federation):
-    fed, _ = play(federation, "tally_train(warm_up=0)", 1)
+    fed, _ = peers_after(1, federation, "tally_train(warm_up=0)")
     before = fed.vectors()
     batches = [fed.public[i * 16 : i * 16 + 16] for i in range(3)]
     hard = [torch.nn.functional.one_hot(fed.labels(b), 10).float() for b in batches]
@@ -161,11 +161,11 @@ def test_measuring_changes_no_number_of_training(train, tmp_path):
 
 def test_what_is_proved_is_measured_before_a_merge_makes_all_peers_equal(federation):
     call = "tally_train(warm_up=0, merge_every=2)"
-    fed, _ = play(federation, call, 2, export=["theory"])
+    fed, _ = peers_after(2, federation, call, export=["theory"])
     apart = fed.take_log()["theory_disagreement"]
     assert apart > 0.01
     assert torch.equal(fed.clients[0].vector, fed.clients[1].vector), "they are merged now"
-    never, _ = play(federation, "tally_train(warm_up=0)", 2, export=["theory"])
+    never, _ = peers_after(2, federation, "tally_train(warm_up=0)", export=["theory"])
     assert never.take_log()["theory_disagreement"] == apart
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from support.refusals import refused
+from support.rounds import peers_after
 from support.small import small_spec
 
 from fedlogit import methods
@@ -16,29 +17,16 @@ TINY_GPT = 5_839_360  # and appendix I's
 RESNET18 = 11_181_642  # torchvision's with ten classes, the count that Table 2's bytes come from
 
 
-def play(federation, call, rounds, **changes):
-    """Return a federation after so many rounds, and its method."""
-    given = {"method": call, "rounds": 10, "partition": "iid(90)", "local": {"steps": 1}} | changes
-    fed = federation(**given)
-    method = methods.get(small_spec(**given).method)
-    method.init(fed)
-    for _ in range(rounds):
-        fed.round += 1
-        fed.ledger.start(fed.round)
-        method.round(fed, fed.round)
-    return fed, method
-
-
 def test_nothing_is_said_before_the_end_of_warm_up(federation):
-    fed, _ = play(federation, "tally_train(warm_up=2)", 2)
+    fed, _ = peers_after(2, federation, "tally_train(warm_up=2)")
     assert fed.ledger.totals() == {"up": {}, "down": {}}
-    fed, _ = play(federation, "tally_train(warm_up=2)", 3)
+    fed, _ = peers_after(3, federation, "tally_train(warm_up=2)")
     # 4 peers send 16 one-byte votes to 3 others.
     assert fed.ledger.totals()["up"] == {"votes": 4 * 3 * 16}
 
 
 def test_in_a_mesh_the_consensus_is_the_tally_to_the_bit(federation):
-    fed, method = play(federation, "tally_train(warm_up=0)", 1, clients=7)
+    fed, method = peers_after(1, federation, "tally_train(warm_up=0)", clients=7)
     logits = fed.logits(fed.public)
     votes = torch.nn.functional.one_hot(logits.argmax(-1), 10).sum(0)
     assert torch.equal(method.consensus(fed, logits), votes.float() / 7)
@@ -54,7 +42,7 @@ def test_bytes_of_what_peers_say(federation):
         "tally_train(warm_up=0, signal='top_k', k=5)",
         "tally_train(warm_up=0, signal='top_k', k=1)",
     ):
-        fed, _ = play(federation, call, 1)
+        fed, _ = peers_after(1, federation, call)
         sent[call] = sum(fed.ledger.totals()["up"].values()) / (4 * 3 * 16)
     # One byte; ⌈log2 10⌉ = 4 bits; 4 C = 40; k + 4 k = 15 or 25; an index alone (appendix E).
     assert list(sent.values()) == [1, 0.5, 40, 15, 25, 1]
@@ -228,10 +216,10 @@ def test_merges_of_the_bridge_and_of_fedavg():
 
 def test_a_merge_makes_peers_equal_and_leaves_their_optimizers(federation):
     call = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=2)"
-    fed, _ = play(federation, call, 1)
+    fed, _ = peers_after(1, federation, call)
     before = fed.vectors()
     assert not torch.equal(before[0], before[1])
-    fed, _ = play(federation, call, 2)
+    fed, _ = peers_after(2, federation, call)
     vectors = fed.vectors()
     assert torch.equal(vectors[0], vectors[1])
     steps = {float(c.optimizer.state[c.vector]["step"]) for c in fed.clients}
@@ -241,7 +229,7 @@ def test_a_merge_makes_peers_equal_and_leaves_their_optimizers(federation):
 
 
 def test_all_peers_answer_the_same_probes(federation):
-    fed, _ = play(federation, "tally_train(warm_up=0)", 1)
+    fed, _ = peers_after(1, federation, "tally_train(warm_up=0)")
     probes = fed.probes(16)
     assert torch.equal(probes, fed.probes(16))
     assert len(probes.unique()) == 16
@@ -260,7 +248,7 @@ def test_decay():
 def test_unlabelled_probes_move_nobody_once_the_consensus_has_faded(federation):
     """The votes are still sent, as Table 7 counts them; there is no step on a loss of zero."""
     call = "tally_train(warm_up=0, label_weight=0.0, decay_rounds=1)"
-    fed, method = play(federation, call, 2)
+    fed, method = peers_after(2, federation, call)
     before = fed.vectors()
     fed.round = 3
     fed.ledger.start(3)
@@ -337,10 +325,10 @@ def test_a_run_whose_votes_or_scores_are_not_numbers_has_diverged(train, monkeyp
 
 def test_labels_alone_are_no_consensus(federation):
     """Table 1's α = 1: the same models, however the consensus that counts nothing is formed."""
-    found = [
-        play(federation, f"tally_train(warm_up=0, label_weight=1.0, signal='{signal}')", 2)[0]
-        for signal in ("none", "votes", "probabilities")
-    ]
+    found = []
+    for signal in ("none", "votes", "probabilities"):
+        call = f"tally_train(warm_up=0, label_weight=1.0, signal='{signal}')"
+        found.append(peers_after(2, federation, call)[0])
     vectors = [fed.vectors() for fed in found]
     assert torch.equal(vectors[0], vectors[1])
     assert torch.equal(vectors[0], vectors[2])
@@ -350,7 +338,7 @@ def test_labels_alone_are_no_consensus(federation):
 def test_fedprox_is_centred_where_the_last_merge_left_it(federation):
     """Appendix L: each peer's own start at first, then the merged model, for all rounds between."""
     call = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=2, proximal=0.1)"
-    fed, method = play(federation, call, 0)
+    fed, method = peers_after(0, federation, call)
     start, train, given, merged = fed.vectors(), fed.train_private, [], {}
 
     def seen(*, proximal_mu, prox_centers: torch.Tensor):
@@ -419,8 +407,8 @@ def test_feddf_of_three_steps_asks_the_peers_once_and_takes_each_on_other_probes
     """Plain SGD of softmax of the peers' mean logits, on three batches of 5 of the 15 probes."""
     sgd = {"name": "sgd", "lr": 0.1}
     call = "feddf_fusion(warm_up=0, probes_per_round=5, server_steps=3)"
-    fed, _ = play(federation, call, 1, optimizer=sgd)
-    twin, _ = play(federation, "feddf_fusion(warm_up=0, server_steps=0)", 1, optimizer=sgd)
+    fed, _ = peers_after(1, federation, call, optimizer=sgd)
+    twin, _ = peers_after(1, federation, "feddf_fusion(warm_up=0, server_steps=0)", optimizer=sgd)
     probes, model = twin.probes(15), twin.server.model
     targets = twin.logits(probes).mean(0).softmax(-1)
     for batch in range(0, 15, 5):
@@ -435,15 +423,15 @@ def test_feddf_of_three_steps_asks_the_peers_once_and_takes_each_on_other_probes
 @pytest.mark.parametrize(("server_optimizer", "steps"), [("kept", 3), ("new", 1)])
 def test_feddfs_server_keeps_its_optimizer_or_starts_anew(federation, server_optimizer, steps):
     call = f"feddf_fusion(warm_up=0, server_optimizer='{server_optimizer}')"
-    fed, _ = play(federation, call, 3)
+    fed, _ = peers_after(3, federation, call)
     assert float(fed.server.optimizer.state[fed.server.vector]["step"]) == steps
-    without, _ = play(federation, "feddf_fusion(warm_up=0, server_steps=0)", 3)
+    without, _ = peers_after(3, federation, "feddf_fusion(warm_up=0, server_steps=0)")
     assert not without.server.optimizer.state, "and without steps there is nothing to keep"
 
 
 def test_rc_fd_of_one_rank_is_tally_train_to_the_bit(federation):
-    votes, _ = play(federation, "tally_train(warm_up=0)", 3)
-    rank, _ = play(federation, "tally_train(warm_up=0, signal='top_k', k=1)", 3)
+    votes, _ = peers_after(3, federation, "tally_train(warm_up=0)")
+    rank, _ = peers_after(3, federation, "tally_train(warm_up=0, signal='top_k', k=1)")
     assert torch.equal(votes.vectors(), rank.vectors())
     assert votes.ledger.totals() == rank.ledger.totals()
 

@@ -5,27 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from support.networks import images, network
 from torch import nn
 
 from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
-from fedlogit.models import build, complete
+from fedlogit.models import complete
 
 GREY, RGB = (1, 28, 28), (3, 32, 32)
 
 
-def make(call: str, shape, classes: int, seed: int = 0) -> nn.Module:
-    return build(call, shape, classes, torch.Generator().manual_seed(seed))
-
-
-def images(shape, n: int = 4, seed: int = 1) -> torch.Tensor:
-    return torch.randn(n, *shape, generator=torch.Generator().manual_seed(seed))
-
-
 def test_logits_of_a_sample_depend_on_its_batch_only_with_batch_statistics():
     x = images(RGB, 8)
-    tracked = make("resnet_light(1)", RGB, 10).eval()
-    batchwise = make("resnet_light(1, batch_stats=True)", RGB, 10)
+    tracked = network("resnet_light(1)", RGB).eval()
+    batchwise = network("resnet_light(1, batch_stats=True)", RGB)
     with torch.no_grad():
         torch.testing.assert_close(tracked(x)[:2], tracked(x[:2]))
         trained = batchwise(x)
@@ -36,7 +29,7 @@ def test_logits_of_a_sample_depend_on_its_batch_only_with_batch_statistics():
 def test_only_the_head_follows_the_hidden_layers():
     """With zero weights in the head, only its bias is left of the output."""
     for call in ("lenet", "lenet_bn", "mlp_net", "resnet18", "resnet_light(1)"):
-        model = make(call, GREY, 10)
+        model = network(call, GREY)
         head = model.get_submodule(model.head)
         with torch.no_grad():
             head.weight.zero_()
@@ -49,8 +42,8 @@ def test_only_the_head_follows_the_hidden_layers():
 )
 def test_how_far_an_average_of_five_first_weights_shrinks_the_logits(call, least, most):
     """Normalised, only the last layer's √5 = 2.24 is left; LeNet's five layers multiply theirs."""
-    models = [make(call, RGB, 10, seed) for seed in range(5)]
-    average = make(call, RGB, 10)
+    models = [network(call, RGB, seed=seed) for seed in range(5)]
+    average = network(call, RGB)
     x = images(RGB, 100)
     with torch.no_grad():
         for mean, *each in zip(*(m.parameters() for m in (average, *models)), strict=True):
@@ -71,7 +64,7 @@ def test_how_far_an_average_of_five_first_weights_shrinks_the_logits(call, least
     ],
 )
 def test_residual_networks_shrink_as_they_should(call, stem, last):
-    model = make(call, RGB, 10)
+    model = network(call, RGB)
     x = model.stem(images(RGB, 2))
     assert x.shape[2:] == (stem, stem)
     assert model.blocks(x).shape[2:] == (last, last)
@@ -79,7 +72,7 @@ def test_residual_networks_shrink_as_they_should(call, stem, last):
 
 @pytest.mark.parametrize(("call", "shape"), [("lenet", GREY), ("tf_cnn", RGB)])
 def test_relu_after_pool_is_relu_before_pool(call, shape):
-    model = make(call, shape, 10)
+    model = network(call, shape)
     layers = dict(model.named_children())
     steps: list[nn.Module] = []
     for name, layer in layers.items():
@@ -92,16 +85,16 @@ def test_relu_after_pool_is_relu_before_pool(call, shape):
     textbook = nn.Sequential(*steps[:-1])
     x, target = images(shape, 8), torch.arange(8)
     grads = []
-    for network in (model, textbook):
-        network.zero_grad()
-        F.cross_entropy(network(x), target).backward()
+    for either in (model, textbook):
+        either.zero_grad()
+        F.cross_entropy(either(x), target).backward()
         grads.append(torch.cat([p.grad.reshape(-1) for p in model.parameters()]))
     torch.testing.assert_close(model(x), textbook(x))
     torch.testing.assert_close(*grads)
 
 
 def test_mlp_net_pads_with_zeros_all_round():
-    model = make("mlp_net(pad=2)", (1, 2, 2), 3)
+    model = network("mlp_net(pad=2)", (1, 2, 2), 3)
     x = images((1, 2, 2), 5)
     by_hand = torch.zeros(5, 6, 6)
     by_hand[:, 2:4, 2:4] = x[:, 0]
@@ -146,12 +139,12 @@ def test_complete_names_every_parameter():
 )
 def test_input_that_does_not_fit_gets_one_line(call, shape, message):
     with pytest.raises(FedlogitError) as caught:
-        make(call, shape, 10)
+        network(call, shape)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("call", "side"), [("lenet", 12), ("tf_cnn", 18), ("resnet18", 1)])
 def test_the_smallest_image_works(call, side):
-    model = make(call, (1, side, side), 2).eval()
+    model = network(call, (1, side, side), 2).eval()
     assert model(images((1, side, side))).shape == (4, 2)

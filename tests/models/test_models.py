@@ -4,11 +4,12 @@ import copy
 
 import pytest
 import torch
+from support.networks import images, network
 from torch import nn
 
 from fedlogit.component import catalogue
 from fedlogit.errors import FedlogitError
-from fedlogit.models import ModelConfig, build, get
+from fedlogit.models import ModelConfig, get
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 # (call, image shape, classes, parameters)
@@ -54,14 +55,6 @@ EACH = [
 ]
 
 
-def make(call: str, shape: tuple[int, int, int], classes: int = 10, seed: int = 0) -> nn.Module:
-    return build(call, shape, classes, torch.Generator().manual_seed(seed))
-
-
-def images(shape: tuple[int, int, int], n: int = 4) -> torch.Tensor:
-    return torch.randn(n, *shape, generator=torch.Generator().manual_seed(1))
-
-
 @pytest.mark.parametrize(("call", "shape", "classes", "parameters"), COUNTS)
 def test_parameter_counts(call, shape, classes, parameters):
     with torch.device("meta"):
@@ -79,7 +72,7 @@ def test_every_architecture_is_tested():
 @pytest.mark.parametrize(("call", "shape"), EACH)
 def test_what_all_models_have_in_common(call, shape):
     before = torch.random.get_rng_state()
-    model, twin, other = make(call, shape), make(call, shape), make(call, shape, seed=1)
+    model, twin, other = network(call, shape), network(call, shape), network(call, shape, seed=1)
     assert torch.equal(before, torch.random.get_rng_state())
 
     vector = nn.utils.parameters_to_vector(model.parameters())
@@ -99,7 +92,7 @@ def test_what_all_models_have_in_common(call, shape):
 
     model.eval()
     assert torch.equal(model(x), model(x))
-    restored = make(call, shape, seed=2)
+    restored = network(call, shape, seed=2)
     restored.load_state_dict(copy.deepcopy(model.state_dict()))
     assert torch.equal(restored.eval()(x), model(x))
 
@@ -118,4 +111,4 @@ def test_what_all_models_have_in_common(call, shape):
 )
 def test_mistakes_get_one_line(call, shape, message):
     with pytest.raises(FedlogitError, match=message):
-        make(call, shape)
+        network(call, shape)

@@ -6,16 +6,15 @@ import math
 
 import pytest
 import torch
+from support.networks import network
 from support.refusals import refused
 from torch import nn
-
-from fedlogit.models import build
 
 CALL = "tiny_gpt(layers=2, width=16, heads=2, context=12)"
 
 
 def make(call: str = CALL, length: int = 12, classes: int = 30) -> nn.Module:
-    return build(call, (length,), classes, torch.Generator().manual_seed(0)).eval()
+    return network(call, (length,), classes).eval()
 
 
 def tokens(n: int = 3, length: int = 12) -> torch.Tensor:
@@ -81,4 +80,4 @@ def test_one_block_by_hand():
 )
 def test_what_does_not_fit_gets_one_line(call, shape, said):
     with refused(said):
-        build(call, shape, 10, torch.Generator())
+        network(call, shape)

@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 import torch
+from support.networks import network
 
 from fedlogit import models
 from fedlogit.errors import FedlogitError
@@ -22,10 +23,6 @@ def small(monkeypatch, tmp_path):
     return tmp_path
 
 
-def build(call: str, seed: int = 0) -> torch.nn.Module:
-    return models.build(call, SHAPE, 8, torch.Generator().manual_seed(seed))
-
-
 def publish(folder, monkeypatch, state) -> None:
     torch.save(state, folder / "weights")
     digest = hashlib.sha256((folder / "weights").read_bytes()).hexdigest()
@@ -35,11 +32,11 @@ def publish(folder, monkeypatch, state) -> None:
 
 
 def test_pretrained_weights_fill_all_but_the_head(small, monkeypatch):
-    other = build("vit_b16(weights='none')", seed=1)
+    other = network("vit_b16(weights='none')", SHAPE, 8, seed=1)
     publish(small, monkeypatch, other.state_dict())
-    network = build("vit_b16")
-    fresh = build("vit_b16(weights='none')")
-    for key, value in network.state_dict().items():
+    loaded = network("vit_b16", SHAPE, 8)
+    fresh = network("vit_b16(weights='none')", SHAPE, 8)
+    for key, value in loaded.state_dict().items():
         source = fresh if key.startswith("heads.") else other
         assert torch.equal(value, source.state_dict()[key]), key
 
@@ -47,21 +44,21 @@ def test_pretrained_weights_fill_all_but_the_head(small, monkeypatch):
 def test_weights_that_are_nowhere(small, monkeypatch):
     monkeypatch.setattr(vit, "_WEIGHTS", "http://127.0.0.1:9/vit-00000000.pth")
     with pytest.raises(FedlogitError, match=r"cannot be fetched.*FEDLOGIT_WEIGHTS"):
-        build("vit_b16")
+        network("vit_b16", SHAPE, 8)
 
 
 def test_damaged_weights_are_refused(small, monkeypatch):
-    publish(small, monkeypatch, build("vit_b16(weights='none')").state_dict())
+    publish(small, monkeypatch, network("vit_b16(weights='none')", SHAPE, 8).state_dict())
     file = next(small.glob("*.pth"))
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     with pytest.raises(FedlogitError, match="damaged"):
-        build("vit_b16")
+        network("vit_b16", SHAPE, 8)
 
 
 def test_weights_of_another_shape_are_refused(small, monkeypatch):
     publish(small, monkeypatch, {"conv_proj.weight": torch.zeros(1)})
     with pytest.raises(FedlogitError, match="does not fit model vit_b16"):
-        build("vit_b16")
+        network("vit_b16", SHAPE, 8)
 
 
 def test_images_must_be_whole_patches():

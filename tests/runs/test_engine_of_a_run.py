@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.calls import script
-from support.every_method import outcome, same
+from support.outcomes import outcome, rows, same, weights
 from support.refusals import refused
 from support.resuming import stop_after
 from support.small import SMALL, built, small_spec
@@ -75,14 +74,9 @@ def test_two_engines_agree_on_a_whole_run(train, tmp_path, engine, call):
     assert [row["bytes_up"] for row in rows(other)] == [row["bytes_up"] for row in rows(loop)]
     for mine, theirs in zip(rows(other), rows(loop), strict=True):
         assert float(mine["accuracy"]) == pytest.approx(float(theirs["accuracy"]), abs=0.005)
-    found, wanted = (load_file(f / "exports" / "weights.safetensors") for f in (other, loop))
+    found, wanted = weights(other), weights(loop)
     for name, values in wanted.items():
         torch.testing.assert_close(found[name], values, rtol=1e-3, atol=1e-3)
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "rounds.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("engine", ["loop", "stacked", NATIVE])
@@ -123,7 +117,7 @@ def test_clients_of_a_one_shot_run_do_not_depend_on_workers(digits, train, tmp_p
         folder = tmp_path / str(workers)
         train_clients(built(spec, digits, workers=workers, engine=engine), folder)
     one, three = (load_weights(tmp_path / w / "weights.safetensors", spec) for w in ("1", "3"))
-    whole = load_file(train(engine=engine, **given) / "exports" / "weights.safetensors")
+    whole = weights(train(engine=engine, **given))
     for i, client in enumerate(one):
         for name, values in client.items():
             assert torch.equal(values, three[i][name])

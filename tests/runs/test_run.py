@@ -1,6 +1,5 @@
 """Runs: the folder describes itself; same spec, same bits; stopped, damaged, resumed."""
 
-import csv
 import json
 import os
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from support.outcomes import outcome, rows, same
 from support.small import SMALL, small_spec
 
 from fedlogit.cli import call, run_main
@@ -21,23 +20,6 @@ from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    """Return rounds.csv without the one column that may differ."""
-    with (folder / "rounds.csv").open() as file:
-        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    with safe_open(folder / "exports" / "weights.safetensors", framework="pt") as file:
-        return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-
-
-def same_bits(a: Path, b: Path) -> bool:
-    left, right = weights(a), weights(b)
-    equal = left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
-    return equal and rows(a) == rows(b)
 
 
 def test_a_run_describes_itself(train):
@@ -69,14 +51,14 @@ def test_same_spec_same_bits_whatever_the_workers(train, tmp_path):
     a = train(tmp_path / "a", export=["weights"])
     b = train(tmp_path / "b", export=["weights"])
     c = train(tmp_path / "c", workers=3, export=["weights"])
-    assert same_bits(a, b)
-    assert same_bits(a, c)
+    assert same(outcome(a), outcome(b))
+    assert same(outcome(a), outcome(c))
 
 
 def test_another_seed_gives_other_bits(train, tmp_path):
     a = train(tmp_path / "a", export=["weights"])
     b = train(tmp_path / "b", export=["weights"], seed=1)
-    assert not same_bits(a, b)
+    assert not same(outcome(a), outcome(b))
 
 
 def test_the_global_generator_is_left_alone(train):
@@ -188,7 +170,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, python, kill):
     assert not (out / "result.json").exists()
     again = subprocess.run(command(tmp_path / "spec.json", out, tmp_path, python), check=False)
     assert again.returncode == 0
-    assert same_bits(whole, out)
+    assert same(outcome(whole), outcome(out))
 
 
 def test_a_finished_run_is_left_alone(train, tmp_path, python):
@@ -216,13 +198,12 @@ def test_a_finished_run_whose_job_failed_is_not_trained_again(train, tmp_path, c
 @pytest.mark.parametrize("what", ["rounds.csv", "exports/weights.safetensors", ".result.json"])
 def test_a_run_that_is_not_whole_is_trained_again(train, tmp_path, capsys, what):
     folder = train(tmp_path / "x", export=["weights"])
-    whole = {name: value.clone() for name, value in weights(folder).items()}, rows(folder)
+    whole = outcome(folder)
     (folder / "result.json").unlink()
     (folder / what).write_bytes((folder / what).read_bytes()[:-9])
     train(folder, export=["weights"])
     assert "put back" not in capsys.readouterr().err
-    assert rows(folder) == whole[1]
-    assert all(torch.equal(value, whole[0][name]) for name, value in weights(folder).items())
+    assert same(outcome(folder), whole)
 
 
 def test_other_code_trains_again(train, tmp_path, capsys, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.calls import script
+from support.outcomes import weights
 from support.small import built, small_spec
 
 from fedlogit import methods
@@ -73,7 +74,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     folder = tmp_path / "staged"
     run(spec, method, digits, divide(spec, digits), folder, options, given)
 
-    one, other = (load_file(path / "exports" / "weights.safetensors") for path in (whole, folder))
+    one, other = weights(whole), weights(folder)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
     first, second = (read_json(path / "result.json") for path in (whole, folder))

@@ -5,7 +5,6 @@ Run by `make slurm-test`. The cluster is Debian's, of one node, with pretend GPU
 
 from __future__ import annotations
 
-import csv
 import datetime
 import math
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 from one_node import HERE, Checkout, Cluster, cancel_all, slurm, until, waiting_or_running
-from safetensors.torch import load_file
+from support.outcomes import outcome, same
 
 from fedlogit import methods
 from fedlogit.data import load
@@ -120,18 +119,6 @@ def whole(base) -> Path:
     options = Options(torch.device("cpu"), progress=False)
     run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
     return folder
-
-
-def same_bits(a: Path, b: Path) -> bool:
-    one, other = (load_file(path / "exports" / "weights.safetensors") for path in (a, b))
-    return one.keys() == other.keys() and all(torch.equal(one[k], other[k]) for k in one) and (
-        _rows(a) == _rows(b)
-    )  # fmt: skip
-
-
-def _rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "rounds.csv").open() as file:
-        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
 
 
 def test_a_paper_to_the_end(checkout):
@@ -245,7 +232,7 @@ def test_a_job_that_ends_early_goes_on(interrupted, cluster, whole, kind, states
         told += "".join(line for line in daemon.splitlines() if f"StepId={first[kind]}." in line)
     assert said in told
     assert "goes on after round" in checkout.train_log(kind).read_text()
-    assert same_bits(folder, whole)
+    assert same(outcome(folder), outcome(whole))
     assert not list(folder.glob("checkpoint*"))
     assert not (folder / ".lock").exists()
 
@@ -273,7 +260,7 @@ def test_a_lost_node(patients, cluster, whole):
     time.sleep(15)
     slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # not two minutes later
     patients.finish(process, 900)
-    assert same_bits(patients.run_folder("lost"), whole)
+    assert same(outcome(patients.run_folder("lost")), outcome(whole))
     assert "goes on after round" in patients.train_log("lost").read_text()
 
 
@@ -299,7 +286,7 @@ def test_a_killed_snakemake_and_a_second_one(patients, whole):
     until("the second job waits for the first", lambda: _waits(patients, "left"))
     patients.hurry("left")
     patients.finish(second, 900)
-    assert same_bits(patients.run_folder("left"), whole)
+    assert same(outcome(patients.run_folder("left")), outcome(whole))
     assert not (patients.run_folder("left") / ".lock").exists()
 
 
@@ -325,5 +312,5 @@ def test_a_cluster_without_accounts(patients, cluster, base, whole):
     finally:
         patients.end()
         bare.stop()
-    assert same_bits(patients.run_folder("bare"), whole)
+    assert same(outcome(patients.run_folder("bare")), outcome(whole))
     assert "goes on after round" in patients.train_log("bare").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,8 @@ import torch
 from fedlogit import methods
 from fedlogit.federation import Federation
 from fedlogit.methods import Method
+from support.outcomes import rows
+from support.rounds import go_on
 from support.small import small_spec
 
 FAMILY = {
@@ -26,12 +27,6 @@ FAMILY = {
     "seed": 42,
 }
 CELM = "celm(steps=20, warm_up=0.5)"
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    """Return a run's rows, one a round."""
-    with (folder / "rounds.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 def contributions(folder: Path) -> np.ndarray:
@@ -49,20 +44,9 @@ def family(
     return federation(**given), methods.get(small_spec(**given).method)
 
 
-def play(fed: Federation, method: Method, rounds: int = 1) -> Federation:
-    """Begin, and do this many rounds."""
-    method.init(fed)
-    for _ in range(rounds):
-        one_more(fed, method)
-    return fed
-
-
 def one_more(fed: Federation, method: Method) -> list[float]:
     """Do the next round; return what each client contributed."""
-    fed.round += 1
-    fed.ledger.start(fed.round)
-    method.round(fed, fed.round)
-    log = fed.take_log()
+    log = go_on(fed, method).take_log()
     fed.log(**log)
     return [log[f"contribution_{i}"] for i in range(len(fed.clients))]
 

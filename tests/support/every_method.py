@@ -1,10 +1,4 @@
-"""Every method and variant with a small run that suits it, and what of a run must be the same."""
-
-import csv
-from pathlib import Path
-
-import torch
-from safetensors.torch import load_file
+"""Every method and variant with a small run that suits it."""
 
 from fedlogit.component import catalogue
 from fedlogit.methods import Method
@@ -37,22 +31,6 @@ ON_TEXT = [
     for call in CALLS.get(name, [name])[: 3 if name == "tally_train" else 1]
 ]
 VARIANTS = [call for name in METHODS for call in CALLS.get(name, [name])]
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "rounds.csv").open() as file:
-        return [
-            {k: v for k, v in row.items() if not k.startswith("seconds")}
-            for row in csv.DictReader(file)
-        ]
-
-
-def outcome(folder: Path) -> tuple:
-    return rows(folder), load_file(folder / "exports" / "weights.safetensors")
-
-
-def same(a: tuple, b: tuple) -> bool:
-    return a[0] == b[0] and all(torch.equal(a[1][k], b[1][k]) for k in a[1] | b[1])
 
 
 def changes(call: str) -> dict:

@@ -1,4 +1,4 @@
-"""Stops: two stages of training with a checkpoint in between, and a run that is interrupted."""
+"""Stops: two rounds with a checkpoint in between, and a run that is interrupted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from fedlogit.federation import Federation
+from fedlogit.methods import Method
 from fedlogit.runs import run as runs
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
+from support.rounds import go_on, play
 
 
 def whole_and_resumed(build: Callable[[], Federation], folder: Path) -> tuple[Federation, ...]:
@@ -25,6 +27,16 @@ def whole_and_resumed(build: Callable[[], Federation], folder: Path) -> tuple[Fe
     second.round = 2
     second.train_private()
     return whole, second
+
+
+def played_and_resumed(
+    build: Callable[[], Federation], method: Method, folder: Path
+) -> tuple[Federation, Federation]:
+    """Return a federation after two rounds of a method, and one resumed after the first."""
+    whole, first, second = (build() for _ in range(3))
+    save_checkpoint(folder, play(first, method), [])
+    load_checkpoint(folder, second)
+    return play(whole, method, 2), go_on(second, method)
 
 
 @contextmanager
