@@ -26,8 +26,13 @@ from fedlogit.spec import RunSpec, Text
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put whole workflows first: files are dealt to workers in order, and these take longest."""
-    items.sort(key=lambda item: "workflow" not in item.path.parts)
+    """Put slow tests first, at first those that share a worker, so that none is left at the end."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        marks = [item.get_closest_marker(name) for name in ("xdist_group", "slow")]
+        return marks[0] is None, marks[1] is None
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

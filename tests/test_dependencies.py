@@ -12,6 +12,7 @@ from fedlogit.data.dataset import load_arrays
 from fedlogit.data.tokens import tokenise
 from fedlogit.files import read_json
 
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[1]
 # What the pipeline has and a bare GPU machine need not have.
 ABSENT = [

@@ -33,6 +33,7 @@ def liar_and_truth(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.stack([10.0 * one_hot(noise, 3), 1.0 * one_hot(labels, 3)]), labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mlp", "forest", "boosting"])
 def test_an_aggregator_learns_whom_to_believe(kind):
     known, labels = liar_and_truth(600, seed=0)

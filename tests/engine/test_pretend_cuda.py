@@ -83,6 +83,7 @@ def test_what_a_gpu_permits_is_computed():
     assert not torch.zeros(1).is_cuda
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
 def test_every_method(reference, train, call):
     """The pretended device computes as the CPU does, so that results are equal to the bit."""
@@ -99,6 +100,7 @@ def test_every_method(reference, train, call):
         assert same(outcome(cpu), outcome(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", MORE, ids=lambda given: given["method"].replace(" ", ""))
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 def test_every_export_liar_and_network_of_peers(train, engine, given):
@@ -117,6 +119,7 @@ def test_probes_of_another_data_set(tiles):
         assert all(map(cuda.has, fed.vectors()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, engine):
     given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
@@ -141,6 +144,7 @@ def test_every_model(call):
         assert not cuda.waits - Counter({"copy to the device": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 @pytest.mark.parametrize(
     "given",

@@ -16,6 +16,7 @@ from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes
 from support.outcomes import rows, weights
 from support.refusals import refused
 from support.small import enlarged, small_spec
+from support.tiers import first_of_each, method_of
 
 from fedlogit import methods
 
@@ -50,12 +51,13 @@ def agree(reference: Path, other: Path, sparse: bool = False) -> None:
             assert torch.equal(found[name], value)
 
 
-@pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
+@pytest.mark.parametrize("call", first_of_each(VARIANTS + ON_TEXT, method_of))
 def test_every_method_with_the_stacked_engine(reference, train, call):
     given = changes(call)
     agree(reference(**given), train(engine="stacked", **given))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("call", OTHERS)
 def test_every_method_with_compiled_perceptrons(reference, train, call):
@@ -63,6 +65,7 @@ def test_every_method_with_compiled_perceptrons(reference, train, call):
     agree(reference(**given), train(engine="native", **given), "sparse" in call)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("call", [call for call in ONE_OF_EACH if call in OTHERS])
 def test_every_method_with_compiled_lenets(reference, train, digits, call):

@@ -7,6 +7,7 @@ from support.small import TEXT
 from fedlogit.engine.grouping import chunks, group_by
 
 
+@pytest.mark.slow
 def test_batch_statistics_are_those_of_the_reference(federation):
     """700 samples are batches of 500 and 200 for each of 4 clients, not of 125."""
     given = {"models": ["resnet_light(n=1, batch_stats=True)"], "partition": "iid(90)"}

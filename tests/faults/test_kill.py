@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.outcomes import rows, weights
+from support.outcomes import untimed_rows, weights
 from support.small import small_spec
 
 from fedlogit.files import read_json, write_json
@@ -25,6 +25,7 @@ from fedlogit.papers.expansion import expand
 from fedlogit.papers.model import load_paper
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
 CHANGES = {"rounds": 12, "method": "uwa", "export": ["weights", "aggregation"]}
 
 
@@ -49,7 +50,7 @@ def content(folder: Path) -> dict[str, object]:
     return {
         "files": sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()),
         "weights": {name: tensor.numpy().tobytes() for name, tensor in weights(folder).items()},
-        "rows": rows(folder),
+        "rows": untimed_rows(folder),
         "result": {key: result[key] for key in ("status", "final", "split", "bytes")},
     }
 

@@ -96,6 +96,7 @@ def test_votes_on_tiles_are_learnt_from_and_their_accuracy_is_unknown(tiles):
     assert "consensus_accuracy" not in fed.take_log()
 
 
+@pytest.mark.slow
 def test_arm_c_has_the_gradient_of_the_papers_loss(tiles):
     """α CE over the 4 anchors + (1 - α) KL over all 16, by autograd, with plain SGD."""
     spec, fed = build(tiles[1], ARM_C, anchors=20)

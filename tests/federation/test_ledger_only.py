@@ -1,11 +1,11 @@
 """Runs that only count: the ledger of a training run, and nothing else."""
 
-import csv
 import math
 
 import pytest
 import torch
 from support.every_method import VARIANTS, changes
+from support.outcomes import rows
 from support.refusals import refused
 from support.small import small_spec
 
@@ -54,8 +54,7 @@ def test_logits_of_table_2_by_hand(train):
 
 def test_nothing_but_bytes_is_noted(train):
     folder = train(method="fedhkt", export=["aggregation"], rounds=1, ledger_only=True)
-    with (folder / "rounds.csv").open() as file:
-        (row,) = csv.DictReader(file)
+    (row,) = rows(folder)
     assert set(row) == {"round", "bytes_up", "bytes_down", "bytes_up.logits", "seconds"}
     assert read_json(folder / "result.json")["final"] == {}
     assert not (folder / "exports").exists()

@@ -12,6 +12,7 @@ from fedlogit.files import read_json
 from fedlogit.methods.model_federation import checked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["fedavg", "cffl", "cgsv", "shapfed", CELM])
 def test_contributions_are_a_distribution_and_the_global_model_learns(train, call):
     folder = train(**FAMILY | {"method": call})

@@ -51,6 +51,7 @@ def test_celm_clients_keep_their_heads_during_warm_up(federation):
     assert all(torch.equal(c.vector, fed.server.vector) for c in fed.clients)
 
 
+@pytest.mark.slow
 def test_celm_finds_who_holds_a_class_alone(federation):
     fed, method = family(federation, "celm(warm_up=1.0)", partition="maverick(2)", clients=4)
     play(fed, method, 4)

@@ -36,6 +36,7 @@ def test_only_the_head_follows_the_hidden_layers():
             torch.testing.assert_close(model(images(GREY)), head.bias.expand(4, 10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "least", "most"),
     [("lenet", 30, 120), ("lenet_bn", 2.0, 2.5), ("resnet18(batch_stats=True)", 1.9, 2.8)],

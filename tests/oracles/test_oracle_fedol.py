@@ -7,6 +7,7 @@ import pytest
 import torch
 from oracles import aggregators, ensembles, feddf, fedet, fedhkt, fedkt, fedol, mine
 from oracles.agreement import Comparison, compare, world_of
+from support.tiers import first_of_each, method_of
 
 from fedlogit.aggregation.targets import Targets
 from fedlogit.results.derived import DERIVED
@@ -97,7 +98,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", first_of_each(CASES, method_of), ids=str)
 def test_rounds_agree(case, federation):
     compare(case, SECOND[case.method], federation)
 

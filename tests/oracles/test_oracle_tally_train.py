@@ -9,6 +9,7 @@ import torch
 from oracles import feddf_fusion, tally_train
 from oracles.agreement import Comparison, compare
 from support.small import TEXT
+from support.tiers import first_of_each, method_of
 
 ADAMW = {"name": "adamw", "lr": 0.003, "weight_decay": 0.05}
 SGD = {"name": "sgd", "lr": 0.1}
@@ -181,7 +182,7 @@ def peers(federation):
     return partial(federation, **SETUP)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", first_of_each(CASES, method_of), ids=str)
 def test_rounds_agree(case, peers, request):
     second = feddf_fusion if case.call.startswith("feddf_fusion") else tally_train
     if "photos8" in str(case):

@@ -3,6 +3,7 @@
 import pytest
 from oracles import average, fully_informed, local, meta_model, uwa
 from oracles.agreement import Comparison, compare
+from support.tiers import first_of_each, method_of
 
 SKEWED = ("partition", "dir_client(0.5)")
 RESETS = [
@@ -84,6 +85,6 @@ VERSIONS = {
 CASES = [*RESETS, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", first_of_each(CASES, method_of), ids=str)
 def test_rounds_agree(case, federation):
     compare(case, VERSIONS[case.call.partition("(")[0]].rounds, federation)

@@ -25,6 +25,7 @@ def finish(results: Path, run: str) -> None:
     path.write_text("{}")
 
 
+@pytest.mark.slow
 def test_paths_lead_back_to_specs_at_any_scale(tmp_path):
     here = plan(tmp_path)
     spec = here.artefacts[0].cells[0].spec
@@ -210,6 +211,7 @@ def test_settings_reach_the_runs(tmp_path):
         plan(tmp_path, datasets=["digit"])
 
 
+@pytest.mark.slow
 def test_papers_without_the_data_sets_asked_for_are_left_out(tmp_path):
     here = plan(tmp_path, scale="paper", seeds=[0], datasets=["mnist"])
     assert {(a.paper.paper, c.spec.dataset) for a in here.artefacts for c in a.cells} == {

@@ -43,6 +43,7 @@ def test_hyper_parameters_of_appendix_i(table):
         assert (spec.evaluation.every, spec.evaluation.tail) == (10, 600)
 
 
+@pytest.mark.slow
 def test_the_model_has_the_published_number_of_parameters():
     """The count that Table 3's gigabytes of merges come from; weights without numbers."""
     spec = cells("table3")[0].spec

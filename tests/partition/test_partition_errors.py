@@ -97,6 +97,7 @@ def test_an_empty_client_is_named_with_the_parameter():
     refuse("use a smaller s_max or s_min, or fewer clients", "pls(10, 20, 20)", clients=5)
 
 
+@pytest.mark.slow
 def test_dir_class_that_never_reaches_min_size():
     refuse("none of 10000 draws gave each of 19 clients min_size = 10", "dir_class(0.01)", 19)
 

@@ -147,6 +147,7 @@ def command(spec: Path, out: Path, data: Path, python: Path | str = sys.executab
     return [str(python), script, *places, *ways]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, python, kill):
     changes = {"rounds": 80, "export": ["weights"], "method": "fedavg"}

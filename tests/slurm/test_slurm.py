@@ -26,7 +26,7 @@ from fedlogit.runs.run import Options, run
 from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec
 
-pytestmark = pytest.mark.slurm  # left out by `make test`
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]  # left out by `make test`
 
 PROGRAMS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd", "sbatch", "sacct", "ss")
 KINDS = ("cancelled", "warned", "asked", "timed", "hungry")

@@ -10,12 +10,14 @@ from safetensors.torch import load_file
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
-    """Return a run's rows, one a round, without columns of seconds, which no two runs share."""
+    """Return a run's rows, one a round."""
     with (folder / "rounds.csv").open() as file:
-        return [
-            {k: v for k, v in row.items() if not k.startswith("seconds")}
-            for row in csv.DictReader(file)
-        ]
+        return list(csv.DictReader(file))
+
+
+def untimed_rows(folder: Path) -> list[dict[str, str]]:
+    """Return a run's rows without columns of seconds, which no two runs share."""
+    return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in rows(folder)]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -25,7 +27,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def outcome(folder: Path) -> tuple[list[dict[str, str]], dict[str, torch.Tensor]]:
     """Return a run's rows and weights, to keep, or to compare with `same`."""
-    return rows(folder), {name: value.clone() for name, value in weights(folder).items()}
+    return untimed_rows(folder), {name: value.clone() for name, value in weights(folder).items()}
 
 
 def same(a: tuple, b: tuple) -> bool:
