@@ -41,14 +41,14 @@ from tqdm import tqdm
 
 from fedlogit import data, methods
 from fedlogit.cli import run_main
-from fedlogit.federation import Federation
 from fedlogit.engine.float32 import f32_products
 from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.federation import Federation
+from fedlogit.files import write_atomic
+from fedlogit.partition import make_split
 from fedlogit.runs.provenance import code_version, device_name
 from fedlogit.runs.setup import federate, sample_shape
 from fedlogit.runs.workloads import choose_engines
-from fedlogit.files import write_atomic
-from fedlogit.partition import make_split
 from fedlogit.spec import RunSpec
 
 WORKLOADS = {

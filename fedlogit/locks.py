@@ -1,20 +1,25 @@
-"""Locks between processes: files that the kernel unlocks when their holder ends, in any way."""
+"""Locks between processes: files that the system unlocks when their holder ends, in any way.
+
+`filelock` locks one file; here are what it leaves to its callers: to take the first of several that
+is free, to say once that one waits, and to remove the file of a lock that was let go.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, SoftFileLock, Timeout
+
 from fedlogit.errors import FedlogitError
 
 __all__ = ["first_free", "held"]
 
 _POLL = 0.5  # seconds between attempts
+_UNLOCKABLE = "cannot lock {}: its file system must support locks"
 
 
 def _make(folder: Path) -> None:
@@ -53,14 +58,13 @@ def first_free(
     told = False
     while True:
         for path in paths:
-            handle = _try(path, make)
-            if handle is not None:
+            if lock := _acquired(path, make):
                 try:
                     yield path
                 finally:
                     with suppress(OSError):
                         path.unlink()  # while it is held, so that nobody's new lock is removed
-                    os.close(handle)
+                    lock.release()
                 return
         if not told:
             print(waiting, file=sys.stderr, flush=True)  # noqa: T201
@@ -68,34 +72,23 @@ def first_free(
         time.sleep(_POLL)
 
 
-def _try(path: Path, make: Callable[[Path], None]) -> int | None:
-    """Return a handle that holds the lock, or None if another process does."""
+def _acquired(path: Path, make: Callable[[Path], None]) -> FileLock | None:
+    """Return a lock that is held, or None if another process holds it."""
+    lock = FileLock(path, mode=0o600)
     try:
         make(path.parent)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        if path.is_symlink():
+            raise FedlogitError(f"cannot write {path}: it is a link")
+        lock.acquire(blocking=False)
+    except Timeout:
+        return None
     except FileNotFoundError:  # its last user removed the empty folder between our two steps
         return None
+    except NotImplementedError:
+        raise FedlogitError(_UNLOCKABLE.format(path)) from None
     except OSError as error:
-        reason = "it is a link" if path.is_symlink() else error.strerror
-        raise FedlogitError(f"cannot write {path}: {reason}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Whoever held it before may have removed the file between our two steps.
-        if _is_at(handle, path):
-            return handle
-    except BlockingIOError:
-        pass
-    except OSError as error:
-        os.close(handle)
-        raise FedlogitError(
-            f"cannot lock {path}: {error.strerror}; its file system must support locks"
-        ) from None
-    os.close(handle)
-    return None
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
+        raise FedlogitError(f"cannot write {path}: {error.strerror}") from None
+    if isinstance(lock, SoftFileLock):  # the file's existence alone, which outlives a process
+        lock.release()
+        raise FedlogitError(_UNLOCKABLE.format(path))
+    return lock

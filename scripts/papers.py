@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fedlogit.cli import run_main
 from fedlogit.papers import list_papers, load_paper
 from fedlogit.results.claims_page import claims_page
+from fedlogit.results.formatting import write_text
 from fedlogit.results.paper_page import dvc_file, paper_page
-from fedlogit.results.text import write_text
 
 
 def main(argv: Sequence[str]) -> int:

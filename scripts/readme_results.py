@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.errors import DataError
+from fedlogit.results.formatting import write_text
 from fedlogit.results.readme import results_block, with_block
-from fedlogit.results.text import write_text
 
 
 def main(argv: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ from fedlogit.commands._cache import changed_runs, dvc, read_listing
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, list_papers, load_paper, run_dir
 from fedlogit.results.finished import sort_runs
-from fedlogit.results.text import write_text
+from fedlogit.results.formatting import write_text
 
 HEADER = "# The published runs, one output each. `snakemake publish` adds to this file.\n"
 USUALLY_LEFT_OUT = ("smoke", "quick")

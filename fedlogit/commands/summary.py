@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fedlogit.config import Settings
 from fedlogit.papers import Plan
+from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
-from fedlogit.results.text import write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

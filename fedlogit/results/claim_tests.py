@@ -22,7 +22,7 @@ from pydantic import Field
 from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import REFERENCE
-from fedlogit.results.text import number
+from fedlogit.results.formatting import number
 from fedlogit.results.verdict import p_above
 
 __all__ = ["TESTS", "Comparison", "Evidence", "cells", "pooled"]

@@ -12,7 +12,7 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact, Claim
 from fedlogit.results.claim_tests import TESTS, Comparison, cells, pooled
 from fedlogit.results.collect import collect, describe
-from fedlogit.results.text import markdown, sentence
+from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.verdict import CLAIM_RULE, decide, together
 
 __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"]

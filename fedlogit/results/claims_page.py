@@ -11,7 +11,8 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers.model import Paper
 from fedlogit.results.claims import result_text
-from fedlogit.results.text import markdown
+from fedlogit.results.formatting import markdown
+from fedlogit.results.templating import render
 from fedlogit.results.verdict import (
     CLAIM_DETAILS,
     CLAIM_RULE,
@@ -21,15 +22,6 @@ from fedlogit.results.verdict import (
 )
 
 __all__ = ["claims_page"]
-
-_NOTE = (
-    "<!-- Made by `make papers` from the papers' files and the committed results; not by hand. -->"
-)
-_TESTS = (
-    "Tests: `greater`, one side is above the other by more than a margin, which may be negative;"
-    " `best`, one is above each of its rivals; `shrinking`, a gap, or a value, is smaller at the"
-    " end of an axis than at its start; a gap has a sign unless the claim is about its `size`."
-)
 
 
 def claims_page(papers: Sequence[Paper], results: Path, root: str = "..") -> str:
@@ -43,31 +35,17 @@ def claims_page(papers: Sequence[Paper], results: Path, root: str = "..") -> str
     Raises:
         DataError: if a file of results is damaged.
     """
-    parts = [
-        _NOTE,
-        "# What the papers claim",
-        "## When a number is reproduced",
-        _rule(VERDICT_RULE, VERDICT_DETAILS),
-        "## When a statement holds",
-        _rule(CLAIM_RULE, CLAIM_DETAILS),
-        _TESTS,
-        "## Statements",
-        "What each paper says in words follows, with the test that stands for it and its result at"
-        " every scale with committed results, and how many comparisons point the claimed way."
-        " A dash means that the scale does not test it. The numbers behind a result are in the"
-        " linked files; what exactly is compared is said under `claims` in each paper's file.",
-        *(_section(paper, results, root) for paper in papers if paper.claims),
-    ]
-    return "\n\n".join(parts)
+    return render(
+        "claims.md",
+        root=root,
+        verdict={"rule": VERDICT_RULE.removesuffix(IN_FULL), "details": VERDICT_DETAILS},
+        claim={"rule": CLAIM_RULE.removesuffix(IN_FULL), "details": CLAIM_DETAILS},
+        papers=[_section(paper, results) for paper in papers if paper.claims],
+    )
 
 
-def _rule(rule: str, details: Sequence[str]) -> str:
-    """Return a rule and, as a list, what it leaves open."""
-    return "\n".join([rule.removesuffix(IN_FULL), "", *(f"- {detail}" for detail in details)])
-
-
-def _section(paper: Paper, results: Path, root: str) -> str:
-    """Return a paper's claims, a row each."""
+def _section(paper: Paper, results: Path) -> dict[str, Any]:
+    """Return a paper's claims, a row each, and the scales at which some were tested."""
     found = {scale: _judged(results, paper.paper, scale) for scale in paper.scales}
     shown = {scale: rows for scale, rows in found.items() if rows and scale != "smoke"}
     rows = [
@@ -78,11 +56,12 @@ def _section(paper: Paper, results: Path, root: str) -> str:
         }
         for key, claim in paper.claims.items()
     ]
-    links = [
-        f"[{scale}]({root}/results/summary/{paper.paper}/{scale}/claims.md)" for scale in shown
-    ]
-    told = f"Evidence: {', '.join(links)}." if links else "No results are committed yet."
-    return f"### {paper.title}\n\n{markdown(pd.DataFrame(rows))}\n\n{told}"
+    return {
+        "name": paper.paper,
+        "title": paper.title,
+        "claims": markdown(pd.DataFrame(rows)),
+        "scales": list(shown),
+    }
 
 
 def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.results.metrics import value
 from fedlogit.results.runs import Run, read_run
 
 __all__ = ["collect", "curves", "describe", "seeds", "summarise"]
@@ -32,7 +33,7 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
     wanted = dict.fromkeys([*_METRICS, *artefact.shown, *metrics])
     rows = []
     for ref, run in _runs(artefact):
-        values = {metric: run.value(metric) for metric in wanted}
+        values = {metric: value(run, metric) for metric in wanted}
         rows.append(_axes(ref, run) | values | _provenance(artefact, ref, run))
     return pd.DataFrame(rows)
 

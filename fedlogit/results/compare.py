@@ -12,7 +12,8 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
-from fedlogit.results.text import is_share, markdown, number, spread
+from fedlogit.results.formatting import markdown, number, spread
+from fedlogit.results.metrics import is_share
 from fedlogit.results.verdict import VERDICT_RULE, Sample, interval, is_exact, verdict
 
 __all__ = [

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption, provenance
-from fedlogit.results.text import write_text
+from fedlogit.results.templating import render
 
 __all__ = ["write_page"]
 
@@ -44,14 +44,8 @@ def write_page(artefacts: Sequence[Artefact], results: Path, out: Path) -> Path:
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
     summary = results / "summary" / first.paper / first.scale
     claims, _, evidence = _optional(summary / "claims.md").partition("### Evidence")
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.get_template(_TEMPLATE).render(
+    text = render(
+        _TEMPLATE,
         paper=first.paper,
         title=first.paper_title or first.paper,
         scale=first.scale,

@@ -14,13 +14,10 @@ from fedlogit import methods
 from fedlogit.component import ComponentRef
 from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
-from fedlogit.results.text import markdown
+from fedlogit.results.formatting import markdown
+from fedlogit.results.templating import render
 
 __all__ = ["dvc_file", "paper_page"]
-
-_NOTE = (
-    "<!-- Made by `make papers` from the paper's file and the committed results; not by hand. -->"
-)
 
 
 def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
@@ -34,30 +31,19 @@ def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
     Raises:
         DataError: if a file of results is damaged.
     """
-    arxiv = f" ([arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv}))" if paper.arxiv else ""
     numbers = f"workflow/reference/{paper.paper}.csv"
-    given = (results.parent / numbers).exists()
-    parts = [
-        _NOTE,
-        f"# {paper.title}",
-        f"`{paper.paper}`{arxiv}. Grids: [workflow/papers/{paper.paper}.yaml]"
-        f"({root}/workflow/papers/{paper.paper}.yaml); published numbers:"
-        f" {f'[{numbers}]({root}/{numbers})' if given else 'none'};"
-        f" what the paper leaves open: [docs/deviations.md](../deviations.md);"
-        " its claims beside all others: [docs/claims.md](../claims.md).",
-        "## What is implemented",
-        _methods(paper),
-        f"Data sets: {', '.join(_label(paper, name) for name in paper.datasets)}.",
-        "## Hyper-parameters",
-        _settings(paper),
-        "## Hardware and hours",
-        _hours(paper, results),
-        "## One command per table and figure",
-        _commands(paper, results, root),
-        "## Expected and obtained",
-        _obtained(paper, results, root),
-    ]
-    return "\n\n".join(parts)
+    return render(
+        "paper.md",
+        paper=paper,
+        root=root,
+        numbers=numbers if (results.parent / numbers).exists() else None,
+        methods=_methods(paper),
+        datasets=[_label(paper, name) for name in paper.datasets],
+        settings=_settings(paper),
+        hours=_hours(paper, results),
+        commands=_commands(paper, results, root),
+        obtained=_obtained(paper, results),
+    )
 
 
 def dvc_file(results: Path) -> str:
@@ -100,8 +86,7 @@ def _settings(paper: Paper) -> str:
     rows = [{"Where": "every run", "Setting": k, "Value": v} for k, v in _flat(paper.defaults)]
     for name, given in paper.datasets.items():
         rows += [{"Where": _label(paper, name), "Setting": k, "Value": v} for k, v in _flat(given)]
-    seeds = ", ".join(map(str, paper.seeds))
-    return f"{markdown(pd.DataFrame(rows))}\n\nSeeds: {seeds}."
+    return markdown(pd.DataFrame(rows))
 
 
 def _flat(given: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
@@ -130,8 +115,7 @@ def _hours(paper: Paper, results: Path) -> str:
                 "On": took.get("devices", "–"),
             }
         )
-    note = "Hours are the sum over the runs behind the committed tables, one thread each on a CPU."
-    return f"{markdown(pd.DataFrame(rows), right=('Runs', 'Hours'))}\n\n{note}"
+    return markdown(pd.DataFrame(rows), right=("Runs", "Hours"))
 
 
 def _commands(paper: Paper, results: Path, root: str) -> str:
@@ -164,18 +148,12 @@ def _command(paper: Paper, kind: str, key: str) -> str:
     return f"`snakemake --cores all --config papers={paper.paper} scale={scale} -- {file}`"
 
 
-def _obtained(paper: Paper, results: Path, root: str) -> str:
-    """Return the comparison and claims of each scale with committed results, the largest first."""
-    parts: list[str] = []
-    scales = [name for name in paper.scales if name != "smoke"]
-    for scale in sorted(scales, key=lambda name: name != "paper"):
-        path = results / "summary" / paper.paper / scale / "summary.md"
-        if not path.exists():
-            continue
-        if parts:
-            link = f"{root}/results/summary/{paper.paper}/{scale}/summary.md"
-            parts.append(f"At scale `{scale}`: [summary]({link}).")
-            continue
-        body = path.read_text(encoding="utf-8").strip().partition("\n")[2].strip()
-        parts.append(f"At scale `{scale}`:\n\n{body}")
-    return "\n\n".join(parts) or "No results are committed yet."
+def _obtained(paper: Paper, results: Path) -> dict[str, str]:
+    """Return the comparison and claims of each scale with committed results, `paper` first."""
+    scales = sorted(paper.scales, key=lambda name: name != "paper")
+    found = {s: results / "summary" / paper.paper / s / "summary.md" for s in scales}
+    return {
+        scale: path.read_text(encoding="utf-8").strip().partition("\n")[2].strip()
+        for scale, path in found.items()
+        if scale != "smoke" and path.exists()
+    }

@@ -9,8 +9,8 @@ import pandas as pd
 from fedlogit.files import read_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import describe
+from fedlogit.results.formatting import sentence
 from fedlogit.results.runs import read_run
-from fedlogit.results.text import sentence
 
 __all__ = ["caption", "provenance"]
 

@@ -17,15 +17,11 @@ import pandas as pd
 from pydantic import BaseModel, ValidationError
 
 from fedlogit.component import explain
-from fedlogit.errors import DataError, unknown
+from fedlogit.errors import DataError
 from fedlogit.files import file_digest, json_digest, load_npz, read_json
-from fedlogit.results.derived import DERIVED, DERIVED_BY_ROUND
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
-
-_FINAL = ("accuracy", "accuracy_std", "balanced_accuracy")
-_WHOLE = (*_FINAL, "bytes_up", "bytes_down", "seconds")
 
 
 class _Final(BaseModel):
@@ -97,53 +93,6 @@ class Run:
         """Return whether training ended in values that are not finite."""
         return self.result.status == "diverged"
 
-    def value(self, metric: str) -> float:
-        """Return a metric of the run; NaN throughout for a run that diverged.
-
-        Args:
-            metric: ``accuracy``, ``accuracy_std`` or ``balanced_accuracy`` after the last round;
-                ``bytes_up`` or ``bytes_down`` per client per round; ``seconds`` of wall time; a
-                name from `fedlogit.results.derived`; any other column of ``rounds.csv`` at the
-                last round that has it; or a column and a round, as ``accuracy@10``, which is NaN
-                if the run is shorter than that. Distances have rounds of warm-up: ``jsd@3``.
-
-        Raises:
-            FedlogitError: if there is no such metric, with the nearest one suggested.
-            DataError: if the round exists but the column was not measured in it.
-        """
-        column, _, when = metric.partition("@")
-        if self.diverged:
-            return math.nan
-        by_round = DERIVED_BY_ROUND.get(column) if when else None
-        if not (by_round or column in self.rounds or metric in (*_WHOLE, *DERIVED)):
-            raise unknown("metric", metric, [*_WHOLE, *DERIVED, *self.rounds.columns])
-        if by_round:
-            return by_round(self, _round(column, when))
-        if when:
-            return self._at(column, when)
-        if metric in DERIVED:
-            return DERIVED[metric](self)
-        if metric in _FINAL:
-            value = getattr(self.result.final, metric)
-            return math.nan if value is None else value
-        if metric == "seconds":
-            return self.result.provenance.wall_seconds
-        if metric in ("bytes_up", "bytes_down"):
-            sent = getattr(self.result.bytes, metric.removeprefix("bytes_"))
-            return sum(sent.values()) / (self.spec.clients * len(self.rounds))
-        measured = self.rounds[column].dropna()
-        return float(measured.iloc[-1]) if len(measured) else math.nan
-
-    def _at(self, column: str, when: str) -> float:
-        """Return a column of ``rounds.csv`` at one round, or NaN if the run is shorter."""
-        number = _round(column, when)
-        if number > len(self.rounds):
-            return math.nan
-        value = float(self.rounds[column].iloc[number - 1])
-        if math.isnan(value):
-            raise DataError(f"{self.folder}: {column} was not measured in round {when}")
-        return value
-
     def counts(self) -> np.ndarray:
         """Return the samples of each class at each client, int64 (clients, classes).
 
@@ -190,13 +139,6 @@ class Run:
                 f"{path} is damaged: result.json has another digest of it, or none; remove"
                 f" {self.folder} and run it again"
             )
-
-
-def _round(column: str, when: str) -> int:
-    """Return the round of a metric such as ``accuracy@10``."""
-    if not when.isdigit() or int(when) < 1:
-        raise DataError(f"metric {column}@{when}: the round must be a number from 1")
-    return int(when)
 
 
 def read_run(folder: Path, digest: str) -> Run:

@@ -18,8 +18,8 @@ from fedlogit.results.compare import (
     comparison_markdown,
     comparison_table,
 )
-from fedlogit.results.metrics import metrics
-from fedlogit.results.text import markdown, write_csv, write_text
+from fedlogit.results.dvc_metrics import metrics
+from fedlogit.results.formatting import markdown, write_csv, write_text
 
 __all__ = ["overview", "summary_table", "write_summary"]
 

@@ -11,15 +11,14 @@ import pandas as pd
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
-from fedlogit.results.text import (
-    is_share,
+from fedlogit.results.formatting import (
     markdown,
-    metric_label,
     sentence,
     spread,
     write_csv,
     write_text,
 )
+from fedlogit.results.metrics import is_share, metric_label
 
 __all__ = ["tidy", "write_table"]
 

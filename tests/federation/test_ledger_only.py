@@ -11,6 +11,7 @@ from support.small import small_spec
 
 from fedlogit import methods
 from fedlogit.files import read_json
+from fedlogit.results.metrics import value
 from fedlogit.results.runs import read_run
 from fedlogit.runs.stages import in_stages
 
@@ -63,9 +64,9 @@ def test_nothing_but_bytes_is_noted(train):
 def test_a_counted_run_is_whole_and_has_no_accuracy(train):
     spec = small_spec(method="feddf", rounds=1, ledger_only=True)
     run = read_run(train(method="feddf", rounds=1, ledger_only=True), spec.digest())
-    assert math.isnan(run.value("accuracy"))
-    assert run.value("mebibytes_up") == 60 * 10 * 4 / 2**20
-    assert run.value("mebibytes_up_f64") == 60 * 10 * 8 / 2**20
+    assert math.isnan(value(run, "accuracy"))
+    assert value(run, "mebibytes_up") == 60 * 10 * 4 / 2**20
+    assert value(run, "mebibytes_up_f64") == 60 * 10 * 8 / 2**20
 
 
 def test_nobody_learns(federation):

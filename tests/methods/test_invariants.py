@@ -4,7 +4,7 @@ import pytest
 import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes
 from support.outcomes import outcome, same, weights
-from support.resuming import stop_after
+from support.resuming import rounds_done, stop_after
 from support.rounds import play
 from support.small import small_spec
 from support.tiers import first_of_each, method_of
@@ -50,7 +50,10 @@ def test_same_spec_same_bits_whatever_the_workers(reference, train, call):
 def test_resumed_is_uninterrupted(reference, train, monkeypatch, call):
     with stop_after(1, monkeypatch):
         train(every=0, **changes(call))
-    resumed, whole = train(**changes(call)), reference(**changes(call))
+    whole = reference(**changes(call))
+    with rounds_done(monkeypatch) as done:
+        resumed = train(**changes(call))
+    assert done == [2, 3]
     assert same(outcome(resumed), outcome(whole))
     assert read_json(resumed / "result.json")["bytes"] == read_json(whole / "result.json")["bytes"]
 

@@ -10,7 +10,7 @@ from oracles.agreement import Comparison, compare, world_of
 from support.tiers import first_of_each, method_of
 
 from fedlogit.aggregation.targets import Targets
-from fedlogit.results.derived import DERIVED
+from fedlogit.results.metrics import METRICS
 from fedlogit.results.runs import read_run
 
 MAJORITY = "oracles.test_oracle_fedol:majority"
@@ -112,7 +112,7 @@ def test_ensembles_agree(seed):
     labels = source.integers(classes, size=50)
     told = SimpleNamespace(export=lambda name: {"logits": logits, "labels": labels})
     for name, value in ensembles.accuracies(logits, labels).items():
-        assert DERIVED[name](told) == pytest.approx(value), name
+        assert METRICS[name].compute(told) == pytest.approx(value), name
 
 
 def test_the_ensemble_of_a_run_agrees(train, federation):
@@ -122,4 +122,4 @@ def test_the_ensemble_of_a_run_agrees(train, federation):
     last = next(feddf.rounds(world_of(fed)))
     logits = torch.stack(last["test_logits"]).detach().numpy()
     for name, value in ensembles.accuracies(logits, fed.data.test_labels.numpy()).items():
-        assert DERIVED[name](run) == pytest.approx(value), name
+        assert METRICS[name].compute(run) == pytest.approx(value), name

@@ -12,7 +12,7 @@ from fedlogit.files import read_json
 from fedlogit.papers import load_paper
 from fedlogit.results.claims_page import claims_page
 from fedlogit.results.compare import read_reference
-from fedlogit.results.metrics import metrics
+from fedlogit.results.dvc_metrics import metrics
 from fedlogit.results.summary import write_summary
 
 ROOT = Path(__file__).parents[2]

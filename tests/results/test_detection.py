@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedlogit.results.detection import THRESHOLDS, auroc, false_positive_rate, z_scores
+from fedlogit.results.metrics.detection import THRESHOLDS, auroc, false_positive_rate, z_scores
 
 
 def test_z_scores_use_the_population_s_spread():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fedlogit.results.text import number, spread
+from fedlogit.results.formatting import number, spread
 
 
 @pytest.mark.parametrize(

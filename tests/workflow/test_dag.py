@@ -390,10 +390,16 @@ def test_profile_slurm_plans(snakemake, tmp_path, paper):
     """Training has a GPU, time, memory and Slurm's warning before the limit; nothing else has."""
     jobs, groups = slurm_plan(snakemake, tmp_path, paper=paper)
     hours = {"train": 12, "train_clients": 12, "export_logits": 1}
+    count_bytes = {c.spec.digest() for a in plan(paper) for c in a.cells if c.spec.ledger_only}
+    without = [
+        rule for rule, resources in jobs if rule in hours and resources.get("gpu", "0") == "0"
+    ]
+    assert without == ["train"] * len(count_bytes), "which train nobody"
     for rule, resources in jobs:
         assert int(resources["runtime"]) > 0
         if rule in hours:
-            assert resources.items() >= (GPU | {"runtime": str(60 * hours[rule])}).items()
+            limit = {"runtime": str(60 * hours[rule]), "slurm_extra": GPU["slurm_extra"]}
+            assert resources.items() >= limit.items()
             assert resources["mem_mb"] == "4000"
         else:
             assert not resources.keys() & GPU.keys(), rule

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption
 from fedlogit.results.style import save_figure
-from fedlogit.results.text import write_text
 
 __all__ = ["draw", "figure_names", "write_figure"]
 

@@ -20,8 +20,8 @@ from fedlogit.results.figures._parts import (
     title,
     values,
 )
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import GREY, INK, look, new_figure
-from fedlogit.results.text import metric_label
 
 __all__ = ["draw"]
 

@@ -12,8 +12,8 @@ from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import bars, competitors, legend, method_handle, title, values
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import look, new_figure
-from fedlogit.results.text import metric_label
 
 __all__ = ["draw"]
 

@@ -18,9 +18,10 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.compare import matching
 from fedlogit.results.figures._parts import bars, legend, title, values
+from fedlogit.results.formatting import sentence
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs import read_run
 from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, new_figure
-from fedlogit.results.text import metric_label, sentence
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]

@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.bubbles import bubbles
 from fedlogit.results.collect import collect
-from fedlogit.results.derived import final_evidence
 from fedlogit.results.figures._parts import legend, panel_name, runs_of, title
+from fedlogit.results.metrics.celm import final_evidence
 from fedlogit.results.style import PALETTE, new_figure
 
 __all__ = ["draw"]

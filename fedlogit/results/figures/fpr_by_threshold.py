@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.detection import THRESHOLDS, false_positive_rate
 from fedlogit.results.figures._parts import band, legend, method_handle, panels_of, title
+from fedlogit.results.metrics.detection import THRESHOLDS, false_positive_rate
 from fedlogit.results.style import look, new_figure
 
 __all__ = ["draw"]

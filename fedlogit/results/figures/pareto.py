@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import bars, kin_look, legend, title, values
+from fedlogit.results.formatting import sentence
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import GREY, INK, new_figure
-from fedlogit.results.text import metric_label, sentence
 
 __all__ = ["draw", "frontier", "spaced"]
 

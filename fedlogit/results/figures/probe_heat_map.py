@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panels_of, title
+from fedlogit.results.metrics import value
 from fedlogit.results.style import new_figure
 
 __all__ = ["draw"]
@@ -26,7 +27,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             {
                 "steps": run.spec.method.params["steps"],
                 "rate": run.spec.method.params["rate"],
-                "accuracy": 100 * run.value(artefact.metric),
+                "accuracy": 100 * value(run, artefact.metric),
             }
             for _, run in runs
         ]

@@ -15,6 +15,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import band, legend, panels_of, title
+from fedlogit.results.metrics import value
 from fedlogit.results.runs import Run
 from fedlogit.results.style import PALETTE, new_figure
 
@@ -62,7 +63,7 @@ def by_iteration(run: Run, quantity: str) -> np.ndarray:
     found = {int(m[1]): name for name in map(str, run.rounds) if (m := pattern.fullmatch(name))}
     if not found:
         raise FedlogitError(f"{run.folder}: method {run.spec.method.name} has no {quantity}")
-    return np.array([run.value(found[i]) for i in sorted(found)])
+    return np.array([value(run, found[i]) for i in sorted(found)])
 
 
 def _panel(axes: Axes, runs: list[Run]) -> None:

@@ -7,6 +7,7 @@ from support.sealed import seal
 from fedlogit.errors import DataError
 from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.partition import distances
+from fedlogit.results.metrics import value
 from fedlogit.results.runs import read_run
 from fedlogit.results.tables import write_table
 
@@ -22,36 +23,36 @@ def read(ref):
 
 
 def test_rare_accuracy_is_the_mean_recall_of_the_rare_classes(run):
-    assert run.value("rare_accuracy") == 0.2
+    assert value(run, "rare_accuracy") == 0.2
 
 
 def test_free_riders_by_hand(run):
     # Contributions .4 .3 .2 .1, the last rides free and is below all others.
-    assert run.value("auroc") == 1
+    assert value(run, "auroc") == 1
     # mean .25, std sqrt(.0125) = .1118: z of the honest 1.342, .447, -.447. The third is below the
     # thresholds -.4, -.3, -.2, -.1, 0, five of 21.
-    assert run.value("fpr") == pytest.approx(5 / 21 / 3)
+    assert value(run, "fpr") == pytest.approx(5 / 21 / 3)
 
 
 def test_distances_compare_the_last_evidence_with_the_counts(run):
     counts = np.array([[60, 0, 0], [0, 20, 20], [0, 20, 20], [0, 3, 3]])
-    assert run.value("jsd") == pytest.approx(distances(counts, counts + 1.0)["jsd"])
-    assert run.value("hellinger_uniform") == pytest.approx(distances(counts)["hellinger"])
-    assert run.value("jsd") < run.value("jsd_uniform")
+    assert value(run, "jsd") == pytest.approx(distances(counts, counts + 1.0)["jsd"])
+    assert value(run, "hellinger_uniform") == pytest.approx(distances(counts)["hellinger"])
+    assert value(run, "jsd") < value(run, "jsd_uniform")
 
 
 def test_distances_of_each_warm_up_round_of_their_mean_and_of_class_shares(run):
     # Evidence is 1 everywhere in round 1, and the counts plus 1 in round 2, the last of warm-up.
     counts = np.array([[60, 0, 0], [0, 20, 20], [0, 20, 20], [0, 3, 3]])
-    assert run.value("jsd@1") == pytest.approx(run.value("jsd_uniform"))
-    assert run.value("emd@2") == run.value("emd")
-    assert np.isnan(run.value("hellinger@3"))
-    assert run.value("jsd_mean") == pytest.approx(distances(counts, counts / 2 + 1)["jsd"])
+    assert value(run, "jsd@1") == pytest.approx(value(run, "jsd_uniform"))
+    assert value(run, "emd@2") == value(run, "emd")
+    assert np.isnan(value(run, "hellinger@3"))
+    assert value(run, "jsd_mean") == pytest.approx(distances(counts, counts / 2 + 1)["jsd"])
     # Columns of counts + 1 sum to 64, 47 and 47.
     shares = (counts + 1) / [64, 47, 47]
-    assert run.value("hellinger_shares") == pytest.approx(distances(counts, shares)["hellinger"])
+    assert value(run, "hellinger_shares") == pytest.approx(distances(counts, shares)["hellinger"])
     with pytest.raises(DataError, match="metric jsd@0: the round must be a number from 1"):
-        run.value("jsd@0")
+        value(run, "jsd@0")
 
 
 def test_a_class_without_evidence_has_no_shares(make_celm):
@@ -60,27 +61,27 @@ def test_a_class_without_evidence_has_no_shares(make_celm):
     save_npz(ref.dir / "exports/evidence.npz", {"evidence": q[None]})
     shares = np.array([[0.5, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0], [0, 0, 0]])
     run = read(ref)
-    assert run.value("jsd_shares") == pytest.approx(distances(run.counts(), shares)["jsd"])
+    assert value(run, "jsd_shares") == pytest.approx(distances(run.counts(), shares)["jsd"])
 
 
 def test_rank_correlation_with_shapley_values(run):
     # Ranks of contributions 4 3 2 1, of values 2 4 3 1: d = 2, -1, -1, 0; 1 - 6 * 6 / (4 * 15) = .4
-    assert run.value("shapley_correlation") == pytest.approx(0.4)
+    assert value(run, "shapley_correlation") == pytest.approx(0.4)
 
 
 def test_probing_is_measured_over_warm_up_rounds(run):
-    assert run.value("seconds_probe") == pytest.approx(0.375)
-    assert run.value("probe_share") == pytest.approx(0.75 / 3.0)  # 1.5 s a round
+    assert value(run, "seconds_probe") == pytest.approx(0.375)
+    assert value(run, "probe_share") == pytest.approx(0.75 / 3.0)  # 1.5 s a round
 
 
 def test_classes_that_nobody_holds(make_celm):
     ref = make_celm()
-    assert read_run(ref.dir, ref.digest).value("lost_classes") == 0
+    assert value(read_run(ref.dir, ref.digest), "lost_classes") == 0
     result = read_json(ref.dir / "result.json")
     result["split"]["counts"] = [[5, 0, 0], [1, 0, 2], [1, 0, 0], [1, 0, 0]]
     write_json(ref.dir / "result.json", result)
     seal(ref.dir)
-    assert read_run(ref.dir, ref.digest).value("lost_classes") == 1
+    assert value(read_run(ref.dir, ref.digest), "lost_classes") == 1
 
 
 def test_the_tail_weighs_rounds_and_not_tests(make_run):
@@ -88,28 +89,28 @@ def test_the_tail_weighs_rounds_and_not_tests(make_run):
     curve = [None, 0.2, 0.4, None, None, 0.8]
     for tail, wanted in ((6, (0.4 + 0.4 + 2.4) / 6), (4, (0.4 + 2.4) / 4), (2, 0.8), (9, 3.2 / 6)):
         run = read(make_run(curve, evaluation={"every": 2, "tail": tail}))
-        assert run.value("tail_accuracy") == pytest.approx(wanted)
+        assert value(run, "tail_accuracy") == pytest.approx(wanted)
 
 
 def test_where_all_rounds_are_tested_the_tail_is_their_mean(make_run):
     run = read(make_run([0.9, 0.1, 0.2, 0.6], evaluation={"tail": 3}))
-    assert run.value("tail_accuracy") == pytest.approx(0.3)
-    assert run.value("peak_accuracy") == 0.9
+    assert value(run, "tail_accuracy") == pytest.approx(0.3)
+    assert value(run, "peak_accuracy") == 0.9
 
 
 def test_a_run_without_a_tail_says_so(make_run):
     with pytest.raises(DataError, match=r"accuracy has no tail, as evaluation\.tail = 0; give"):
-        read(make_run([0.1, 0.2])).value("tail_accuracy")
+        value(read(make_run([0.1, 0.2])), "tail_accuracy")
 
 
 def test_bytes_of_a_client(make_run):
     # 400 bytes up a round from 4 clients: 100 each; 3 rounds.
     ref = make_run()
     run = read_run(ref.dir, ref.digest)
-    assert run.value("mebibytes_up") == pytest.approx(100 / 2**20)
-    assert run.value("mebibytes_up_f64") == pytest.approx(200 / 2**20)
-    assert run.value("payload_megabytes") == pytest.approx(300 / 1e6)
-    assert run.value("payload_gigabytes") == pytest.approx(300 / 1e9)
+    assert value(run, "mebibytes_up") == pytest.approx(100 / 2**20)
+    assert value(run, "mebibytes_up_f64") == pytest.approx(200 / 2**20)
+    assert value(run, "payload_megabytes") == pytest.approx(300 / 1e6)
+    assert value(run, "payload_gigabytes") == pytest.approx(300 / 1e9)
 
 
 def test_models_through_a_server_count_both_ways(make_run):
@@ -123,7 +124,7 @@ def test_models_through_a_server_count_both_ways(make_run):
         write_json(ref.dir / "result.json", result)
         seal(ref.dir)
         run = read_run(ref.dir, ref.digest)
-        assert run.value("payload_megabytes") == pytest.approx(wanted / 1e6)
+        assert value(run, "payload_megabytes") == pytest.approx(wanted / 1e6)
 
 
 RESNET18 = 4 * 11_181_642  # bytes of the model that Table 2's payloads come from
@@ -148,19 +149,19 @@ def test_merges_can_be_counted_both_ways_whichever_was_booked(make_run, mesh):
         models = {"model": 10 * merges * copies * RESNET18}
         method = FA200.format(", merge_cost='mesh'" * mesh)
         run = booked(make_run, models, models, method=method, seed=merges)
-        assert run.value("payload_star_megabytes") == pytest.approx(star, abs=1e-3)
-        assert run.value("payload_mesh_megabytes") == pytest.approx(in_mesh, abs=1e-3)
-        printed = run.value("payload_megabytes")
-        assert printed == run.value(f"payload_{'mesh' if mesh else 'star'}_megabytes")
+        assert value(run, "payload_star_megabytes") == pytest.approx(star, abs=1e-3)
+        assert value(run, "payload_mesh_megabytes") == pytest.approx(in_mesh, abs=1e-3)
+        printed = value(run, "payload_megabytes")
+        assert printed == value(run, f"payload_{'mesh' if mesh else 'star'}_megabytes")
 
 
 def test_votes_cost_the_same_however_merges_are_counted(make_run):
     """The bridge: 14 merges and .3888 MB of votes; 1,252.7 MB, or 5,635.9."""
     model = {"model": 10 * 14 * RESNET18}
     run = booked(make_run, {"votes": 3_888_000} | model, model, method="tally_train")
-    assert run.value("payload_star_megabytes") == pytest.approx(1252.73, abs=0.01)
-    assert run.value("payload_mesh_megabytes") == pytest.approx(5635.94, abs=0.01)
-    assert run.value("payload_mesh_gigabytes") == pytest.approx(5.63594, abs=1e-5)
+    assert value(run, "payload_star_megabytes") == pytest.approx(1252.73, abs=0.01)
+    assert value(run, "payload_mesh_megabytes") == pytest.approx(5635.94, abs=0.01)
+    assert value(run, "payload_mesh_gigabytes") == pytest.approx(5.63594, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +182,8 @@ def test_votes_cost_the_same_however_merges_are_counted(make_run):
 def test_bytes_of_a_probe_by_hand(make_run, settings, up, each, reduction):
     method = f"tally_train(warm_up=1, probes_per_round=16{settings})"
     run = booked(make_run, up, up, method=method)
-    assert run.value("bytes_per_probe") == each
-    found = run.value("reduction")
+    assert value(run, "bytes_per_probe") == each
+    found = value(run, "reduction")
     assert found != found if reduction is None else found == pytest.approx(reduction)
 
 
@@ -197,11 +198,11 @@ def test_a_position_of_a_text_is_a_probe(make_run):
     }
     sent = {"votes": 2 * 4 * 8 * 10 * 9 * 2}
     run = booked(make_run, sent, sent, axes={"dataset": "sklearn_docs"}, **changes)
-    assert run.value("bytes_per_probe") == 2
+    assert value(run, "bytes_per_probe") == 2
 
 
 def test_methods_without_probes_say_nothing_about_them(make_run):
-    assert read(make_run(method="local")).value("bytes_per_probe") == 0
+    assert value(read(make_run(method="local")), "bytes_per_probe") == 0
 
 
 def test_what_a_run_lacks_is_named(make_run):
@@ -214,7 +215,7 @@ def test_what_a_run_lacks_is_named(make_run):
         "jsd": "evidence.npz does not exist",
     }.items():
         with pytest.raises(DataError, match=message):
-            plain.value(metric)
+            value(plain, metric)
 
 
 def test_a_table_of_several_metrics(make_celm, make_artefact, tmp_path):
@@ -252,6 +253,6 @@ def test_final_models_together_by_hand(make_run):
     (ref.dir / "exports").mkdir()
     save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(3)})
     run = read_run(ref.dir, ref.digest)
-    assert run.value("vote_accuracy") == pytest.approx(1 / 3)
-    assert run.value("mean_logits_accuracy") == pytest.approx(2 / 3)
-    assert run.value("oracle_test_accuracy") == pytest.approx(2 / 3)
+    assert value(run, "vote_accuracy") == pytest.approx(1 / 3)
+    assert value(run, "mean_logits_accuracy") == pytest.approx(2 / 3)
+    assert value(run, "oracle_test_accuracy") == pytest.approx(2 / 3)

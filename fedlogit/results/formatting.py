@@ -1,0 +1,76 @@
+"""Numbers and tables as people read them, and files they are written to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from fedlogit.files import write_atomic
+from fedlogit.results.metrics import Metric, metric_of
+
+__all__ = [
+    "markdown",
+    "number",
+    "sentence",
+    "spread",
+    "write_csv",
+    "write_text",
+]
+
+
+def sentence(text: str) -> str:
+    """Return the text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
+
+
+def number(value: float, metric: str, *, percent: bool = False, decimals: int | None = None) -> str:
+    """Return a value of a metric: shares with 4 decimals (2 in per cent), bytes grouped.
+
+    Of a payload below the last decimal two digits are shown, not zeros.
+    """
+    if math.isnan(value):
+        return "–"
+    known = metric_of(metric)
+    places = _decimals(value, known, percent) if decimals is None else decimals
+    return f"{100 * value if percent and known.unit == 'share' else value:,.{places}f}"
+
+
+def _decimals(value: float, metric: Metric, percent: bool) -> int:
+    places = metric.places(percent)
+    if metric.unit in ("MB", "GB") and value:
+        places = max(places, 1 - math.floor(math.log10(abs(value))))
+    return places
+
+
+def spread(
+    mean: float, std: float, metric: str, *, percent: bool = False, decimals: int | None = None
+) -> str:
+    """Return ``mean ± std``; without a standard deviation (n=1), the mean alone."""
+    text = number(mean, metric, percent=percent, decimals=decimals)
+    if math.isnan(mean) or math.isnan(std):
+        return text
+    places = _decimals(mean, metric_of(metric), percent) if decimals is None else decimals
+    return f"{text} ± {number(std, metric, percent=percent, decimals=places)}"
+
+
+def markdown(frame: pd.DataFrame, style: str = "pipe", right: Iterable[str] = ()) -> str:
+    """Return a frame of strings as a table; `style` is one of tabulate's formats."""
+    align = ["right" if column in set(right) else "left" for column in frame.columns]
+    return frame.to_markdown(index=False, tablefmt=style, disable_numparse=True, colalign=align)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write text that ends in one newline, atomically; return the path."""
+    with write_atomic(path) as temporary:
+        temporary.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    return path
+
+
+def write_csv(path: Path, frame: pd.DataFrame) -> Path:
+    """Write a frame at full precision, atomically; return the path."""
+    with write_atomic(path) as temporary:
+        frame.to_csv(temporary, index=False, lineterminator="\n")
+    return path

@@ -1,0 +1,159 @@
+"""Metrics of CELM's tables: rare classes, free riders, distances, probing, Shapley values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from fedlogit.errors import DataError
+from fedlogit.results.metrics.detection import auroc, false_positive_rate
+from fedlogit.results.metrics.metric import Metric
+from fedlogit.results.runs import Run
+
+__all__ = ["METRICS", "final_evidence"]
+
+
+def _rare_accuracy(run: Run) -> float:
+    """Mean recall over the rare classes (CELM Table 2)."""
+    rare = _given(run, "rare_classes", run.result.split.rare_classes)
+    recall = run.result.final.per_class if run.result.final else []
+    unseen = [c for c in rare if recall[c] is None]
+    if unseen:
+        raise DataError(f"{run.folder}: the test split has no sample of the rare class {unseen[0]}")
+    return float(np.mean([recall[c] for c in rare]))
+
+
+def _auroc(run: Run) -> float:
+    """CELM Table 3."""
+    return auroc(run.contributions(), _riders(run))
+
+
+def _fpr(run: Run) -> float:
+    """CELM Table 3: mean over rounds and thresholds."""
+    return float(false_positive_rate(run.contributions(), _riders(run)).mean())
+
+
+def _riders(run: Run) -> list[int]:
+    return _given(run, "free_riders", run.result.split.free_riders)
+
+
+def _given(run: Run, what: str, values: list[int]) -> list[int]:
+    if not values:
+        raise DataError(f"{run.folder}: partition {run.spec.partition.name} has no {what}")
+    return values
+
+
+def _evidence(run: Run) -> np.ndarray:
+    """Return Q of every warm-up round, (rounds, clients, classes); 0 for classes not probed."""
+    return np.nan_to_num(run.export("evidence")["evidence"])
+
+
+def final_evidence(run: Run) -> np.ndarray:
+    """Return Q of the last warm-up round, (clients, classes); 0 for classes not probed in it."""
+    return _evidence(run)[-1]
+
+
+def _mean_evidence(run: Run) -> np.ndarray:
+    """Return the mean of Q over the warm-up rounds."""
+    return _evidence(run).mean(0)
+
+
+def _class_shares(run: Run) -> np.ndarray:
+    """Return each class's evidence of the last warm-up round, shared out (CELM eq. 10)."""
+    q = final_evidence(run)
+    total = q.sum(0)
+    return np.divide(q, total, out=np.zeros_like(q), where=total > 0)
+
+
+def _distance(key: str, of: Callable[[Run], np.ndarray]) -> Callable[[Run], float]:
+    """CELM Table 4: true counts against the evidence."""
+    return lambda run: _distances(run.counts(), of(run))[key]
+
+
+def _distance_at(key: str) -> Callable[[Run, int], float]:
+    """CELM Table 4 with Q of one warm-up round; NaN after the last one."""
+
+    def at(run: Run, number: int) -> float:
+        q = _evidence(run)
+        return _distances(run.counts(), q[number - 1])[key] if number <= len(q) else math.nan
+
+    return at
+
+
+def _from_uniform(key: str) -> Callable[[Run], float]:
+    """CELM Table 4: true counts against a uniform distribution."""
+    return lambda run: _distances(run.counts())[key]
+
+
+def _distances(*counts: np.ndarray) -> dict[str, float]:
+    from fedlogit.partition import distances  # few tables need it
+
+    return distances(*counts)
+
+
+def _shapley_correlation(run: Run) -> float:
+    """Spearman's correlation of the last contributions with Shapley values; NaN if all equal."""
+    values = run.export("shapley")["values"]
+    last = run.contributions()[-1]
+    if np.ptp(last) < 1e-9:
+        return float("nan")
+    return float(stats.spearmanr(last, values).statistic)
+
+
+def _seconds_probe(run: Run) -> float:
+    """Mean seconds of probing in a warm-up round."""
+    return float(_probed(run)["seconds_probe"].mean())
+
+
+def _probe_share(run: Run) -> float:
+    """Probing as a share of the time of the warm-up rounds."""
+    rounds = _probed(run)
+    return float(rounds["seconds_probe"].sum() / rounds["seconds"].sum())
+
+
+def _probed(run: Run) -> pd.DataFrame:
+    if "seconds_probe" not in run.rounds:
+        raise DataError(f"{run.folder}: method {run.spec.method.name} does not probe")
+    return run.rounds.dropna(subset=["seconds_probe"])
+
+
+_DISTANCES = {
+    "jsd": "Jensen-Shannon distance",
+    "emd": "earth mover's distance",
+    "emd_direct": "earth mover's distance with clients in their order",
+    "hellinger": "Hellinger distance",
+}
+
+
+def _of_table4() -> Iterator[Metric]:
+    """Yield CELM Table 4: distances of true counts from evidence, and from nothing known."""
+    for key, label in _DISTANCES.items():
+        yield Metric(
+            key, label, _distance(key, final_evidence), decimals=3, at_round=_distance_at(key)
+        )
+        for what, of, said in (
+            ("mean", _mean_evidence, "of the mean evidence"),
+            ("shares", _class_shares, "of class shares"),
+        ):
+            yield Metric(f"{key}_{what}", f"{label} {said}", _distance(key, of), decimals=3)
+        yield Metric(f"{key}_uniform", f"{label} from uniform", _from_uniform(key), decimals=3)
+
+
+METRICS = (
+    Metric("rare_accuracy", "rare-class accuracy", _rare_accuracy, "share"),  # Table 2
+    Metric("auroc", "AUROC", _auroc, "share"),  # Table 3
+    Metric("fpr", "false-positive rate", _fpr, "share"),  # Table 3
+    *_of_table4(),
+    Metric(
+        "shapley_correlation",
+        "rank correlation with Shapley values",
+        _shapley_correlation,
+        decimals=2,
+    ),
+    Metric("seconds_probe", "seconds of probing in a warm-up round", _seconds_probe, "s", 2),
+    Metric("probe_share", "share of a warm-up round spent probing", _probe_share, "share"),
+)

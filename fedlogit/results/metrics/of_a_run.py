@@ -1,0 +1,48 @@
+"""Metrics that every run has, whatever its method: accuracy, bytes, time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from fedlogit.results.metrics.metric import Metric
+from fedlogit.results.runs import Run
+
+__all__ = ["METRICS", "bytes_of"]
+
+
+def bytes_of(run: Run, direction: str) -> float:
+    """Return the bytes of a client in a round, ``up`` or ``down``, on average."""
+    sent: dict[str, int] = getattr(run.result.bytes, direction)
+    return sum(sent.values()) / (run.spec.clients * len(run.rounds))
+
+
+def _final(name: str) -> Callable[[Run], float]:
+    """After the last round; NaN where nothing was tested."""
+
+    def value(run: Run) -> float:
+        found = getattr(run.result.final, name)
+        return math.nan if found is None else float(found)
+
+    return value
+
+
+METRICS = (
+    Metric("accuracy", "test accuracy", _final("accuracy"), "share"),
+    Metric(
+        "accuracy_std",
+        "standard deviation of test accuracy over clients",
+        _final("accuracy_std"),
+        "share",
+    ),
+    Metric("balanced_accuracy", "balanced test accuracy", _final("balanced_accuracy"), "share"),
+    Metric("loss_test", "cross-entropy on the test split, in nats", unit="nats"),
+    Metric("bytes_up", "bytes sent per client per round", lambda r: bytes_of(r, "up"), "bytes"),
+    Metric(
+        "bytes_down", "bytes received per client per round", lambda r: bytes_of(r, "down"), "bytes"
+    ),
+    Metric(
+        "seconds", "seconds of training", lambda run: run.result.provenance.wall_seconds, "s", 1
+    ),
+    Metric("weight_max", "mean over public samples of the largest weight", unit="share"),
+)

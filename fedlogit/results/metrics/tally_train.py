@@ -1,0 +1,166 @@
+"""Metrics of TallyTrain's tables: tails, peaks, payloads, and what its theory says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.results.metrics.metric import Metric
+from fedlogit.results.runs import Run
+
+__all__ = ["METRICS", "over_rounds"]
+
+
+def _tail(column: str) -> Callable[[Run], float]:
+    """Mean over the rounds of the tail: 100 of 3,000, of a text 600 (TallyTrain §4, Table 3).
+
+    Rounds weigh alike, whether they were tested or not: one that was not has the value of the next
+    test. All of the tail are tested where the runs are the paper's own.
+    """
+
+    def mean(run: Run) -> float:
+        window = run.spec.evaluation.tail
+        if not window:
+            raise DataError(
+                f"{run.folder}: {column} has no tail, as evaluation.tail = 0; give how many of the"
+                " last rounds are one"
+            )
+        return over_rounds(run.rounds[column], window)
+
+    return mean
+
+
+def over_rounds(values: pd.Series, window: int) -> float:
+    """Return the mean over the last rounds, a test standing for the rounds since the one before.
+
+    Args:
+        values: One for each round; NaN in rounds without a test.
+        window: How many of the last rounds; all, if there are fewer.
+    """
+    return float(values.bfill().tail(window).mean())
+
+
+def _peak(run: Run) -> float:
+    """Largest mean accuracy of all peers in any round with a test (TallyTrain §4)."""
+    return float(run.rounds["accuracy"].max())
+
+
+def _payload(run: Run) -> float:
+    """MB (10^6 bytes) of a peer in the whole run, by the convention of TallyTrain's tables.
+
+    What it sends, and, of models that go through a server, also what it receives.
+    """
+    sent = sum(run.result.bytes.up.values())
+    if run.spec.method.params.get("merge_cost") != "mesh":
+        sent += run.result.bytes.down.get("model", 0)
+    return sent / run.spec.clients / 1e6
+
+
+def _payload_as(links: Callable[[int], int]) -> Callable[[Run], float]:
+    """MB of a peer in the whole run if merges were counted otherwise, from the bytes it booked.
+
+    What peers say about probes is counted as it was sent. `links` says how many copies of a model
+    a merge costs one of so many peers.
+    """
+
+    def payload(run: Run) -> float:
+        sent, peers = run.result.bytes.up, run.spec.clients
+        said = sum(sent.values()) - sent.get("model", 0)
+        mesh = run.spec.method.params.get("merge_cost") == "mesh"
+        copies = peers - 1 if mesh else 1  # of a peer's model, that it sends in a merge
+        models = sent.get("model", 0) / copies if copies else 0.0
+        return (said + models * links(peers)) / peers / 1e6
+
+    return payload
+
+
+_star = _payload_as(lambda peers: 2)  # up and down
+_mesh = _payload_as(lambda peers: peers - 1)
+
+
+def _in_gigabytes(megabytes: Callable[[Run], float]) -> Callable[[Run], float]:
+    return lambda run: megabytes(run) / 1e3
+
+
+def _bytes_per_probe(run: Run) -> float:
+    """Bytes that a peer sends each peer that hears it about a probe (TallyTrain Tables 1 and 5).
+
+    0 where peers say nothing; in a text, each position is a probe.
+    """
+    params, sent = run.spec.method.params, run.result.bytes.up
+    said = sum(sent.get(kind, 0) for kind in ("votes", "probabilities"))
+    if not said:
+        return 0.0
+    if "probes_per_round" not in params:
+        raise DataError(f"{run.folder}: method {run.spec.method.name} has no probes_per_round")
+    others = run.spec.clients - 1
+    hearers = {"mesh": others, "ring": min(2, others), "regular": params.get("degree")}
+    rounds = run.spec.rounds - params["warm_up"]
+    probes = rounds * params["probes_per_round"] * (run.spec.text.length if run.spec.text else 1)
+    return said / (probes * run.spec.clients * hearers[params.get("topology", "mesh")])
+
+
+def _reduction(run: Run) -> float:
+    """How many times as long a soft label of four bytes a class is; NaN where nothing is said."""
+    sent = _bytes_per_probe(run)
+    classes = len(run.result.final.per_class) if run.result.final else 0
+    return 4 * classes / sent if sent else math.nan
+
+
+_ACCURACY, _PERPLEXITY = "test accuracy", "perplexity"
+
+METRICS = (
+    # §4: over the last 100 of 3,000 rounds
+    Metric(
+        "tail_accuracy",
+        f"{_ACCURACY}, mean over the last rounds",
+        _tail("accuracy"),
+        "share",
+    ),
+    Metric(
+        "tail_perplexity",
+        f"{_PERPLEXITY}, mean over the last rounds",
+        _tail("perplexity"),
+        decimals=1,
+    ),
+    Metric("perplexity", _PERPLEXITY, decimals=1),
+    Metric("peak_accuracy", f"largest {_ACCURACY} of any tested round", _peak, "share"),
+    Metric(
+        "cross_peer_std",
+        "standard deviation over peers, mean over the last rounds",
+        _tail("accuracy_std"),
+        "share",
+    ),
+    # Tables 1, 2, 5 and 7
+    Metric("payload_megabytes", "MB of a peer in the whole run", _payload, "MB", 2),
+    Metric("payload_gigabytes", "GB of a peer in the whole run", _in_gigabytes(_payload), "GB", 4),
+    Metric("payload_star_megabytes", "MB with merges through a server", _star, "MB", 2),
+    Metric(
+        "payload_star_gigabytes", "GB with merges through a server", _in_gigabytes(_star), "GB", 4
+    ),
+    Metric("payload_mesh_megabytes", "MB with merges from peer to peer", _mesh, "MB", 2),
+    Metric(
+        "payload_mesh_gigabytes", "GB with merges from peer to peer", _in_gigabytes(_mesh), "GB", 4
+    ),
+    Metric(
+        "bytes_per_probe",
+        "bytes of what a peer says about a probe",
+        _bytes_per_probe,
+        "bytes",
+        1,
+    ),
+    Metric("reduction", "bytes of a soft label to those of what is sent", _reduction),
+    # §3.3: columns of tested rounds (see `fedlogit.methods.voting_theory`)
+    Metric("theory_disagreement", "mean KL divergence of pairs of peers", unit="nats", decimals=3),
+    Metric("theory_correlation", "correlation of peers' being right", decimals=2),
+    Metric("theory_peer_accuracy", "mean accuracy of peers on probes", unit="share"),
+    Metric("theory_peer_least", "least accuracy of a peer on probes", unit="share"),
+    Metric("theory_vote_accuracy", "the tally's accuracy on probes", unit="share"),
+    Metric("theory_soft_accuracy", "the mean softmax's accuracy on probes", unit="share"),
+    Metric("theory_bound", "Proposition 1's bound", unit="share"),
+    Metric("theory_variance_hard", "variance of the tally's gradient", decimals=4),
+    Metric("theory_variance_soft", "variance of the mean softmax's gradient", decimals=4),
+)
