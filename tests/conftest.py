@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from support.small import TEXT, built, small_spec
 from support.warm_python import warm_python
 
@@ -96,13 +97,39 @@ def train(data_of, tmp_path):
         every: float = 60,
         device: str = "cpu",
         engine: str = "loop",
+        data: Dataset | None = None,
         **changes,
     ) -> Path:
         spec = small_spec(**changes)
         folder = folder or tmp_path / spec.digest()[:8]
         options = Options(torch.device(device), workers, engine, every, progress=False)
-        data = data_of(spec)
+        data = data or data_of(spec)
         run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
+        return folder
+
+    return go
+
+
+@pytest.fixture(scope="session")
+def reference(data_of, tmp_path_factory) -> Callable[..., Path]:
+    """Return a function that runs a small spec as the loop does, with one worker, on the CPU.
+
+    Each is trained once, whoever of pytest's workers asks first, and left as it is.
+    """
+    folders = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folders = folders.parent  # which all of them have
+    (folders / "references").mkdir(exist_ok=True)
+
+    def go(*, data: Dataset | None = None, **changes) -> Path:
+        spec = small_spec(**changes)
+        found = data or data_of(spec)
+        folder = folders / "references" / f"{spec.digest()[:16]}-{found.x_train.shape[1]}"
+        with FileLock(f"{folder}.lock"):
+            if not (folder / "result.json").exists():
+                options = Options(torch.device("cpu"), progress=False, engine="loop")
+                method, division = methods.get(spec.method), divide(spec, found)
+                run(spec, method, found, division, folder, options)
         return folder
 
     return go

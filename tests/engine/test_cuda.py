@@ -25,14 +25,14 @@ CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr"
 
 @needs_gpu
 @pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
-def test_every_method_twice_to_the_same_bits(train, tmp_path, call):
+def test_every_method_twice_to_the_same_bits(reference, train, tmp_path, call):
     one = train(tmp_path / "one", device="cuda", **changes(call))
     again = train(tmp_path / "again", device="cuda", **changes(call))
     assert same(outcome(one), outcome(again))
     result = read_json(one / "result.json")
     assert result["status"] == "finished"
     assert result["provenance"]["f32_matmul"] == "ieee"
-    cpu = read_json(train(tmp_path / "cpu", **changes(call)) / "result.json")
+    cpu = read_json(reference(**changes(call)) / "result.json")
     assert result["bytes"] == cpu["bytes"]
     assert result["final"]["accuracy"] == pytest.approx(cpu["final"]["accuracy"], abs=0.15)
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.refusals import refused
-from support.small import enlarged
 
 from fedlogit.engine import Workload, check_engine
 from fedlogit.engine.client import flatten
@@ -17,7 +16,6 @@ from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import train_mlp
 from fedlogit.errors import FedlogitError
-from fedlogit.files import read_json
 from fedlogit.models import build
 from fedlogit.spec import Optimizer
 
@@ -128,46 +126,6 @@ def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes):
     error, unavoidable = (vector - exact).abs().max(), (single - exact).abs().max()
     assert error < 5 * unavoidable + 1e-6
     assert (vector - exact).norm() < 1e-4 * (exact - start).norm()
-
-
-@needs_compiler
-def test_a_federation_of_perceptrons_learns_as_with_autograd(train):
-    given = {
-        "method": "fedavg",
-        "public": None,
-        "partition": "iid",
-        "optimizer": {"name": "sgd", "lr": 0.1, "reset_every": "round"},
-    }
-    found = {
-        engine: read_json(train(**given, engine=engine) / "result.json")["final"]["accuracy"]
-        for engine in ("loop", "native")
-    }
-    assert found["native"] == pytest.approx(found["loop"], abs=0.01)
-    assert found["native"] > 0.5
-
-
-@needs_compiler
-def test_a_federation_of_lenets_learns_as_with_autograd(federation, digits):
-    """Phase by phase, with moments of Adam that go on from phase to phase."""
-    given = {"data": enlarged(digits), "models": ["lenet"], "partition": "dir_client(0.5)"}
-    given |= {"local": {"epochs": 1}, "train_size": 300}
-    loop, native = (federation(engine=name, **given) for name in ("loop", "native"))
-    said = loop.logits(loop.public).softmax(-1)
-    phases = [
-        lambda fed: fed.train_private(),
-        lambda fed: fed.distil(fed.public, said.mean(0)),
-        lambda fed: fed.distil(fed.public, said, label_weight=0.5),  # to each its own targets
-        lambda fed: fed.distil(fed.public, None, label_weight=0.5, once=True),
-    ]
-    for r, phase in enumerate(phases, start=1):
-        loop.round = native.round = r
-        starts = loop.vectors()
-        for fed in (loop, native):
-            phase(fed)
-        apart = (native.vectors() - loop.vectors()).norm(dim=1)
-        assert (apart < 0.02 * (loop.vectors() - starts).norm(dim=1)).all()
-        assert native.take_log() == pytest.approx(loop.take_log(), rel=1e-3)
-        native.load_vectors(loop.vectors())  # what is left of another rounding would grow
 
 
 @needs_compiler

@@ -85,11 +85,11 @@ def test_what_a_gpu_permits_is_computed():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
-def test_every_method(train, tmp_path, call):
+def test_every_method(reference, train, call):
     """The pretended device computes as the CPU does, so that results are equal to the bit."""
-    cpu = train(tmp_path / "cpu", **changes(call))
+    cpu = reference(**changes(call))
     with pretend_cuda():
-        found = train(tmp_path / "cuda", device="cuda", **changes(call))
+        found = train(device="cuda", **changes(call))
     one, other = (read_json(path / "result.json") for path in (cpu, found))
     assert other["provenance"]["f32_matmul"] == "ieee"
     assert other["bytes"] == one["bytes"]

@@ -53,3 +53,19 @@ def stop_after(rounds: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(runs, "_round", stops)
         with pytest.raises(KeyboardInterrupt):
             yield
+
+
+@contextmanager
+def rounds_done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Note the rounds that are done in this context, which a checkpoint may spare."""
+    done: list[int] = []
+    original = runs._round
+
+    def noted(fed, method):
+        row = original(fed, method)
+        done.append(fed.round)
+        return row
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_round", noted)
+        yield done
