@@ -24,12 +24,16 @@ from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec, Text
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put slow tests first, at first those that share a worker, so that none is left at the end."""
+    for item in items:
+        if "python" in item.fixturenames:  # which starts with seconds of imports
+            item.add_marker("slow")
 
     def place(item: pytest.Item) -> tuple[bool, bool]:
-        marks = [item.get_closest_marker(name) for name in ("xdist_group", "slow")]
-        return marks[0] is None, marks[1] is None
+        shared, slow = (item.get_closest_marker(mark) for mark in ("xdist_group", "slow"))
+        return shared is None, slow is None
 
     items.sort(key=place)
 

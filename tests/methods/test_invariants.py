@@ -46,7 +46,8 @@ def test_every_method(train, tmp_path, call):
     assert same(one, three), "workers change nothing"
 
 
-@pytest.mark.parametrize("call", first_of_each([*VARIANTS, ON_TEXT[-1]], method_of))
+@pytest.mark.slow
+@pytest.mark.parametrize("call", [*VARIANTS, ON_TEXT[-1]])
 def test_resumed_is_uninterrupted(federation, tmp_path, call):
     given = changes(call)
     method = methods.get(small_spec(**given).method)
