@@ -6,8 +6,11 @@ is free, to say once that one waits, and to remove the file of a lock that was l
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +22,6 @@ from fedlogit.errors import FedlogitError
 __all__ = ["first_free", "held"]
 
 _POLL = 0.5  # seconds between attempts
-_UNLOCKABLE = "cannot lock {}: its file system must support locks"
 
 
 def _make(folder: Path) -> None:
@@ -79,16 +81,25 @@ def _acquired(path: Path, make: Callable[[Path], None]) -> FileLock | None:
         make(path.parent)
         if path.is_symlink():
             raise FedlogitError(f"cannot write {path}: it is a link")
-        lock.acquire(blocking=False)
+        with warnings.catch_warnings(action="ignore"):  # of the fallback, refused below
+            lock.acquire(blocking=False)
     except Timeout:
         return None
     except FileNotFoundError:  # its last user removed the empty folder between our two steps
         return None
     except NotImplementedError:
-        raise FedlogitError(_UNLOCKABLE.format(path)) from None
+        raise _unlockable(path, errno.ENOSYS) from None
     except OSError as error:
+        if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise _unlockable(path, error.errno) from None
         raise FedlogitError(f"cannot write {path}: {error.strerror}") from None
     if isinstance(lock, SoftFileLock):  # the file's existence alone, which outlives a process
         lock.release()
-        raise FedlogitError(_UNLOCKABLE.format(path))
+        raise _unlockable(path, errno.ENOSYS)
     return lock
+
+
+def _unlockable(path: Path, code: int) -> FedlogitError:
+    return FedlogitError(
+        f"cannot lock {path}: {os.strerror(code)}; its file system must support locks"
+    )

@@ -25,14 +25,15 @@ from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec, Text
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put slow tests first, at first those that share a worker, so that none is left at the end."""
-
-    def place(item: pytest.Item) -> tuple[bool, bool]:
-        marks = [item.get_closest_marker(name) for name in ("xdist_group", "slow")]
-        return marks[0] is None, marks[1] is None
-
-    items.sort(key=place)
+    """Mark what needs a Python of its own; between workers, deal out long tests first."""
+    for item in items:
+        if "python" in item.fixturenames:  # which starts with seconds of imports
+            item.add_marker("slow")
+    if "PYTEST_XDIST_WORKER" in os.environ:  # so that no worker is left with one at the end
+        items.sort(key=lambda item: (not item.get_closest_marker("xdist_group"),
+                                     not item.get_closest_marker("slow")))  # fmt: skip
 
 
 @pytest.fixture(scope="session")

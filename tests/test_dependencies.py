@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[1]
 # What the pipeline has and a bare GPU machine need not have.
 ABSENT = [
-    "PIL", "dvc", "matplotlib", "pandas", "pulp", "pyarrow", "seaborn", "snakemake", "tokenizers",
-    "torchvision", "yaml",
+    "PIL", "dvc", "jinja2", "matplotlib", "pandas", "pulp", "pyarrow", "seaborn", "snakemake",
+    "tokenizers", "torchvision", "yaml",
 ]  # fmt: skip
 WITHOUT = f"""
 import runpy, sys
@@ -44,3 +45,12 @@ def test_a_run_needs_no_more_than_the_few(tmp_path, changes):
     )
     assert done.returncode == 0, done.stderr
     assert read_json(tmp_path / "out/result.json")["status"] == "finished"
+
+
+def test_all_files_of_the_library_are_in_its_package():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    library = REPOSITORY / "fedlogit"
+    patterns = project["tool"]["setuptools"]["package-data"]["fedlogit"]
+    packaged = {path for pattern in patterns for path in library.glob(pattern)}
+    files = {p for p in library.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    assert packaged == {path for path in files if path.suffix != ".py"}

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Targets", "checked", "hard"]
+__all__ = ["Targets", "as_targets", "hard"]
 
 _TOLERANCE = 1e-4
 
@@ -48,7 +48,7 @@ def hard(labels: torch.Tensor, classes: int) -> Targets:
     return Targets(torch.where(known[:, None], distributions, uniform), known.float())
 
 
-def checked(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) -> Targets:
+def as_targets(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) -> Targets:
     """Return what an aggregator gave as targets, if that is what it is.
 
     Args:

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.aggregation.targets import checked
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.commands._options import read_spec
 from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> None:
     if not isinstance(method, OneShot):
         raise FedlogitError(f"method {method.name} does not make targets of clients' logits")
     answers = load_answers(args.logits)
-    targets = checked(method.targets(answers.public), answers.public, method.name)
+    targets = as_targets(method.targets(answers.public), answers.public, method.name)
     made_by = ComponentRef(name=call.name, params=method.params())
     save_targets(targets, answers, made_by, args.out)
     points, classes = targets.distributions.shape[0], targets.distributions.shape[-1]

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit.aggregation.custom import load_function
-from fedlogit.aggregation.targets import checked
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.errors import DataError
 from fedlogit.files import write_sealed
 from fedlogit.runs.stages import load_answers
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> None:
     function, answers = load_function(args.function), load_answers(args.logits)
     if not len(answers.test) or not len(answers.labels):
         raise DataError(f"{args.logits}: has no logits on the test split, or not its labels")
-    together = checked(function(answers.test), answers.test, args.function).distributions
+    together = as_targets(function(answers.test), answers.test, args.function).distributions
     alone = answers.test.argmax(2) == answers.labels
     record = {
         "function": args.function,

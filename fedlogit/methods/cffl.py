@@ -11,7 +11,7 @@ from pydantic import Field
 from fedlogit.aggregation.contribution import largest, normalised, smooth
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
-from fedlogit.methods.model_federation import checked, model_message, model_messages
+from fedlogit.methods.model_federation import check_shares, model_message, model_messages
 
 __all__ = ["CFFL"]
 
@@ -84,7 +84,7 @@ class CFFL(Method):
         else:
             fed.uplink("model", model_messages(fed))
         reputation = self._reputation(fed)
-        fed.contribute(checked(reputation.tolist(), self.name))
+        fed.contribute(check_shares(reputation.tolist(), self.name))
         reputable = fed.server_state["cffl/reputable"].cpu().double()
         if self.server_weights == "sum":
             updates = fed.vectors() - model.vector

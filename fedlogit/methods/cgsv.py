@@ -13,7 +13,7 @@ from pydantic import Field
 from fedlogit.aggregation.contribution import largest, normalised, smooth
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
-from fedlogit.methods.model_federation import checked
+from fedlogit.methods.model_federation import check_shares
 
 __all__ = ["CGSV"]
 
@@ -72,7 +72,7 @@ class CGSV(Method):
         reputation = smooth(fed.server_state["cgsv/reputation"], similarity, self.smoothing)
         reputation = normalised(reputation.clamp(min=_LEAST))
         fed.server_state["cgsv/reputation"] = fed.server_state["cgsv/weights"] = reputation
-        fed.contribute(checked(reputation.tolist(), self.name))
+        fed.contribute(check_shares(reputation.tolist(), self.name))
         fed.load_vectors(own + self._rewards(fed, average, reputation))
 
     def _normalised(self, updates: torch.Tensor) -> torch.Tensor:

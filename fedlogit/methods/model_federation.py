@@ -35,7 +35,7 @@ class ModelFederation(Method):
         self.broadcast(fed, fed.server.state())
         self.train(fed)
         fed.uplink("model", model_messages(fed))
-        shares = checked(self.contributions(fed), self.name)
+        shares = check_shares(self.contributions(fed), self.name)
         fed.contribute(shares)
         fed.server.load(fed.merge(shares))
 
@@ -64,7 +64,7 @@ def model_messages(fed: Federation) -> torch.Tensor:
     return torch.stack([model_message(client.state()) for client in fed.clients])
 
 
-def checked(shares: list[float], method: str) -> list[float]:
+def check_shares(shares: list[float], method: str) -> list[float]:
     """Return contributions that are finite, not negative, and sum to 1, to rounding (CELM, eq. 2).
 
     Raises:

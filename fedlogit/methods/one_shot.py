@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation.confidence import entropy_weights
-from fedlogit.aggregation.targets import Targets, checked
+from fedlogit.aggregation.targets import Targets, as_targets
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
@@ -51,7 +51,7 @@ class OneShot(Method):
         self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
     ) -> None:
         """Train the server's model on what is made of the clients' logits."""
-        targets = targets or checked(self.targets(logits), logits, self.name)
+        targets = targets or as_targets(self.targets(logits), logits, self.name)
         known = targets.weights > 0
         fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
         fed.distil_server(targets)

@@ -6,17 +6,24 @@ asks: which run lives at a path, which runs a table needs. `docs/scales.md` and 
 `fedlogit.papers.expansion` say which override wins.
 """
 
-from fedlogit.papers.expansion import Artefact, Cell, artefact_json, expand, run_dir, split_dir
+from fedlogit.papers.expansion import (
+    Cell,
+    PlannedArtefact,
+    artefact_json,
+    expand,
+    run_dir,
+    split_dir,
+)
 from fedlogit.papers.inputs import Inputs, stage_options
 from fedlogit.papers.model import Paper, list_papers, load_paper
 from fedlogit.papers.plan import Plan
 
 __all__ = [
-    "Artefact",
     "Cell",
     "Inputs",
     "Paper",
     "Plan",
+    "PlannedArtefact",
     "artefact_json",
     "expand",
     "list_papers",

@@ -36,8 +36,8 @@ from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
 __all__ = [
-    "Artefact",
     "Cell",
+    "PlannedArtefact",
     "artefact_json",
     "check_calls",
     "claims_of",
@@ -56,7 +56,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Artefact:
+class PlannedArtefact:
     """A table or figure of a paper at a scale, with the runs it is made of.
 
     Attributes:
@@ -99,7 +99,7 @@ def expand(
     seeds: tuple[int, ...] | None = None,
     datasets: tuple[str, ...] | None = None,
     overrides: Mapping[str, Any] | None = None,
-) -> list[Artefact]:
+) -> list[PlannedArtefact]:
     """Return the artefacts of `paper` at `scale`.
 
     Args:
@@ -164,7 +164,7 @@ def _artefact(
     seeds: tuple[int, ...] | None,
     datasets: tuple[str, ...] | None,
     overrides: Mapping[str, Any],
-) -> Artefact:
+) -> PlannedArtefact:
     """Expand one artefact; those that say ``from`` have the cells of their source."""
     source = paper.artefacts[id_].source or id_
     of_scale, entry = paper.scale(scale), paper.artefacts[source]
@@ -193,7 +193,7 @@ def _artefact(
                 left_out.setdefault(key, (len(cells), Cell(spec, axes)))
             else:
                 cells[key] = Cell(spec, axes)
-    return Artefact(paper, id_, scale, tuple(cells.values()), tuple(left_out.values()))
+    return PlannedArtefact(paper, id_, scale, tuple(cells.values()), tuple(left_out.values()))
 
 
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
@@ -342,7 +342,7 @@ def split_dir(spec: RunSpec) -> PurePosixPath:
     return PurePosixPath(spec.dataset, partition, name)
 
 
-def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, Any]:
+def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict[str, Any]:
     """Return what drawing the artefact needs, as plain data; `runs` is the folder of the runs."""
     entry, paper = artefact.entry, artefact.paper
     optional = dict.fromkeys(("rows", "columns", "plot", "metrics"))
@@ -380,7 +380,7 @@ def artefact_json(artefact: Artefact, runs: str = "results/runs") -> dict[str, A
     }
 
 
-def claims_of(artefact: Artefact) -> dict[str, dict[str, Any]]:
+def claims_of(artefact: PlannedArtefact) -> dict[str, dict[str, Any]]:
     """Return the claims that its runs decide, as plain data."""
     stated = _claims(artefact.paper, artefact.scale)
     return {key: claim for key, claim in stated if claim["from"] == artefact.id}
@@ -395,7 +395,7 @@ def _claims(paper: Paper, scale: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield key, _merge(claim.model_dump(mode="json", by_alias=True), given)
 
 
-def _missing(artefact: Artefact) -> dict[str, Any]:
+def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
     """Return what it is drawn without: how many runs of each data set, and where each belongs."""
     missing = {run_dir(cell.spec): cell.spec.dataset for _, cell in artefact.left_out}
     there = {run_dir(cell.spec): cell.spec.dataset for cell in artefact.cells}

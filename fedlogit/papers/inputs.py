@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.expansion import Artefact, split_dir
+from fedlogit.papers.expansion import PlannedArtefact, split_dir
 from fedlogit.papers.plan import Plan
 from fedlogit.spec import RunSpec
 
@@ -121,7 +121,7 @@ class Inputs:
         path = f"{self._references}/{paper}.csv"
         return [path] if Path(path).exists() else []
 
-    def drawn(self, artefacts: Iterable[Artefact]) -> list[str]:
+    def drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the files of tables and figures, after a check that their runs can be had."""
         artefacts = list(artefacts)
         self._allow(artefacts)
@@ -147,7 +147,7 @@ class Inputs:
         artefacts = self._plan.covered()
         return [*self.drawn(artefacts), *self.pages(artefacts)]
 
-    def pages(self, artefacts: Iterable[Artefact]) -> list[str]:
+    def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
         return [f"{self._results}/report/{paper}/{scale}.html" for paper, scale in shown]
@@ -160,7 +160,7 @@ class Inputs:
         """Return the division of the data of a set of clients."""
         return self._indices(self._plan.clients(run))
 
-    def _allow(self, artefacts: list[Artefact]) -> None:
+    def _allow(self, artefacts: list[PlannedArtefact]) -> None:
         """Refuse what cannot be made of the runs that these need, before anything starts."""
         self._plan.refuse_missing(artefacts)
         self._plan.refuse_unfit(run for artefact in artefacts for run in self._plan.runs(artefact))
@@ -172,14 +172,14 @@ class Inputs:
     def _result(self, run: str) -> str:
         return f"{self._results}/runs/{run}/result.json"
 
-    def _results_of(self, artefacts: Iterable[Artefact]) -> list[str]:
+    def _results_of(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         runs = dict.fromkeys(run for artefact in artefacts for run in self._plan.runs(artefact))
         return [self._result(run) for run in runs]
 
     def _summary(self, paper: str, scale: str) -> str:
         return f"{self._results}/summary/{paper}/{scale}/summary.md"
 
-    def _drawn(self, artefacts: Iterable[Artefact]) -> list[str]:
+    def _drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         return [
             f"{self._results}/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
             for a in artefacts

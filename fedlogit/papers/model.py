@@ -86,13 +86,14 @@ class Figure(_Source):
 
 
 class Claim(FrozenConfig):
-    """A statement of the paper that `compare` tests on finished runs.
+    """A statement of the paper that finished runs decide; see `fedlogit.results.claims`.
 
     Attributes:
         text: The paper's words, or close to them.
         section: Where the paper says it.
         source: ``from`` in YAML: the table whose runs decide.
-        test: The name of a test from `fedlogit.results` and its options.
+        test: The kind of statement; see `fedlogit.results.claim_tests`.
+        options: What the test compares.
     """
 
     text: str

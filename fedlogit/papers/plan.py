@@ -21,8 +21,8 @@ from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
 from fedlogit.papers.expansion import (
-    Artefact,
     Cell,
+    PlannedArtefact,
     artefact_json,
     check_calls,
     claims_of,
@@ -67,10 +67,10 @@ class Plan:
         self._clients: dict[str, RunSpec] = {}
         self._staged: dict[str, str] = {}
         self._written: set[tuple[str, str, int]] = set()
-        self._made: dict[tuple[str, str], list[Artefact]] = {}
+        self._made: dict[tuple[str, str], list[PlannedArtefact]] = {}
         self._drawn: dict[tuple[str, str], dict[str, Any]] = {}
-        self._whole: dict[tuple[str, str], dict[str, Artefact]] = {}
-        self.artefacts: list[Artefact] = [
+        self._whole: dict[tuple[str, str], dict[str, PlannedArtefact]] = {}
+        self.artefacts: list[PlannedArtefact] = [
             a for name in self.papers for a in self.of(name, settings.scale)
         ]
         self.chosen = [name for name in self.papers if self._whole[name, settings.scale]]
@@ -91,7 +91,7 @@ class Plan:
             f" scale {self.settings.scale})"
         )
 
-    def of(self, paper: str, scale: str) -> list[Artefact]:
+    def of(self, paper: str, scale: str) -> list[PlannedArtefact]:
         """Return the tables and figures of a paper at a scale, without runs to be left out."""
         if (paper, scale) not in self._made:
             whole = expand(
@@ -110,7 +110,7 @@ class Plan:
             self._made[paper, scale] = [self._kept(artefact) for artefact in whole]
         return [artefact for artefact in self._made[paper, scale] if artefact.cells]
 
-    def judged(self, paper: str, scale: str) -> list[Artefact]:
+    def judged(self, paper: str, scale: str) -> list[PlannedArtefact]:
         """Return what a paper's summary rests on: its tables, and figures that claims name.
 
         Also those without any run: what they claim is not run.
@@ -119,7 +119,7 @@ class Plan:
         found = self._made[paper, scale]
         return [a for a in found if a.kind == "table" or claims_of(a)]
 
-    def artefact(self, paper: str, scale: str, id_: str) -> Artefact:
+    def artefact(self, paper: str, scale: str, id_: str) -> PlannedArtefact:
         """Return one table or figure.
 
         Raises:
@@ -130,7 +130,7 @@ class Plan:
             raise unknown(f"table or figure of {paper} at scale {scale}", id_, found)
         return found[id_]
 
-    def everywhere(self) -> list[Artefact]:
+    def everywhere(self) -> list[PlannedArtefact]:
         """Return the tables and figures of every scale, in the papers' order."""
         return [
             artefact
@@ -139,15 +139,15 @@ class Plan:
             for artefact in self.of(paper.paper, scale)
         ]
 
-    def covered(self) -> list[Artefact]:
+    def covered(self) -> list[PlannedArtefact]:
         """Return what finished runs cover: whole for some data set and seed, at any scale."""
         return [a for a in self.everywhere() if self._whole_somewhere(a)]
 
-    def runs(self, artefact: Artefact) -> list[str]:
+    def runs(self, artefact: PlannedArtefact) -> list[str]:
         """Return the runs of an artefact, as paths below the folder of runs, each once."""
         return list(dict.fromkeys(str(run_dir(cell.spec)) for cell in artefact.cells))
 
-    def refuse_missing(self, artefacts: Iterable[Artefact]) -> None:
+    def refuse_missing(self, artefacts: Iterable[PlannedArtefact]) -> None:
         """Refuse to go on if training is frozen and runs of these tables and figures are missing.
 
         Raises:
@@ -202,7 +202,7 @@ class Plan:
         trains_on_cpu = self.settings.device == "cpu" or self.settings.engine == "native"
         return not trains_on_cpu and not spec.ledger_only
 
-    def artefact_file(self, artefact: Artefact) -> str:
+    def artefact_file(self, artefact: PlannedArtefact) -> str:
         """Write what drawing an artefact needs, unless the file has it; return its path.
 
         The path ends in ``<id>.<digest of the content>.json``.
@@ -334,7 +334,7 @@ class Plan:
             raise unknown("paper in config.yaml's 'papers'", name, self.papers)
         return self.papers[name]
 
-    def _whole_somewhere(self, artefact: Artefact) -> bool:
+    def _whole_somewhere(self, artefact: PlannedArtefact) -> bool:
         """Return whether every run on some data set with some seed has a result."""
         finished: dict[tuple[str, int], bool] = {}
         for cell in self._whole[artefact.paper.paper, artefact.scale][artefact.id].cells:
@@ -343,7 +343,7 @@ class Plan:
             finished[key] = finished.get(key, True) and done
         return any(finished.values())
 
-    def _kept(self, artefact: Artefact) -> Artefact:
+    def _kept(self, artefact: PlannedArtefact) -> PlannedArtefact:
         if not self.settings.partial:
             return artefact
         cells: list[Cell] = []

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedlogit.component import explain
 from fedlogit.files import read_json
+from fedlogit.papers.model import Claim
 
-__all__ = ["REFERENCE", "Artefact", "Claim", "Missing", "RunRef", "read_artefact"]
+__all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "read_artefact"]
 
 REFERENCE = "fully_informed"
 """The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""
@@ -38,24 +39,6 @@ class Missing(BaseModel):
 
     before: int
     axes: dict[str, Any]
-
-
-class Claim(BaseModel):
-    """A statement of the paper; see `fedlogit.results.claims`.
-
-    Attributes:
-        text: The paper's words, or close to them.
-        section: Where the paper says it.
-        test: The kind of statement.
-        options: What the test compares.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    text: str
-    section: str = ""
-    test: str
-    options: dict[str, Any] = {}
 
 
 class Artefact(BaseModel):

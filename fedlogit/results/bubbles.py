@@ -52,7 +52,7 @@ def bubble_row(panels: Sequence[tuple[np.ndarray, str]]) -> Figure:
         FedlogitError: as `bubble_plot` does.
     """
     use_house_style()
-    tables = [_checked(counts) for counts, _ in panels]
+    tables = [_as_counts(counts) for counts, _ in panels]
     figure, rows = _layout([t.shape for t in tables], [name for _, name in panels])
     most = max(int(t.max()) for t in tables)
     for counts, (main, top, right, corner) in zip(tables, rows, strict=True):
@@ -90,7 +90,7 @@ def bubbles(axes: Axes, amounts: np.ndarray, most: float, colour: str = PALETTE[
     axes.spines[["top", "right"]].set_visible(True)
 
 
-def _checked(counts: np.ndarray) -> np.ndarray:
+def _as_counts(counts: np.ndarray) -> np.ndarray:
     counts = np.asarray(counts)
     if counts.ndim != 2 or not counts.size or counts.max() <= 0 or counts.min() < 0:
         raise FedlogitError(

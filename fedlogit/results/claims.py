@@ -9,11 +9,12 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.results.artefact import Artefact, Claim
+from fedlogit.papers.model import Claim
+from fedlogit.results.artefact import Artefact
 from fedlogit.results.claim_tests import TESTS, Comparison, cells, pooled
 from fedlogit.results.collect import collect, describe
 from fedlogit.results.formatting import markdown, sentence
-from fedlogit.results.verdict import CLAIM_RULE, decide, together
+from fedlogit.results.verdict import CLAIM_RULE, decide, final_result
 
 __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"]
 
@@ -64,7 +65,7 @@ def _judge(key: str, claim: Claim, options: Comparison, frame: pd.DataFrame) -> 
     by_cell, by_mean = decide([e.test for e in found]), decide(pooled(found))
     run = sum(e.whole for e in found)
     row |= {"cells": by_cell, "pooled": by_mean, "run": f"{run} of {len(found)}"}
-    row["result"] = together(by_cell, by_mean, whole=run == len(found))
+    row["result"] = final_result(by_cell, by_mean, whole=run == len(found))
     if not any(len(e.differences) for e in found):
         row |= dict.fromkeys(("result", "cells", "pooled"), "not run")
     row["agree"] = f"{sum(e.agrees for e in found)} of {len(found)}"
@@ -81,10 +82,10 @@ def result_text(row: Mapping[Any, Any]) -> str:
 
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return judged claims as a section of Markdown, with the rule and where the runs come from."""
-    told = rows["text"] + rows["section"].map(lambda section: f" ({section})" if section else "")
+    claims = rows["text"] + rows["section"].map(lambda section: f" ({section})" if section else "")
     table = pd.DataFrame(
         {
-            "Claim": told,
+            "Claim": claims,
             "Result": [result_text(row) for row in rows.to_dict("records")],
             "Cell by cell": rows["cells"],
             "Pooled": rows["pooled"],

@@ -212,8 +212,7 @@ def not_run(rows: pd.DataFrame) -> str:
         return ""
     places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
     numbers = (f"{r.table} on {r.dataset}: {r.numbers}" for r in places.itertuples(index=False))
-    told = ", ".join(numbers)
-    return f"Not run: {len(missing)} of {len(rows)} published numbers ({told})."
+    return f"Not run: {len(missing)} of {len(rows)} published numbers ({', '.join(numbers)})."
 
 
 def _signed(value: float, metric: str) -> str:

@@ -16,8 +16,7 @@ import pandas as pd
 from matplotlib.testing.compare import compare_images
 
 from fedlogit.papers import Plan
-from fedlogit.papers.expansion import Artefact as Planned
-from fedlogit.papers.expansion import artefact_json
+from fedlogit.papers.expansion import PlannedArtefact, artefact_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.compare import published
 from fedlogit.results.figures import write_figure
@@ -57,7 +56,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
     return paths
 
 
-def _draw(plan: Plan, planned: Planned, references: Path, out: Path) -> list[Path]:
+def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
     artefact = _resolved(plan, planned)
     path = out / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
     if artefact.kind == "table":
@@ -65,7 +64,7 @@ def _draw(plan: Plan, planned: Planned, references: Path, out: Path) -> list[Pat
     return write_figure(artefact, path, published(references, artefact.paper))
 
 
-def _resolved(plan: Plan, planned: Planned) -> Artefact:
+def _resolved(plan: Plan, planned: PlannedArtefact) -> Artefact:
     """Return an artefact as the scripts read it: as JSON says it, with its runs' folders."""
     text = json.dumps(artefact_json(planned, str(plan.results / "runs")))
     return Artefact.model_validate_json(text)
@@ -108,13 +107,13 @@ def _same(old: Path, new: Path) -> bool:
             return False
     if old.suffix == ".csv":
         values = [pd.read_csv(path, keep_default_na=False).to_dict("list") for path in (old, new)]
-        return _alike(*values)
+        return _equal(*values)
     if old.suffix == ".json":
-        return _alike(*(json.loads(path.read_text(encoding="utf-8")) for path in (old, new)))
+        return _equal(*(json.loads(path.read_text(encoding="utf-8")) for path in (old, new)))
     return old.read_text(encoding="utf-8") == new.read_text(encoding="utf-8")
 
 
-def _alike(a: Any, b: Any) -> bool:
+def _equal(a: Any, b: Any) -> bool:
     """Return whether plain data are equal but for rounding of floats."""
     leaves = [list(_leaves(value)) for value in (a, b)]
     return len(leaves[0]) == len(leaves[1]) and all(

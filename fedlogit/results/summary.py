@@ -99,8 +99,8 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
 def _claims(results: Path, paper: str, scale: str) -> str:
     claims = pd.read_csv(results / "summary" / paper / scale / "claims.csv")
     counts = claims["result"].value_counts()
-    told = ", ".join(f"{count} {result}" for result, count in counts.items())
-    return f"- Claims: {told or 'none tested at this scale'}"
+    judged = ", ".join(f"{count} {result}" for result, count in counts.items())
+    return f"- Claims: {judged or 'none tested at this scale'}"
 
 
 def _places(results: Path, paper: str, scale: str) -> list[str]:

@@ -25,13 +25,13 @@ __all__ = [
     "VERDICT_RULE",
     "Sample",
     "decide",
+    "final_result",
     "half_width",
     "holm",
     "interval",
     "is_exact",
     "p_above",
     "p_below",
-    "together",
     "verdict",
     "welch",
 ]
@@ -254,7 +254,7 @@ def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
     return "does not hold" if any(p < _ALPHA for p in below) else "undecided"
 
 
-def together(cells: str, pooled: str, *, whole: bool) -> str:
+def final_result(cells: str, pooled: str, *, whole: bool) -> str:
     """Return the final word on a statement; one of `CLAIM_RESULTS`.
 
     Args:

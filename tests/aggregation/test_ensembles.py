@@ -8,7 +8,7 @@ import torch
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.fedet import consensus_with_diversity, variance_weights
 from fedlogit.aggregation.hard_votes import consistent_votes, least_entropy, majority
-from fedlogit.aggregation.targets import Targets, checked, hard
+from fedlogit.aggregation.targets import Targets, as_targets, hard
 from fedlogit.errors import FedlogitError
 from fedlogit.methods.fedet import FedET
 
@@ -110,12 +110,12 @@ def test_hard_targets_leave_the_unlabelled_out():
 )
 def test_what_is_no_distribution_is_refused(found, said):
     with pytest.raises(FedlogitError, match=said) as error:
-        checked(found, LOGITS, "mine:f")
+        as_targets(found, LOGITS, "mine:f")
     assert "mine:f" in str(error.value)
 
 
 def test_distributions_alone_count_one():
-    assert checked(torch.ones(7, 4) / 4, LOGITS, "f").weights.tolist() == [1.0] * 7
+    assert as_targets(torch.ones(7, 4) / 4, LOGITS, "f").weights.tolist() == [1.0] * 7
 
 
 @pytest.mark.parametrize(

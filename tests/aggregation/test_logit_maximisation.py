@@ -82,6 +82,7 @@ def build(name, shape, count) -> list[nn.Module]:
     return networks
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("at_once", [1, 2, None])
 def test_stacked_models_reach_the_same_logits(name, shape, at_once):

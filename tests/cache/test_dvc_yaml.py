@@ -9,6 +9,8 @@ import subprocess
 import pytest
 from support.calls import ROOT, dvc, script
 
+pytestmark = pytest.mark.slow  # DVC takes seconds to start
+
 
 def test_metrics_and_plots_are_shown(tmp_path):
     done = dvc("metrics", "show", "--json", cwd=ROOT)

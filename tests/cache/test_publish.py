@@ -6,11 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 import yaml
 from support.calls import RUNS, dvc, script
 from support.small import SMALL
 
 from fedlogit.files import json_digest, write_json
+
+pytestmark = pytest.mark.slow  # DVC takes seconds to start
 
 LISTING = Path("results/runs.dvc")
 

@@ -10,6 +10,8 @@ import pytest
 import yaml
 from support.calls import RUNS, dvc, script
 
+pytestmark = pytest.mark.slow  # DVC takes seconds to start
+
 REMOTE = Path("dvc-remote/files/md5")
 
 

@@ -167,6 +167,7 @@ def test_the_embedded_text_needs_no_preparation(tmp_path):
         load("sklearn_docs", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_is_loaded(tmp_path, capsys):
     assert call("tokenise", ["sklearn_docs", "--vocabulary", "300", "--data", str(tmp_path)]) == 0
     names = sorted(path.name for path in tmp_path.iterdir())

@@ -127,6 +127,7 @@ def packed(folder: Path, how: str) -> None:
             archive.writestr(name, content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["gz", "tgz", "zip", "gz in zip"])
 def test_a_raw_file_is_read_up_to_what_the_data_set_has(tmp_path, how):
     packed(tmp_path, how)

@@ -43,6 +43,7 @@ def planted(project, finished, monkeypatch) -> Path:
     return target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cached", "publish"])
 def test_reading_a_run_never_imports_what_it_names(planted, name):
     Path("results/runs.dvc").write_text("outs: []\n")

@@ -9,7 +9,7 @@ from support.small import small_spec
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
-from fedlogit.methods.model_federation import checked
+from fedlogit.methods.model_federation import check_shares
 
 
 @pytest.mark.slow
@@ -84,4 +84,4 @@ def test_a_model_without_a_known_head_is_refused(federation):
 
 def test_a_negative_share_is_refused():
     with pytest.raises(FedlogitError, match=r"method x: contributions .* are negative"):
-        checked([1.5, -0.5], "x")
+        check_shares([1.5, -0.5], "x")

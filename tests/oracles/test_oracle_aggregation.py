@@ -14,7 +14,7 @@ from oracles.pseudo_labels import pseudo_labels
 from fedlogit.aggregation import confidence, contribution, hard_votes, robust, uwa, votes
 from fedlogit.aggregation import pseudo_labels as algorithm1
 from fedlogit.aggregation.fedet import consensus_with_diversity
-from fedlogit.aggregation.targets import Targets, checked, hard
+from fedlogit.aggregation.targets import Targets, as_targets, hard
 from fedlogit.errors import FedlogitError
 
 KINDS = ("usual", "large", "twins", "flat")
@@ -199,13 +199,13 @@ def test_what_is_no_distribution_or_weight_is_refused(part, bad):
         spoilt = torch.tensor([bad, 1 - bad, 0, 0])  # which sums to 1 where it can
         getattr(given, part)[at] = spoilt if part == "distributions" else bad
         with pytest.raises(FedlogitError, match=f"no distribution for public sample {at}:"):
-            checked(given, torch.zeros(3, 9, 4), "some")
+            as_targets(given, torch.zeros(3, 9, 4), "some")
 
 
 def test_distributions_with_weights_pass_unchanged():
     for source in sources(20):
         given = random_targets(source)
-        found = checked(given, torch.zeros(3, 9, 4), "some")
+        found = as_targets(given, torch.zeros(3, 9, 4), "some")
         assert same(found.weighted(), given.distributions * given.weights[:, None])
 
 

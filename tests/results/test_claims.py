@@ -25,7 +25,13 @@ def runs(make_run):
 @pytest.fixture
 def judge(make_artefact):
     def go(runs, test, missing=(), **options):
-        claim = {"text": "A claim.", "section": "§4.4", "test": test, "options": options}
+        claim = {
+            "text": "A claim.",
+            "section": "§4.4",
+            "from": "table1",
+            "test": test,
+            "options": options,
+        }
         planned = [{"before": before, "axes": AXES | axes} for before, axes in missing]
         return judge_claims(make_artefact(*runs, claims={"c": claim}, missing=planned)).iloc[0]
 
@@ -366,7 +372,13 @@ def test_a_malformed_claim_is_one_line(runs, judge, test, options, message):
 
 
 def test_markdown_shows_claim_result_and_rule(runs, make_artefact):
-    claim = {"text": "UWA helps.", "section": "§4.4", "test": "greater", "options": GREATER}
+    claim = {
+        "text": "UWA helps.",
+        "section": "§4.4",
+        "from": "table1",
+        "test": "greater",
+        "options": GREATER,
+    }
     artefact = make_artefact(*runs(0.6), *runs(0.7, method="uwa"), claims={"c": claim})
     rows = judge_claims(artefact)
     text = claims_markdown(rows, [artefact])

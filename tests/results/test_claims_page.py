@@ -87,6 +87,7 @@ def test_counts_tell_single_runs_from_reproduced_ones(make_run, make_artefact):
 def test_a_table_without_runs_is_in_the_summary(make_run, make_artefact, tmp_path):
     claim = {
         "text": "UWA helps.",
+        "from": "table9",
         "test": "greater",
         "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
     }

@@ -82,6 +82,7 @@ def texts(figure) -> str:
     return " ".join(text.get_text() for text in figure.findobj(lambda a: hasattr(a, "get_text")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", figure_names())
 def test_every_kind_writes_a_picture_and_a_pdf_with_the_same_bytes_every_time(
     figure, tmp_path, kind
@@ -104,6 +105,7 @@ def test_every_kind_states_scale_seeds_and_device(figure, kind):
         assert part in shown.replace("\n", " ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", figure_names())
 @pytest.mark.parametrize("name", ["A", "A rather long name of a method"])
 def test_no_text_leaves_the_page(figure, kind, name):

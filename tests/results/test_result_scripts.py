@@ -42,12 +42,13 @@ def artefact(tmp_path, make_run, make_artefact):
         runs = [make_run(a, method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
         claim = {
             "text": "UWA is better.",
+            "from": "table1",
             "test": "greater",
             "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
         }
         made = make_artefact(*runs, scale="quick", claims={"uwa": claim}, **changes)
         path = tmp_path / f"{made.id}.json"
-        write_json(path, made.model_dump(mode="json"))
+        write_json(path, made.model_dump(mode="json", by_alias=True))
         return path
 
     return write

@@ -18,13 +18,13 @@ from fedlogit.results.verdict import (
     VERDICTS,
     Sample,
     decide,
+    final_result,
     half_width,
     holm,
     interval,
     is_exact,
     p_above,
     p_below,
-    together,
     verdict,
     welch,
 )
@@ -334,5 +334,5 @@ def test_all_cells_must_hold_and_need_no_correction():
     ],
 )
 def test_the_final_word(cells, pooled, whole, expected):
-    assert together(cells, pooled, whole=whole) == expected
+    assert final_result(cells, pooled, whole=whole) == expected
     assert expected in CLAIM_RESULTS

@@ -22,6 +22,7 @@ from fedlogit.results.summary import overview, write_summary
 PAPERS = Path(__file__).parents[2] / "workflow" / "papers"
 CLAIM = {
     "text": "UWA is better.",
+    "from": "table1",
     "test": "greater",
     "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
 }

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fedlogit.errors import FedlogitError
-from fedlogit.locks import first_free, held
 from fedlogit.runs.gpus import own_gpu, visible_gpus
 
 FORK = multiprocessing.get_context("fork")
@@ -136,15 +134,3 @@ def test_which_gpus_there_are(tmp_path):
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": "GPU-8a1f, 3"}) == ["GPU-8a1f", "3"]
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": ""}) == []
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": "-1"}) == []
-
-
-def test_a_lock_is_let_go_on_errors_and_needs_a_folder_to_write_to(tmp_path):
-    path = tmp_path / "a" / "x.lock"
-    with pytest.raises(RuntimeError), held(path, "waiting"):
-        raise RuntimeError
-    with held(path, "waiting"), first_free([path, path.with_name("y")], "") as free:
-        assert free.name == "y"
-    assert list(path.parent.iterdir()) == []
-    (tmp_path / "file").touch()
-    with pytest.raises(FedlogitError, match="cannot write"), held(Path(tmp_path, "file/x"), ""):
-        pass

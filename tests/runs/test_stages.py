@@ -12,7 +12,7 @@ from support.outcomes import weights
 from support.small import built, small_spec
 
 from fedlogit import methods
-from fedlogit.aggregation.targets import checked
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.engine.float32 import f32_products
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
@@ -64,7 +64,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     if call != "local":
         targets = tmp_path / "targets.npz"
         save_targets(
-            checked(method.targets(answers.public), answers.public, call),
+            as_targets(method.targets(answers.public), answers.public, call),
             answers,
             spec.method,
             targets,
@@ -182,7 +182,7 @@ def test_clients_and_targets_of_another_run_are_refused(clients, tmp_path):
     answers = load_answers(paths[1])
     other = dataclasses.replace(answers, digest="0" * 64)
     uniform = torch.full((60, 10), 0.1)
-    made = checked(uniform, answers.public, "f")
+    made = as_targets(uniform, answers.public, "f")
     save_targets(made, other, spec.method, tmp_path / "targets.npz")
     with pytest.raises(DataError, match="targets made of other logits"):
         load_precomputed(spec, *paths, tmp_path / "targets.npz")

@@ -187,8 +187,8 @@ def _handles(
 ) -> list[Line2D]:
     handles = []
     for (line, metric), (colour, marker) in looks.items():
-        told = [line, metric_label(metric)] if several or not line else [line]
-        name = ", ".join(filter(None, told))
+        parts = [line, metric_label(metric)] if several or not line else [line]
+        name = ", ".join(filter(None, parts))
         handles.append(Line2D([], [], color=colour, marker=marker, label=name))
     if has_paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}

@@ -67,7 +67,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_xlabel("Round")
     seen = [s for _, series in _PANELS for s in series if s[0] in values_of(frame)]
     title(figure, artefact, collect(artefact), "dotted: votes begin")
-    legend(figure, [Line2D([], [], color=PALETTE[c], ls=ls, label=told) for _, told, c, ls in seen])
+    legend(
+        figure, [Line2D([], [], color=PALETTE[c], ls=ls, label=label) for _, label, c, ls in seen]
+    )
     return figure
 
 

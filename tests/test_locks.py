@@ -1,0 +1,78 @@
+"""Locks between processes, and what they say where there can be none."""
+
+import errno
+import multiprocessing
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from support.refusals import refused
+
+from fedlogit.errors import FedlogitError
+from fedlogit.locks import first_free, held
+
+FORK = multiprocessing.get_context("fork")
+
+
+def test_a_lock_is_let_go_on_errors_and_needs_a_folder_to_write_to(tmp_path):
+    path = tmp_path / "a" / "x.lock"
+    with pytest.raises(RuntimeError), held(path, "waiting"):
+        raise RuntimeError
+    with held(path, "waiting"), first_free([path, path.with_name("y")], "") as free:
+        assert free.name == "y"
+    assert list(path.parent.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(FedlogitError, match="cannot write"), held(Path(tmp_path, "file/x"), ""):
+        pass
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, code):
+    def flock(file: int, operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    path = tmp_path / "x.lock"
+    said = f"cannot lock {path}: {os.strerror(code)}; its file system must support locks"
+    with refused(said), held(path, ""):
+        pass
+
+
+def hold_and_say(path: Path, ready) -> None:
+    with held(path, ""):
+        ready.set()
+        signal.pause()
+
+
+def test_the_lock_of_a_killed_process_is_no_obstacle(tmp_path, capsys):
+    path, ready = tmp_path / "x.lock", FORK.Event()
+    process = FORK.Process(target=hold_and_say, args=(path, ready))
+    process.start()
+    assert ready.wait(30)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert path.exists()
+    with held(path, "waiting"):
+        pass
+    assert capsys.readouterr().err == ""
+    assert not path.exists()
+
+
+def test_who_waits_is_told_once_and_gets_the_lock(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("fedlogit.locks._POLL", 0.05)
+    path, got = tmp_path / "x.lock", threading.Event()
+
+    def second() -> None:
+        with held(path, "another makes it"):
+            got.set()
+
+    other = threading.Thread(target=second)
+    with held(path, ""):
+        other.start()
+        assert not got.wait(0.5)
+    assert got.wait(30)
+    other.join()
+    assert capsys.readouterr().err == "another makes it\n"
+    assert not path.exists()
