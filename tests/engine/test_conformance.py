@@ -57,7 +57,7 @@ MODELS = {
 }
 NATIVE = ("perceptrons", "lenet")  # what compiled code can train
 # Rounding grows from step to step where layers are many, or divide by what varies little.
-STEPS = {model: 2 for model in MODELS if model not in (*NATIVE, "two architectures", "a text")}
+STEPS = {name: 2 for name in MODELS if name not in ("perceptrons", "two architectures", "a text")}
 ENGINES = pytest.mark.parametrize(
     "engine", ["loop", "stacked", pytest.param("native", marks=needs_compiler)]
 )
