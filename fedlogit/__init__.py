@@ -5,8 +5,10 @@ Floors, each importing only what lies below it::
     commands/                         python -m fedlogit COMMAND
     results/                          tables, figures, verdicts
     papers                            grids of runs, from the papers' YAML files
+    runs/                             from a spec to a folder that describes itself
     methods/                          one file per method of the papers
-    federation/                       clients and what they do in a round
+    federation/                       clients, a public set, and what they send each other
+    engine/                           how clients run: loop, native, stacked
     aggregation/                      pure functions: client logits -> targets
     models/  data/  partition/        each knows nothing of the others
     spec  component  rng  errors      ground floor

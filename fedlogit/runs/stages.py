@@ -7,7 +7,7 @@ has an address that does not know who asks.
 ``train_clients``: a folder with ``spec.json``, ``weights.safetensors`` and ``clients.json``.
 ``export_logits``: ``logits.npz`` and ``logits.json``.
 ``aggregate``: ``targets.npz``.
-``distil``: the run's folder.
+``train``: the run's folder.
 
 Each file has a digest of what is in it and of what it was made of; who reads it checks both.
 """
@@ -293,7 +293,7 @@ def _canonical(method: ComponentRef) -> str:
 def load_precomputed(
     spec: RunSpec, weights: Path, logits: Path, targets: Path | None
 ) -> Precomputed:
-    """Read what the stages before `distil` left.
+    """Read what the stages before the last one left.
 
     Raises:
         DataError: naming the file that does not fit.
