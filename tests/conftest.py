@@ -24,6 +24,19 @@ from fedlogit.runs.run import Options, run
 from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec, Text
 
+# Their tests share a checkout or workflow that takes long to make, and follow each other.
+IN_ONE_PIECE = (
+    "tests/cache/test_clone.py",
+    "tests/docs/test_documented_commands.py",
+    "tests/workflow/test_dag.py",
+)
+
+
+def piece(nodeid: str) -> str:
+    """Return what is dealt out together with a test: its module, if that is in one piece."""
+    module = nodeid.partition("::")[0]
+    return module if module in IN_ONE_PIECE else nodeid
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,8 +45,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "python" in item.fixturenames:  # which starts with seconds of imports
             item.add_marker("slow")
     if "PYTEST_XDIST_WORKER" in os.environ:  # so that no worker is left with one at the end
-        items.sort(key=lambda item: (not item.get_closest_marker("xdist_group"),
+        items.sort(key=lambda item: (piece(item.nodeid) == item.nodeid,
                                      not item.get_closest_marker("slow")))  # fmt: skip
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Deal out tests singly, but those of some modules in one piece (pytest --dist loadgroup)."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Pieces(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return piece(nodeid)
+
+    return Pieces(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from support.calls import ROOT, dvc
 
 # Both use one clone with all published runs.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("clone")]
+pytestmark = pytest.mark.slow
 TABLE = Path("results/tables/celm/paper/table5.csv")
 SETTINGS = ("papers=[celm]", "scale=paper", "datasets=[fashion_mnist]", "frozen=true")
 

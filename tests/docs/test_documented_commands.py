@@ -20,10 +20,6 @@ PAPERS = {"docs/add-an-aggregator.md": ["who_to_trust", "fedol"]}
 PAPER_PAGES = sorted(f"docs/papers/{path.name}" for path in ROOT.glob("docs/papers/*.md"))
 
 
-# These use one copy of the repository with an environment of its own.
-in_a_copy = pytest.mark.xdist_group("docs")
-
-
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
@@ -32,7 +28,6 @@ def reader(tmp_path_factory):
         yield Reader(tmp_path_factory.mktemp("docs"), stack)
 
 
-@in_a_copy
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_a_page_can_be_followed_from_top_to_bottom(reader, page):
@@ -48,7 +43,6 @@ def test_a_page_can_be_followed_from_top_to_bottom(reader, page):
                 assert made[1] in said.rpartition("\n")[2], f"{command} does not end by naming it"
 
 
-@in_a_copy
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAPER_PAGES)
 def test_what_a_papers_page_commands_can_be_planned(reader, page):

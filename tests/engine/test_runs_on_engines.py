@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes
-from support.outcomes import rows, weights
+from support.outcomes import untimed_rows, weights
 from support.refusals import refused
 from support.small import enlarged, small_spec
 from support.tiers import first_of_each, method_of
@@ -34,7 +34,7 @@ OTHERS = [call for call in VARIANTS if call not in PROXIMAL]
 
 def agree(reference: Path, other: Path, sparse: bool = False) -> None:
     """Compare two runs: bytes, all other columns, and models."""
-    for wanted, found in zip(rows(reference), rows(other), strict=True):
+    for wanted, found in zip(untimed_rows(reference), untimed_rows(other), strict=True):
         assert found.keys() == wanted.keys()
         for name, value in wanted.items():
             if name.startswith("bytes") and not sparse:

@@ -20,7 +20,7 @@ PAPERS = list_papers(REPOSITORY / "workflow" / "papers")
 ALL = f"papers=[{','.join(PAPERS)}]"
 SMOKE = (ALL, "scale=smoke", "workers=1", "device=cpu")
 # All use one folder in which everything was made.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dag")]
+pytestmark = pytest.mark.slow
 
 
 class Snakemake:
