@@ -22,6 +22,7 @@ from fedlogit import methods
 
 OF_A_COLUMN = 0.02
 OF_A_MODEL = 0.005
+OF_A_LENET = 0.02  # Adam's first steps divide gradients by their own size: rounding grows
 PERCEPTRONS = {"optimizer": {"name": "sgd", "lr": 0.05}}
 LENETS = {"models": ["lenet"], "local": {"epochs": 1}, "rounds": 2}
 needs_compiler = pytest.mark.skipif(
@@ -32,7 +33,9 @@ ONE_OF_EACH = [CALLS.get(name, [name])[0] for name in METHODS]
 OTHERS = [call for call in VARIANTS if call not in PROXIMAL]
 
 
-def agree(reference: Path, other: Path, sparse: bool = False) -> None:
+def agree(
+    reference: Path, other: Path, sparse: bool = False, of_a_model: float = OF_A_MODEL
+) -> None:
     """Compare two runs: bytes, all other columns, and models."""
     for wanted, found in zip(untimed_rows(reference), untimed_rows(other), strict=True):
         assert found.keys() == wanted.keys()
@@ -46,7 +49,7 @@ def agree(reference: Path, other: Path, sparse: bool = False) -> None:
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         if value.is_floating_point():
-            assert (found[name] - value).norm() <= OF_A_MODEL * value.norm() + OF_A_MODEL, name
+            assert (found[name] - value).norm() <= of_a_model * value.norm() + of_a_model, name
         else:
             assert torch.equal(found[name], value)
 
@@ -70,7 +73,7 @@ def test_every_method_with_compiled_perceptrons(reference, train, call):
 @pytest.mark.parametrize("call", [call for call in ONE_OF_EACH if call in OTHERS])
 def test_every_method_with_compiled_lenets(reference, train, digits, call):
     given = changes(call) | LENETS | {"data": enlarged(digits)}
-    agree(reference(**given), train(engine="native", **given))
+    agree(reference(**given), train(engine="native", **given), of_a_model=OF_A_LENET)
 
 
 @pytest.mark.parametrize("call", PROXIMAL)
