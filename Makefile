@@ -37,7 +37,7 @@ PYTHON_FILES := fedlogit scripts tests examples $(wildcard benchmarks)
 .PHONY: help
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
-	@echo 'Overrides: PAPERS= SCALE= SEEDS= DATASETS= KERNEL= CORES= ARGS="more options of snakemake"'
+	@echo 'Overrides: PAPERS= SCALE= SEEDS= DATASETS= ENGINE= CORES= ARGS="more options of snakemake"'
 
 .PHONY: environment
 environment: $(STAMP) ## Install the locked packages into .venv
@@ -156,7 +156,7 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
 	&& python scripts/readme_results.py $(1) --block fedol \
 		results/tables/fedol/extended/table1.md results/figures/fedol/extended/pseudo_labels.png \
 	&& python scripts/readme_results.py $(1) --block tally_train \
-		results/tables/tally_train/quick/table1.md \
+		results/tables/tally_train/extended/table1.md \
 		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
 		results/tables/tally_train/quick/table3.md \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
