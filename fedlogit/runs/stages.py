@@ -76,9 +76,10 @@ def in_stages(spec: RunSpec, method: Method) -> bool:
     """Return whether a run can be made in stages: its clients train once and then only answer.
 
     Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
-    there is nothing to share.
+    there is nothing to share. Files are of all clients, so where some are absent it is in one, too.
     """
-    return method.one_shot and spec.rounds == 1 and spec.text is None and not spec.ledger_only
+    unlike_files = spec.text is not None or spec.ledger_only or spec.participation is not None
+    return method.one_shot and spec.rounds == 1 and not unlike_files
 
 
 def clients_spec(spec: RunSpec) -> RunSpec:
