@@ -17,6 +17,8 @@ from fedlogit.rng import rng
 __all__ = ["Participation", "Stay"]
 
 Count = Annotated[int, Field(gt=0)]
+# Below, tuples are not strict: JSON's lists are tuples only where nothing, such as `_from_share`,
+# comes between.
 
 
 class Stay(FrozenConfig):
@@ -28,7 +30,7 @@ class Stay(FrozenConfig):
         until: The last round in which they are there; None is the last of the run.
     """
 
-    clients: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1)
+    clients: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1, strict=False)
     since: Count | None = None
     until: Count | None = None
 
@@ -63,7 +65,7 @@ class Participation(FrozenConfig):
 
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     number: Count | None = None
-    schedule: tuple[Stay, ...] = ()
+    schedule: tuple[Stay, ...] = Field(default=(), strict=False)
     meta_model: Literal["refit", "pad"] = "refit"
 
     @model_validator(mode="before")

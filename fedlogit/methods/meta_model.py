@@ -44,31 +44,34 @@ class MetaModel(LogitFederation):
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax(A(h(x))), eq. 3-4."""
         samples = self._known(fed)
-        labelled = self._labelled(fed, samples)
-        known = samples[labelled]
+        labelled, news = self._labelled(fed, samples)
+        known, who = samples[labelled], fed.spec.participation
+        everything = torch.ones_like(fed.public, dtype=torch.bool)
+        pad = who is not None and who.meta_model == "pad"
+        asked = _padded(fed, "public", logits, everything) if pad else logits
         if not len(known):
             return average_logits(logits).softmax(1)
         known_logits = fed.uplink("auxiliary_logits", fed.logits(known))
-        if fed.spec.participation is not None and fed.spec.participation.meta_model == "pad":
+        if len(news):
+            fed.uplink("auxiliary_labels", fed.labels(news)[None], bits=8)
+        if pad:
             known_logits = _padded(fed, "known", known_logits, labelled)[:, labelled]
-            logits = _padded(fed, "public", logits, torch.ones_like(fed.public, dtype=torch.bool))
         seed = derive(fed.spec.seed, "meta_model", fed.round)
         labels = fed.labels(known)
-        return fit_and_predict(self.aggregator, known_logits, labels, logits, fed.classes, seed)
+        return fit_and_predict(self.aggregator, known_logits, labels, asked, fed.classes, seed)
 
-    def _labelled(self, fed: Federation, samples: torch.Tensor) -> torch.Tensor:
-        """Return which samples' labels the server has, bool (samples,).
+    def _labelled(
+        self, fed: Federation, samples: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return which samples have a label, bool (samples,), and those that had none before.
 
-        Every sample's label is sent once, by the first client that is there and owns it.
+        Every sample's label is sent once, by the client that owns it, when it is first there.
         """
         state, name = fed.server_state, "meta_model/labelled"
         sent = state.get(name, torch.zeros_like(samples, dtype=torch.bool))
         owned = torch.isin(samples, torch.cat([client.private for client in fed.clients]))
-        new = samples[owned & ~sent]
-        if len(new):
-            fed.uplink("auxiliary_labels", fed.labels(new)[None], bits=8)
         state[name] = sent | owned
-        return state[name]
+        return state[name], samples[owned & ~sent]
 
     def _known(self, fed: Federation) -> torch.Tensor:
         """Return up to `per_class` samples of each class from the union of the private sets."""
