@@ -83,6 +83,11 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     assert second["provenance"]["logits_digest"] == answers.digest
 
 
+def test_a_run_in_which_clients_are_absent_is_not_made_in_stages():
+    spec = small_spec(method="feddf", participation=0.5, **ONCE)
+    assert not in_stages(spec, methods.get(spec.method))
+
+
 def test_a_run_of_several_rounds_is_not_made_in_stages():
     spec = small_spec(method="feddf", rounds=2)
     assert not in_stages(spec, methods.get(spec.method))
