@@ -86,7 +86,15 @@ def clients_spec(spec: RunSpec) -> RunSpec:
     """Return the spec of the clients of a one-shot run: what all methods on them share.
 
     It is that of the method `local`, so a table's column "Local" is these clients, tested.
+
+    Raises:
+        FedlogitError: if clients are absent in the run, since all of them would be trained.
     """
+    if spec.participation is not None:
+        raise FedlogitError(
+            "participation: a run in which clients are absent is not made in stages; train it in"
+            " one piece"
+        )
     shared = {
         "method": ComponentRef(name="local"),
         "server": None,

@@ -1,6 +1,6 @@
 """Numbers by hand where a client is absent: weights, reputations, mixtures, votes, and who waits.
 
-Of three clients number 2 is absent in round 2, unless a test says otherwise.
+Of three clients number 1 is absent in round 2, unless a test says otherwise.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from fedlogit import methods
 from fedlogit.federation import Federation
 from fedlogit.methods import Method
 
-WITHOUT_2 = {"schedule": [{"clients": [2], "until": 1}, {"clients": [2], "since": 3}]}
-LATE_2 = {"schedule": [{"clients": [2], "since": 2}]}
+WITHOUT_1 = {"schedule": [{"clients": [1], "until": 1}, {"clients": [1], "since": 3}]}
+LATE_1 = {"schedule": [{"clients": [1], "since": 2}]}
 
 
-def three(federation, call: str, participation: dict = WITHOUT_2, **changes):
+def three(federation, call: str, participation: dict = WITHOUT_1, **changes):
     """Return three clients of the CELM family that have not begun, and their method."""
     given = {"clients": 3, "partition": "iid", "participation": participation} | changes
     fed, method = family(federation, call, **given)
@@ -51,29 +51,29 @@ def test_fedavg_weighs_those_present_by_their_samples(federation):
 
 
 def test_who_comes_late_starts_from_the_global_model(federation):
-    fed, method = three(federation, "fedavg", LATE_2)
+    fed, method = three(federation, "fedavg", LATE_1)
     first = fed.server.vector.detach().clone()
     vectors_after(fed, torch.ones(1, 1))  # each local stage adds 1 to every parameter
     go_on(fed, method)
-    assert torch.equal(fed.everybody[2].vector, first), "it waits with w_g^(0)"
+    assert torch.equal(fed.everybody[1].vector, first), "it waits with w_g^(0)"
     go_on(fed, method)
-    assert torch.allclose(fed.everybody[2].vector, first + 2)
+    assert torch.allclose(fed.everybody[1].vector, first + 2)
 
 
 def test_who_comes_late_among_peers_starts_from_its_own_weights(federation):
-    fed, method = three(federation, "average", LATE_2, public={"size": 60}, same_init=False)
-    first = fed.everybody[2].vector.detach().clone()
+    fed, method = three(federation, "average", LATE_1, public={"size": 60}, same_init=False)
+    first = fed.everybody[1].vector.detach().clone()
     begun = []
     go_on(fed, method)
     train = fed.train_private
-    fed.train_private = lambda: (begun.append(fed.everybody[2].vector.detach().clone()), train())
+    fed.train_private = lambda: (begun.append(fed.everybody[1].vector.detach().clone()), train())
     go_on(fed, method)
     assert torch.equal(begun[0], first)
 
 
 def test_the_first_epochs_are_those_of_a_clients_first_round(federation, monkeypatch):
     local = {"epochs": 1, "first_epochs": 3}
-    fed, method = three(federation, "local", LATE_2, local=local, batch=10_000)
+    fed, method = three(federation, "local", LATE_1, local=local, batch=10_000)
     steps = {}
     train = fed.engine.train
 
@@ -83,7 +83,7 @@ def test_the_first_epochs_are_those_of_a_clients_first_round(federation, monkeyp
 
     monkeypatch.setattr(fed.engine, "train", noted)
     go_on(fed, method, 3)
-    assert steps == {1: {0: 3, 1: 3}, 2: {0: 1, 1: 1, 2: 3}, 3: {0: 1, 1: 1, 2: 1}}
+    assert steps == {1: {0: 3, 2: 3}, 2: {0: 1, 1: 3, 2: 1}, 3: {0: 1, 1: 1, 2: 1}}
 
 
 def test_celms_contributions_and_images_of_the_absent_wait(federation, monkeypatch):
@@ -99,22 +99,22 @@ def test_celms_contributions_and_images_of_the_absent_wait(federation, monkeypat
     images = fed.server_state["celm/images"].clone()
     has(1, 0)
     # Of their 17/24 the two have 10/17 and 7/17; half way to 1 and 0 that is 27/34 and 7/34.
-    assert shares(fed, method) == pytest.approx([27 / 34, 7 / 34, 0], abs=1e-9)
+    assert shares(fed, method) == pytest.approx([27 / 34, 0, 7 / 34], abs=1e-9)
     kept = fed.server_state["celm/contributions"].tolist()
-    assert kept == pytest.approx([27 / 48, 7 / 48, 14 / 48], abs=1e-9)
-    assert torch.equal(fed.server_state["celm/images"][3], images[3])
-    assert not torch.equal(fed.server_state["celm/images"][2], images[2])
-    assert fed.server_state["celm/evidence"].isnan().any(2).tolist()[1] == [False, False, True]
+    assert kept == pytest.approx([27 / 48, 14 / 48, 7 / 48], abs=1e-9)
+    assert torch.equal(fed.server_state["celm/images"][2], images[2])
+    assert not torch.equal(fed.server_state["celm/images"][3], images[3])
+    assert fed.server_state["celm/evidence"].isnan().any(2).tolist()[1] == [False, True, False]
     has(0, 0, 0)  # no evidence: c stays
-    assert shares(fed, method) == pytest.approx([27 / 48, 7 / 48, 14 / 48], abs=1e-9)
+    assert shares(fed, method) == pytest.approx([27 / 48, 14 / 48, 7 / 48], abs=1e-9)
 
 
 def test_celms_frozen_contributions_are_scaled_to_those_present(federation):
     fed, method = three(federation, "celm(steps=1, warm_up=0.25)")
     go_on(fed, method)
-    fed.server_state["celm/contributions"] = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
-    assert shares(fed, method) == pytest.approx([0.625, 0.375, 0])
-    assert shares(fed, method) == pytest.approx([0.5, 0.3, 0.2])
+    fed.server_state["celm/contributions"] = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+    assert shares(fed, method) == pytest.approx([0.625, 0, 0.375])
+    assert shares(fed, method) == pytest.approx([0.5, 0.2, 0.3])
 
 
 def cosines(monkeypatch, *rounds: list[float]) -> list[list[float]]:
@@ -131,23 +131,23 @@ def cosines(monkeypatch, *rounds: list[float]) -> list[list[float]]:
 
 def test_shapfeds_gamma_and_weight_of_the_absent_wait(federation, monkeypatch):
     fed, method = three(federation, "shapfed")
-    used = cosines(monkeypatch, [1, 1, 0], [0, 1], [0, 0, 0])
-    # (1 + cos) / 2 are 1, 1 and .5.
-    assert shares(fed, method) == pytest.approx([0.4, 0.4, 0.2])
+    used = cosines(monkeypatch, [1, 0, 1], [0, 1], [0, 0, 0])
+    # (1 + cos) / 2 are 1, .5 and 1.
+    assert shares(fed, method) == pytest.approx([0.4, 0.2, 0.4])
     # γ = .9 + .1 (.5, 1) = .95 and 1, which divide .8.
-    assert shares(fed, method) == pytest.approx([0.95 / 1.95, 1 / 1.95, 0])
-    kept = [0.8 * 0.95 / 1.95, 0.8 / 1.95, 0.2]
+    assert shares(fed, method) == pytest.approx([0.95 / 1.95, 0, 1 / 1.95])
+    kept = [0.8 * 0.95 / 1.95, 0.2, 0.8 / 1.95]
     assert fed.server_state["shapfed/weights"].tolist() == pytest.approx(kept)
-    assert fed.server_state["shapfed/gamma"].tolist() == pytest.approx([0.95, 1, 0.5])
+    assert fed.server_state["shapfed/gamma"].tolist() == pytest.approx([0.95, 0.5, 1])
     shares(fed, method)
     assert used[1:] == [pytest.approx([0.5, 0.5]), pytest.approx(kept)]
 
 
 def test_shapfed_takes_a_late_clients_first_round_as_it_is(federation, monkeypatch):
-    fed, method = three(federation, "shapfed", LATE_2)
-    cosines(monkeypatch, [1, 1], [1, 1, 0])
+    fed, method = three(federation, "shapfed", LATE_1)
+    cosines(monkeypatch, [1, 1], [1, 0, 1])
     go_on(fed, method, 2)
-    assert fed.server_state["shapfed/gamma"].tolist() == pytest.approx([1, 1, 0.5])
+    assert fed.server_state["shapfed/gamma"].tolist() == pytest.approx([1, 0.5, 1])
 
 
 def sinh_share(*x: float) -> list[float]:
@@ -167,30 +167,30 @@ def test_cffls_reputation_of_the_absent_waits(federation, monkeypatch):
     fed, method = three(federation, "cffl")
     first = rated(fed, method, monkeypatch, 0.6, 0.2, 0.2)
     assert first == pytest.approx(sinh_share(0.6, 0.2, 0.2))
-    both = first[0] + first[1]
-    wanted = [0.8 * r / both + 0.1 for r in first[:2]]
+    both = first[0] + first[2]
+    wanted = [0.8 * r / both + 0.1 for r in first[::2]]
     assert rated(fed, method, monkeypatch, 0.5, 0.5) == pytest.approx(wanted)
     kept = fed.server_state["cffl/reputation"].tolist()
-    assert kept == pytest.approx([wanted[0] * both, wanted[1] * both, first[2]])
+    assert kept == pytest.approx([wanted[0] * both, first[1], wanted[1] * both])
 
 
 def test_cffl_takes_a_late_clients_first_score_as_it_is(federation, monkeypatch):
-    fed, method = three(federation, "cffl", LATE_2)
+    fed, method = three(federation, "cffl", LATE_1)
     first = rated(fed, method, monkeypatch, 0.6, 0.2)
     new = sinh_share(0.5, 0.25, 0.25)
-    # The two have two thirds together; number 2 had a third, but no score to smooth.
-    raw = [0.8 * r * 2 / 3 + 0.2 * n for r, n in zip(first, new[:2], strict=True)] + [new[2]]
+    # The two have two thirds together; number 1 had a third, but no score to smooth.
+    raw = [0.8 * first[0] * 2 / 3 + 0.2 * new[0], new[1], 0.8 * first[1] * 2 / 3 + 0.2 * new[2]]
     wanted = [r / sum(raw) for r in raw]
     assert rated(fed, method, monkeypatch, 0.5, 0.25, 0.25) == pytest.approx(wanted)
 
 
 def test_cffl_keeps_its_model_where_only_removed_clients_are_there(federation):
-    fed, method = three(federation, "cffl(removal=True)", LATE_2)
-    fed.server_state["cffl/reputable"] = torch.tensor([False, False, True])
+    fed, method = three(federation, "cffl(removal=True)", LATE_1)
+    fed.server_state["cffl/reputable"] = torch.tensor([False, True, False])
     before = fed.server.vector.detach().clone()
     assert shares(fed, method) == [0, 0, 0]
     assert torch.equal(fed.server.vector, before)
-    assert shares(fed, method) == [0, 0, 1]
+    assert shares(fed, method) == [0, 1, 0]
     assert not torch.equal(fed.server.vector, before)
 
 
@@ -206,18 +206,18 @@ def test_cffl_keeps_its_model_where_only_removed_clients_are_there(federation):
 def test_cgsvs_reputation_of_the_absent_waits(federation, has_one, wanted):
     fed, method = three(federation, "cgsv")
     fed.server_state["cgsv/weights"] = torch.tensor([0.6, 0.2, 0.2], dtype=torch.float64)
-    fed.server_state["cgsv/rated"] = torch.tensor([True, has_one, True])
+    fed.server_state["cgsv/rated"] = torch.tensor([True, True, has_one])
     fed.round = 1
     changes = torch.zeros(2, len(fed.server.vector))
     changes[0, 0], changes[1, :2] = 1.0, torch.tensor([0.6, 0.8])
     vectors_after(fed, changes)
     start = fed.server.vector.detach().clone()
     # u = Γ (.75 e1 + .25 (.6, .8)) = Γ (.9, .2), of length .921954: cosines .976187 and .759257.
-    assert shares(fed, method) == pytest.approx([*wanted, 0], abs=1e-5)
+    assert shares(fed, method) == pytest.approx([wanted[0], 0, wanted[1]], abs=1e-5)
     step = (fed.server.vector.detach() - start)[:3].tolist()
     assert step == pytest.approx([0.15 * 0.9, 0.15 * 0.2, 0], abs=1e-6)
     kept = fed.server_state["cgsv/weights"].tolist()
-    assert kept == pytest.approx([0.8 * wanted[0], 0.8 * wanted[1], 0.2], abs=1e-5)
+    assert kept == pytest.approx([0.8 * wanted[0], 0.2, 0.8 * wanted[1]], abs=1e-5)
 
 
 def test_uwa_mixes_those_present(federation, monkeypatch):
