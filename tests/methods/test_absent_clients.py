@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes, with_absences
-from support.outcomes import outcome, same, untimed_rows
+from support.outcomes import outcome, same, untimed_rows, weights
 from support.resuming import rounds_done, stop_after
 from support.rounds import go_on, play
 from support.small import small_spec
@@ -20,7 +20,7 @@ from support.tiers import first_of_each, method_of
 from fedlogit import methods
 from fedlogit.component import catalogue
 from fedlogit.federation import Client, Federation
-from fedlogit.files import read_json
+from fedlogit.files import load_npz, read_json
 from fedlogit.methods import Method
 from fedlogit.participation import Participation
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
@@ -134,14 +134,14 @@ def test_with_absences_workers_do_not_matter(reference, train, call):
 @pytest.mark.parametrize("call", EVERY)
 def test_if_everybody_is_there_it_is_the_run_without(reference, train, monkeypatch, call):
     """A spec that says so is completed to the one without, so here it is given to the run."""
-    wanted, weights = outcome(reference(**changes(call)))
+    wanted, models = outcome(reference(**changes(call)))
     monkeypatch.setattr("fedlogit.methods._participation", lambda spec, method: ALWAYS)
     rows, found = outcome(train(**changes(call)))
     for row in rows:
         assert row.pop("present") == str(small_spec(**changes(call)).clients)
         if (own := row.pop("accuracy_present", None)) is not None:
             assert float(own) == pytest.approx(float(row["accuracy"]))
-    assert same((rows, found), (wanted, weights))
+    assert same((rows, found), (wanted, models))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -194,3 +194,12 @@ def test_a_checkpoint_keeps_the_scores_of_who_waits(federation, tmp_path):
     for i in waiting:
         assert torch.equal(other.tested[i].hits, fed.tested[i].hits)
         assert torch.equal(other.tested[i].loss, fed.tested[i].loss)
+
+
+def test_all_models_are_exported_that_of_the_absent_too(train):
+    """As a run leaves them: its last round has three of four."""
+    folder = train(**with_absences("average") | {"export": ["weights", "logits", "test_logits"]})
+    for name in ("logits", "test_logits"):
+        assert len(load_npz(folder / "exports" / f"{name}.npz")["logits"]) == 4
+    found = {name.partition("/")[0] for name in weights(folder)}
+    assert found == {f"client{i}" for i in range(4)}
