@@ -45,20 +45,15 @@ class MetaModel(LogitFederation):
         """Return softmax(A(h(x))), eq. 3-4."""
         samples = self._known(fed)
         labelled, news = self._labelled(fed, samples)
-        known, who = samples[labelled], fed.spec.participation
-        everything = torch.ones_like(fed.public, dtype=torch.bool)
-        pad = who is not None and who.meta_model == "pad"
-        asked = _padded(fed, "public", logits, everything) if pad else logits
-        if not len(known):
+        wanted = _inputs(fed, "public", logits, torch.ones_like(fed.public, dtype=torch.bool))
+        if not labelled.any():
             return average_logits(logits).softmax(1)
-        known_logits = fed.uplink("auxiliary_logits", fed.logits(known))
+        known_logits = fed.uplink("auxiliary_logits", fed.logits(samples[labelled]))
         if len(news):
             fed.uplink("auxiliary_labels", fed.labels(news)[None], bits=8)
-        if pad:
-            known_logits = _padded(fed, "known", known_logits, labelled)[:, labelled]
+        known, labels = _inputs(fed, "known", known_logits, labelled), fed.labels(samples[labelled])
         seed = derive(fed.spec.seed, "meta_model", fed.round)
-        labels = fed.labels(known)
-        return fit_and_predict(self.aggregator, known_logits, labels, asked, fed.classes, seed)
+        return fit_and_predict(self.aggregator, known, labels, wanted, fed.classes, seed)
 
     def _labelled(
         self, fed: Federation, samples: torch.Tensor
@@ -84,8 +79,8 @@ class MetaModel(LogitFederation):
         return torch.as_tensor(np.concatenate(chosen), dtype=torch.int64, device=fed.data.device)
 
 
-def _padded(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """Return all clients' logits as the server last heard them, 0 where it never has.
+def _inputs(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """Return the logits that A sees: of those present, or of all clients as they were last sent.
 
     Args:
         fed: The federation.
@@ -94,8 +89,11 @@ def _padded(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) ->
         at: Which samples these n are, bool (samples,).
 
     Returns:
-        (all clients, samples, classes).
+        `sent`, or with ``pad`` (all clients, n, classes), 0 where a client has never sent any.
     """
+    who = fed.spec.participation
+    if who is None or who.meta_model == "refit":
+        return sent
     key = f"meta_model/{name}"
     if key not in fed.server_state:
         shape = (len(fed.everybody), len(at), fed.classes)
@@ -104,4 +102,4 @@ def _padded(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) ->
     rows = heard[fed.present]
     rows[:, at] = sent
     heard[fed.present] = rows
-    return heard
+    return heard[:, at]
