@@ -175,18 +175,22 @@ class Server(FrozenConfig):
 
 
 class Evaluation(FrozenConfig):
-    """When test accuracy is measured: every `every` rounds, in `rounds`, and in the last one.
+    """When accuracy is measured: every `every` rounds, in `rounds`, and in the last one; on what.
 
     Attributes:
         every: Rounds from one test to the next.
         rounds: Further rounds with a test.
         tail: How many of the last rounds are all tested; metrics of the tail are means over them
             (TallyTrain §4: 100). All rounds, if there are fewer.
+        validation: Measure on so many samples of the training split that are neither a client's nor
+            public, with the class proportions of all that are left, instead of on the test split:
+            to choose a method's settings, for which the test split must not be used.
     """
 
     every: Count = 1
     rounds: tuple[int, ...] = ()
     tail: Annotated[int, Field(ge=0)] = 0
+    validation: Count | None = None
 
 
 class RunSpec(FrozenConfig):
@@ -250,6 +254,12 @@ class RunSpec(FrozenConfig):
     evaluation: Evaluation = Evaluation()
     export: tuple[Export, ...] = ()
     ledger_only: bool = False
+
+    @model_validator(mode="after")
+    def _one_set_to_score(self) -> Self:
+        if self.evaluation.validation is not None and self.test_size is not None:
+            raise ValueError("give either test_size or evaluation.validation")
+        return self
 
     def canonical(self) -> str:
         """Return what is hashed: JSON with sorted keys, no spaces, and no field at its default.
