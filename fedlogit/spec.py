@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fedlogit.component import ComponentRef, FrozenConfig
+from fedlogit.participation import Participation
 
 __all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server", "Text"]
 
@@ -29,7 +30,8 @@ class Local(FrozenConfig):
 
     Attributes:
         epochs: Passes over the client's data; give this or `steps`.
-        first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1).
+        first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1). Of a
+            client that is absent then, in the first round in which it is there.
         steps: Minibatches per phase (TallyTrain's K).
     """
 
@@ -202,6 +204,8 @@ class RunSpec(FrozenConfig):
         augment: ``crop_flip`` is RandomCrop(size, 4) and a horizontal flip on private batches.
         partition: How the training split is divided; a call such as ``dir_client(0.05)``.
         clients: Number of clients N.
+        participation: Who is there in a round; None is everybody in every round. See
+            `fedlogit.participation`.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
         server: The server's own model, for a method that teaches one; dropped for others.
@@ -234,6 +238,7 @@ class RunSpec(FrozenConfig):
     augment: Literal["none", "crop_flip"] = "none"
     partition: ComponentRef
     clients: Count
+    participation: Participation | None = None
     public: Public | None = None
     models: tuple[ComponentRef, ...] = Field(min_length=1)
     server: Server | None = None
