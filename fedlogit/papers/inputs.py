@@ -121,6 +121,10 @@ class Inputs:
         path = f"{self._references}/{paper}.csv"
         return [path] if Path(path).exists() else []
 
+    def references(self) -> list[str]:
+        """Return all published numbers, and the notes on them."""
+        return sorted(path.as_posix() for path in Path(self._references).glob("*.*"))
+
     def drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the files of tables and figures, after a check that their runs can be had."""
         artefacts = list(artefacts)
@@ -143,9 +147,22 @@ class Inputs:
         ]
 
     def covered(self) -> list[str]:
-        """Return the tables, figures and pages, at any scale, that finished runs cover."""
+        """Return the tables, figures and pages, at any scale, that finished runs cover.
+
+        And, where there is a table among them, the record of all published numbers.
+        """
         artefacts = self._plan.covered()
-        return [*self.drawn(artefacts), *self.pages(artefacts)]
+        record = [f"{self._results}/record/record.csv"] if self.record() else []
+        return [*self.drawn(artefacts), *self.pages(artefacts), *record]
+
+    def record(self) -> list[str]:
+        """Return the summaries, at any scale, that the record of all numbers is made of.
+
+        Those of other papers and scales are read, too, if they are there.
+        """
+        tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != "smoke")
+        shown = dict.fromkeys((a.paper.paper, a.scale) for a in tables)
+        return [self._summary(paper, scale) for paper, scale in shown]
 
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""

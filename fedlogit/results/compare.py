@@ -25,6 +25,7 @@ __all__ = [
     "matching",
     "not_run",
     "nothing_published",
+    "printed",
     "published",
     "read_reference",
 ]
@@ -186,7 +187,12 @@ def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFr
 
     So are numbers whose runs do not exist, of which there may be hundreds; `not_run` tells of them.
     """
-    rows = rows[rows["verdict"] != "not run"] if (rows["verdict"] != "not run").any() else rows
+    run = rows["verdict"] != "not run"
+    return printed(rows[run] if run.any() else rows, labels)
+
+
+def printed(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Return every row of a comparison as strings; columns that never vary are left out."""
     metric = rows["metric"].map(lambda value: labels.get(value, value))
     shown = {"Table": rows["table"], "Metric": metric}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)

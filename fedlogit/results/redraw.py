@@ -20,12 +20,13 @@ from fedlogit.papers.expansion import PlannedArtefact, artefact_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.compare import published
 from fedlogit.results.figures import write_figure
+from fedlogit.results.record_files import write_record
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
 
 __all__ = ["differences", "orphans", "redraw"]
 
-_KINDS = ("tables", "figures", "summary")
+_KINDS = ("tables", "figures", "summary", "record")
 _ROUNDING = 1e-9  # relative; sums of float64 in another order
 _PIXELS = 2.0  # root mean square over pixels of 0 to 255: another font is above 10
 
@@ -33,10 +34,12 @@ _PIXELS = 2.0  # root mean square over pixels of 0 to 255: another font is above
 def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
     """Write the tables, figures and summaries that finished runs cover, at every scale.
 
+    And, of these, the record of all published numbers.
+
     Args:
         plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
         references: The folder of published numbers, ``<paper>.csv``; a study may have none.
-        out: The folder for ``tables``, ``figures`` and ``summary``.
+        out: The folder for ``tables``, ``figures``, ``summary`` and ``record``.
 
     Returns:
         What was written.
@@ -53,7 +56,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
                 reference = published(references, paper.paper)
                 write_summary([_resolved(plan, a) for a in tables], reference, folder)
                 paths += sorted(folder.iterdir())
-    return paths
+    return paths + write_record(plan, references, out)
 
 
 def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
@@ -74,7 +77,7 @@ def differences(there: Path, fresh: Path) -> list[str]:
     """Return a line for each file of `there` that a fresh drawing does not give, or lacks.
 
     Args:
-        there: The folder with ``tables``, ``figures`` and ``summary`` that is checked.
+        there: The folder with ``tables``, ``figures``, ``summary`` and ``record`` to check.
         fresh: The same, just drawn.
     """
     old, new = _files(there), _files(fresh)
@@ -87,14 +90,14 @@ def differences(there: Path, fresh: Path) -> list[str]:
 
 
 def orphans(results: Path, drawn: Iterable[Path]) -> list[Path]:
-    """Return the tables, figures and summaries in a folder that are not among those just drawn."""
+    """Return the tables, figures, summaries and records in a folder that were not just drawn."""
     kept = set(drawn)
     found = (path for kind in _KINDS for path in (results / kind).rglob("*.*"))
     return sorted(path for path in found if path not in kept)
 
 
 def _files(root: Path) -> set[Path]:
-    """Return tables, figures and summaries below a folder; a PDF shows what its PNG does."""
+    """Return what is compared below a folder; a PDF shows what its PNG does."""
     found = (path for kind in _KINDS for path in (root / kind).rglob("*.*"))
     return {path.relative_to(root) for path in found if path.suffix != ".pdf"}
 

@@ -102,6 +102,36 @@ rule compare:
         " --out {params.out:q} && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
 
 
+rule record:
+    input:
+        summaries=asked(INPUTS.record),
+        references=INPUTS.references(),
+    output:
+        csv="results/record/record.csv",
+        page="results/record/record.md",
+        counts="results/record/counts.md",
+        png=report(
+            "results/record/record.png",
+            category="Record",
+            caption="../report/record.rst",
+            labels={"record": "every published number"},
+        ),
+        pdf="results/record/record.pdf",
+    log:
+        "logs/record.log",
+    localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        script=here("scripts/record.py"),
+        papers=here("workflow/papers"),
+        references=here("workflow/reference"),
+    shell:
+        "python {params.script:q} --papers {params.papers:q} --references {params.references:q}"
+        " > {log:q} 2>&1"
+
+
 rule page:
     input:
         unpack(asked(INPUTS.page)),

@@ -1,0 +1,32 @@
+"""Write the record: every published number, ours beside it, the verdict, or why there is none.
+
+    python -m fedlogit record
+
+Needs what `compare` or `redraw` wrote: of every comparison that is there it takes, for each number,
+the one at the paper's scale, else one at a reduced scale. Writes record.csv, record.md, the picture
+record.png and record.pdf, and counts.md into RESULTS/record; prints the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fedlogit.config import Settings
+from fedlogit.papers import Plan, list_papers
+from fedlogit.results.record_files import write_record
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
+    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
+    parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    papers = tuple(list_papers(args.papers))
+    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
+    write_record(Plan(settings, args.papers, args.results), args.references, args.results)
+    print((args.results / "record" / "counts.md").read_text(encoding="utf-8").rstrip())

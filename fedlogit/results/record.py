@@ -1,0 +1,174 @@
+"""The record: every number that the papers publish, ours beside it or why there is none.
+
+It is made of the comparisons that `fedlogit.results.summary` wrote, so each verdict is given once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.results.compare import matching, published
+from fedlogit.results.notes import read_notes
+from fedlogit.results.verdict import VERDICTS
+
+__all__ = ["JUDGED_SCALE", "OUTCOMES", "counts", "counts_sentence", "record"]
+
+JUDGED_SCALE = "paper"
+_KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
+_PUBLISHED = {"mean": "published", "std": "published_std", "n": "published_n"}
+_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", "scale", "device"]
+_COLUMNS = [
+    *("paper", *_KEYS, *_PUBLISHED.values()),
+    *("ours", "std", "n", "planned", "scale", "device"),
+    *("difference", "low", "high", "verdict", "why"),
+]
+_UNJUDGED = ("diverged", "stand-in data", "reduced scale", "not run")
+OUTCOMES = (*VERDICTS, *_UNJUDGED)
+"""All that the column `verdict` may say, the best first."""
+
+
+def record(plan: Plan, references: Path, results: Path) -> pd.DataFrame:
+    """Return a row per published number of all papers of a plan, in the order of the references.
+
+    A number is compared at the scale ``paper`` if there is a run of it, else at the reduced scale
+    with the most seeds (of equals, the last in the paper's file); scale ``smoke`` does not count.
+    `n` runs are behind `ours`, of `planned` at the scale ``paper``; `why` says why there is no
+    verdict, or fewer seeds than planned.
+
+    Args:
+        plan: Says which runs the papers' tables have.
+        references: The folder of published numbers and of notes on them.
+        results: The folder with ``summary``, as `fedlogit.results.summary.write_summary` left it.
+
+    Raises:
+        DataError: if a comparison was made with other published numbers.
+    """
+    parts = [_of_paper(plan, paper, references, results) for paper in plan.papers.values()]
+    if not any(map(len, parts)):
+        return pd.DataFrame(columns=_COLUMNS)
+    rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    notes = read_notes(references).why(rows)
+    told = zip(rows.to_dict("records"), notes, strict=True)
+    return rows.assign(why=[_why(row, note) for row, note in told])[_COLUMNS]
+
+
+def _of_paper(plan: Plan, paper: Paper, references: Path, results: Path) -> pd.DataFrame:
+    """Return the rows of a paper, still without reasons."""
+    numbers = published(references, paper.paper)
+    if numbers.empty:
+        return pd.DataFrame()
+    rows = numbers.rename(columns=_PUBLISHED).assign(paper=paper.paper)
+    ours = _best([_compared(numbers, *found) for found in _comparisons(paper, results)], numbers)
+    planned = _planned(plan, paper.paper)
+    rows["planned"] = [
+        len(matching(planned[row["table"]], row)) if row["table"] in planned else 0
+        for row in numbers.to_dict("records")
+    ]
+    return pd.concat([rows.reset_index(drop=True), ours], axis=1)
+
+
+def _comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the scales with a comparison and its file, the one to prefer last."""
+    scales = sorted(paper.scales, key=lambda name: name == JUDGED_SCALE)
+    for scale in (name for name in scales if name != "smoke"):
+        path = results / "summary" / paper.paper / scale / "compare.csv"
+        if path.exists():
+            yield scale, path
+
+
+def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
+    """Return our side of a comparison, a row per published number and in their order.
+
+    Raises:
+        DataError: unless it has just these numbers.
+    """
+    found = pd.read_csv(path, dtype=dict.fromkeys(_KEYS, str))
+    found = found if "where" in found else found.assign(where="")
+    keyed = found.fillna(dict.fromkeys(_KEYS, "")).set_index([*_KEYS, "paper"])[_OURS]
+    wanted = pd.MultiIndex.from_frame(numbers[[*_KEYS, "mean"]])
+    if not keyed.index.is_unique or set(keyed.index) != set(wanted):
+        raise DataError(
+            f"{path} is not of the published numbers that are there now; run"
+            " python -m fedlogit redraw"
+        )
+    aligned = keyed.loc[wanted].reset_index(drop=True)
+    return aligned.assign(rank=int(scale == JUDGED_SCALE))
+
+
+def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each published number, the comparison to show."""
+    if not found:
+        empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
+        return empty.assign(n=0, diverged=0, verdict="not run", scale="", device="")
+    best = found[0].copy()
+    for other in found[1:]:
+        better = (other["verdict"] != "not run") & (
+            (other["rank"] > best["rank"]) | (other["n"] >= best["n"])
+        )
+        best[better] = other[better]
+    return best[_OURS].fillna({"scale": "", "device": ""})
+
+
+def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
+    """Return the runs of each table at the scale ``paper``, as axes and seeds, finished or not."""
+    if JUDGED_SCALE not in plan.papers[paper].scales:
+        return {}
+    tables = [artefact_json(a) for a in plan.judged(paper, JUDGED_SCALE)]
+    return {
+        table["id"]: pd.DataFrame([r["axes"] for r in (*table["runs"], *table.get("missing", ()))])
+        for table in tables
+    }
+
+
+def _why(row: Mapping[Any, Any], note: str) -> str:
+    """Return why a number has no verdict, or not all of its seeds, or ""."""
+    planned, n = row["planned"], row["n"]
+    runs = "1 run" if planned == 1 else f"{planned} runs"
+    more = f"; {note}" if note else ""
+    if row["verdict"] == "not run":
+        return (f"{runs} planned" if planned else "no run of ours is planned") + more
+    if row["verdict"] == "reduced scale":
+        return f"at {row['scale']} only, which is not judged; {runs} planned at paper{more}"
+    if row["verdict"] in ("stand-in data", "diverged"):
+        return f"{row['verdict']}, which is not judged{more}"
+    return f"{n} of {planned} seeds were run" if n < planned else ""
+
+
+def counts(rows: pd.DataFrame) -> dict[str, int]:
+    """Return how many numbers got which of `OUTCOMES`, the best first."""
+    found = rows["verdict"].value_counts()
+    return {name: int(found.get(name, 0)) for name in OUTCOMES}
+
+
+def counts_sentence(rows: pd.DataFrame) -> str:
+    """Return in words how many published numbers there are and what became of them."""
+    found = counts(rows)
+    judged = [f"{found[name]} {name}" for name in VERDICTS[:4]]
+    within, outside = (found[name] for name in VERDICTS[4:])
+    others = [
+        f"{found[name]} {told}"
+        for name, told in (
+            ("reduced scale", "were run at a reduced scale only"),
+            ("stand-in data", "on stand-in data only"),
+            ("diverged", "diverged"),
+            ("not run", "were not run"),
+        )
+        if found[name]
+    ]
+    return (
+        f"Of {len(rows)} published numbers, {sum(found[name] for name in VERDICTS)} have runs of"
+        f" ours at the paper's scale and on its data: {_joined(judged)} by several runs; by a"
+        f" single one, {within} within 3 points and {outside} outside."
+        + (f" The others are not judged: {_joined(others)}." if others else "")
+    )
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return parts as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
