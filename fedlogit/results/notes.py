@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from fedlogit.component import FrozenConfig
 from fedlogit.reading import load_yaml, read_part
 
 __all__ = ["Deviation", "NotRun", "Notes", "Rows", "read_notes"]
 
-_Values = Annotated[
-    tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v), Field()
-]
+
+def _listed(value: object) -> object:
+    """Return one value, or a list of them, as a tuple."""
+    return (
+        (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+    )
+
+
+_Values = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class Rows(FrozenConfig):

@@ -17,7 +17,16 @@ from fedlogit.results.compare import matching, published
 from fedlogit.results.notes import read_notes
 from fedlogit.results.verdict import VERDICTS
 
-__all__ = ["JUDGED_SCALE", "OUTCOMES", "counts", "counts_sentence", "record"]
+__all__ = [
+    "JUDGED_SCALE",
+    "OUTCOMES",
+    "UNJUDGED",
+    "as_comparison",
+    "counts",
+    "counts_sentence",
+    "read_record",
+    "record",
+]
 
 JUDGED_SCALE = "paper"
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
@@ -28,8 +37,8 @@ _COLUMNS = [
     *("ours", "std", "n", "planned", "scale", "device"),
     *("difference", "low", "high", "verdict", "why"),
 ]
-_UNJUDGED = ("diverged", "stand-in data", "reduced scale", "not run")
-OUTCOMES = (*VERDICTS, *_UNJUDGED)
+UNJUDGED = ("diverged", "stand-in data", "reduced scale", "not run")
+OUTCOMES = (*VERDICTS, *UNJUDGED)
 """All that the column `verdict` may say, the best first."""
 
 
@@ -132,12 +141,34 @@ def _why(row: Mapping[Any, Any], note: str) -> str:
     runs = "1 run" if planned == 1 else f"{planned} runs"
     more = f"; {note}" if note else ""
     if row["verdict"] == "not run":
-        return (f"{runs} planned" if planned else "no run of ours is planned") + more
+        return (f"0 of {runs}" if planned else "no run of ours is planned") + more
     if row["verdict"] == "reduced scale":
-        return f"at {row['scale']} only, which is not judged; {runs} planned at paper{more}"
+        return f"at {row['scale']} only, which is not judged; at paper 0 of {runs}{more}"
     if row["verdict"] in ("stand-in data", "diverged"):
         return f"{row['verdict']}, which is not judged{more}"
-    return f"{n} of {planned} seeds were run" if n < planned else ""
+    return f"{n} of {runs}" if n < planned else ""
+
+
+def read_record(results: Path) -> pd.DataFrame:
+    """Return the record that was written into a folder of results.
+
+    Raises:
+        DataError: if there is none.
+    """
+    path = results / "record" / "record.csv"
+    text = [*("paper", *_KEYS), *("scale", "device", "verdict", "why")]
+    try:
+        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str))
+        return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(f"{path}: not a record ({error}); run make redraw") from None
+
+
+def as_comparison(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return numbers of one paper as `fedlogit.results.compare.compare` names them."""
+    names = {"published": "paper", "published_std": "paper_std", "published_n": "paper_n"}
+    shown = rows.drop(columns="paper").rename(columns=names)
+    return shown if shown["where"].any() else shown.drop(columns="where")
 
 
 def counts(rows: pd.DataFrame) -> dict[str, int]:

@@ -10,7 +10,7 @@ import pandas as pd
 from fedlogit.papers import Paper, Plan
 from fedlogit.results.compare import RIGHT, printed
 from fedlogit.results.formatting import markdown, sentence, write_csv, write_text
-from fedlogit.results.record import counts_sentence, record
+from fedlogit.results.record import as_comparison, counts_sentence, record
 from fedlogit.results.record_picture import draw_record, short_name
 from fedlogit.results.style import save_figure
 from fedlogit.results.verdict import VERDICT_RULE
@@ -67,9 +67,7 @@ def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
 
 def _table(rows: pd.DataFrame, paper: Paper) -> str:
     """Return the numbers of one table as strings; its reasons are told once, below it."""
-    names = {"published": "paper", "published_std": "paper_std", "published_n": "paper_n"}
-    shown = rows.drop(columns="paper").rename(columns=names)
-    shown = shown if shown["where"].any() else shown.drop(columns="where")
+    shown = as_comparison(rows)
     reduced = shown["verdict"] == "reduced scale"
     shown.loc[reduced, "verdict"] += " (" + shown.loc[reduced, "scale"] + ")"
     table = printed(shown, paper.labels)

@@ -1,7 +1,7 @@
 """The record as a picture: ours against the paper's on the left, a bar per table on the right.
 
-Every published number is in a bar. On the left are those that lie between 0 and 1: accuracies and
-other shares, and distances; bytes and perplexities have no place on these axes.
+Every published number is in a bar. On the left are accuracies and other shares, whose margins are
+the same everywhere; distances, bytes and perplexities have no place on these axes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fedlogit.papers import Paper
-from fedlogit.results.metrics import metric_of
+from fedlogit.results.metrics import is_share
 from fedlogit.results.record import OUTCOMES, counts
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
 from fedlogit.results.verdict import PARTLY, VERDICTS
@@ -84,17 +84,15 @@ def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
 
 
 _SUBTITLE = (
-    "Left: accuracies, other shares and distances; vertical lines are the 90 % intervals behind the"
+    "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the"
     " verdicts, the grey band is ±3 points, ticks at the bottom are numbers not run. Right: all"
     " numbers, by the paper's table, and how many of them were checked."
 )
 
 
 def plotted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers that have a place between 0 and 1, ours too if there is one."""
-    kinds = rows["metric"].map(lambda metric: metric_of(metric).unit).isin(["share", ""])
-    fits = rows["published"].between(0, 1) & ~(rows["ours"] > 1)
-    return rows[kinds & fits]
+    """Return the shares, which lie between 0 and 1."""
+    return rows[rows["metric"].map(is_share)]
 
 
 def _scatter(axes: Axes, rows: pd.DataFrame) -> None:
