@@ -185,10 +185,10 @@ def counts_sentence(rows: pd.DataFrame) -> str:
     others = [
         f"{found[name]} {told}"
         for name, told in (
-            ("reduced scale", "were run at a reduced scale only"),
-            ("stand-in data", "on stand-in data only"),
+            ("reduced scale", "run at a reduced scale only"),
+            ("stand-in data", "run on stand-in data only"),
             ("diverged", "diverged"),
-            ("not run", "were not run"),
+            ("not run", "not run"),
         )
         if found[name]
     ]

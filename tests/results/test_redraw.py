@@ -15,6 +15,7 @@ FILES = {
     "tables/p/paper/t.md": "| celm | 50.00 |\n",
     "summary/p/paper/metrics.json": json.dumps({"verdicts": {"reproduced": 1}, "gap": [0.1]}),
     "figures/p/paper/f.md": "Three seeds.\n",
+    "record/record.csv": "paper,ours\np,0.5\n",
 }
 
 
@@ -50,6 +51,7 @@ def test_a_fresh_drawing_is_no_difference(tmp_path):
         ("tables/p/paper/t.csv", "method,accuracy\ncelm,0.5\ncelm,0.5\n"),
         ("tables/p/paper/t.md", "| celm | 50.01 |\n"),
         ("figures/p/paper/f.md", "One seed.\n"),
+        ("record/record.csv", "paper,ours\np,0.6\n"),
         ("summary/p/paper/metrics.json", '{"verdicts": {"reproduced": 2}, "gap": [0.1]}'),
         ("summary/p/paper/metrics.json", '{"verdicts": {"partly": 1}, "gap": [0.1]}'),
     ],
