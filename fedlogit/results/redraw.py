@@ -50,11 +50,11 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
     paths = [path for planned in plan.covered() for path in _draw(plan, planned, references, out)]
     for paper in plan.papers.values():
         for scale in paper.scales:
-            tables = [a for a in plan.of(paper.paper, scale) if a.kind == "table"]
-            if tables:
+            if any(a.kind == "table" for a in plan.of(paper.paper, scale)):
                 folder = out / "summary" / paper.paper / scale
                 reference = published(references, paper.paper)
-                write_summary([_resolved(plan, a) for a in tables], reference, folder)
+                judged = [_resolved(plan, a) for a in plan.judged(paper.paper, scale)]
+                write_summary(judged, reference, folder)
                 paths += sorted(folder.iterdir())
     return paths + write_record(plan, references, out)
 

@@ -6,9 +6,14 @@ import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 
-from fedlogit.results.redraw import differences
+from fedlogit.config import Settings
+from fedlogit.papers import Plan, run_dir
+from fedlogit.results.redraw import differences, redraw
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
 
 FILES = {
     "tables/p/paper/t.csv": "method,accuracy\ncelm,0.5\n",
@@ -75,3 +80,17 @@ def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
         "tables/p/paper/old.md: no finished run gives it",
         "tables/p/paper/t.md: is missing, but runs cover it",
     ]
+
+
+def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, make_run):
+    settings = Settings(papers=("celm",), scale="quick", frozen=True, partial=True)
+    (first, *_) = Plan(settings, WORKFLOW / "papers", tmp_path).judged("celm", "quick")
+    spec = first.left_out[0][1].spec
+    run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
+    place = tmp_path / "runs" / run_dir(spec)
+    place.parent.mkdir(parents=True)
+    run.dir.rename(place)
+    plan = Plan(settings, WORKFLOW / "papers", tmp_path)
+    assert tmp_path / "record/record.csv" in redraw(plan, WORKFLOW / "reference", tmp_path)
+    claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
+    assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all
