@@ -37,7 +37,13 @@ _COLUMNS = [
     *("ours", "std", "n", "planned", "scale", "device"),
     *("difference", "low", "high", "verdict", "why"),
 ]
-UNJUDGED = ("diverged", "stand-in data", "reduced scale", "not run")
+_NOT_JUDGED = {
+    "reduced scale": "run at a reduced scale only",
+    "stand-in data": "run on stand-in data only",
+    "diverged": "diverged",
+    "not run": "not run",
+}
+UNJUDGED = tuple(_NOT_JUDGED)
 OUTCOMES = (*VERDICTS, *UNJUDGED)
 """All that the column `verdict` may say, the best first."""
 
@@ -97,7 +103,7 @@ def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     Raises:
         DataError: unless it has just these numbers.
     """
-    found = pd.read_csv(path, dtype=dict.fromkeys(_KEYS, str))
+    found = pd.read_csv(path, dtype=dict.fromkeys(_KEYS, str), float_precision="round_trip")
     found = found if "where" in found else found.assign(where="")
     keyed = found.fillna(dict.fromkeys(_KEYS, "")).set_index([*_KEYS, "paper"])[_OURS]
     wanted = pd.MultiIndex.from_frame(numbers[[*_KEYS, "mean"]])
@@ -158,7 +164,7 @@ def read_record(results: Path) -> pd.DataFrame:
     path = results / "record" / "record.csv"
     text = [*("paper", *_KEYS), *("scale", "device", "verdict", "why")]
     try:
-        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str))
+        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str), float_precision="round_trip")
         return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
     except (OSError, KeyError, ValueError) as error:
         raise DataError(f"{path}: not a record ({error}); run make redraw") from None
@@ -180,24 +186,19 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
 def counts_sentence(rows: pd.DataFrame) -> str:
     """Return in words how many published numbers there are and what became of them."""
     found = counts(rows)
-    judged = [f"{found[name]} {name}" for name in VERDICTS[:4]]
-    within, outside = (found[name] for name in VERDICTS[4:])
-    others = [
-        f"{found[name]} {told}"
-        for name, told in (
-            ("reduced scale", "run at a reduced scale only"),
-            ("stand-in data", "run on stand-in data only"),
-            ("diverged", "diverged"),
-            ("not run", "not run"),
-        )
-        if found[name]
-    ]
-    return (
-        f"Of {len(rows)} published numbers, {sum(found[name] for name in VERDICTS)} have runs of"
-        f" ours at the paper's scale and on its data: {_joined(judged)} by several runs; by a"
-        f" single one, {within} within 3 points and {outside} outside."
-        + (f" The others are not judged: {_joined(others)}." if others else "")
+    judged = sum(found[name] for name in VERDICTS)
+    text = (
+        f"Of {len(rows)} published numbers, {judged or 'none'} have runs of ours at the paper's"
+        " scale and on its data"
     )
+    if judged:
+        several = [f"{found[name]} {name}" for name in VERDICTS[:4]]
+        within, outside = (found[name] for name in VERDICTS[4:])
+        text += f": {_joined(several)} by several runs"
+        if within + outside:
+            text += f"; by a single one, {within} within 3 points and {outside} outside"
+    others = [f"{found[name]} {told}" for name, told in _NOT_JUDGED.items() if found[name]]
+    return text + (f". The others are not judged: {_joined(others)}." if others else ".")
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -25,7 +25,8 @@ _HEAD = """# The record
 
 *n* is the number of runs, one per seed, and *interval* that of our mean minus the paper's. Shares
 such as accuracy are fractions. Ours at a reduced scale stands beside the paper's without a verdict.
-docs/record.md says how to read this, and what was tried where numbers did not come out."""
+[docs/record.md](../../docs/record.md) says how to read this, and what was tried where numbers
+did not come out."""
 
 
 def write_record(plan: Plan, references: Path, results: Path) -> list[Path]:

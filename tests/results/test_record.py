@@ -131,6 +131,14 @@ def test_the_counts_are_told_in_words(answered):
     )
 
 
+def test_counts_that_are_nil_are_left_out_of_the_words(answered):
+    assert counts_sentence(answered[3:]) == (
+        "Of 1 published numbers, none have runs of ours at the paper's scale and on its data. The"
+        " others are not judged: 1 not run."
+    )
+    assert counts_sentence(answered[:1]).endswith("0 not reproduced by several runs.")
+
+
 def test_the_picture_counts_what_the_table_has(answered):
     found = bars(answered)
     assert found.sum().to_dict() == counts(answered)

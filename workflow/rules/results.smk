@@ -126,7 +126,7 @@ rule record:
     params:
         script=here("scripts/record.py"),
         papers=here("workflow/papers"),
-        references=here("workflow/reference"),
+        references=lambda wildcards, input: os.path.dirname(input.references[0]),
     shell:
         "python {params.script:q} --papers {params.papers:q} --references {params.references:q}"
         " > {log:q} 2>&1"
