@@ -4,7 +4,7 @@
 
 Needs what `compare` or `redraw` wrote: of every comparison that is there it takes, for each number,
 the one at the paper's scale, else one at a reduced scale. Writes record.csv, record.md, the picture
-record.png and record.pdf, and counts.md into RESULTS/record; prints the last.
+record.png and record.pdf, and record.counts.md into RESULTS; prints the last.
 """
 
 from __future__ import annotations
@@ -29,4 +29,4 @@ def main(args: argparse.Namespace) -> None:
     papers = tuple(list_papers(args.papers))
     settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
     write_record(Plan(settings, args.papers, args.results), args.references, args.results)
-    print((args.results / "record" / "counts.md").read_text(encoding="utf-8").rstrip())
+    print((args.results / "record.counts.md").read_text(encoding="utf-8").rstrip())

@@ -147,12 +147,9 @@ class Inputs:
         ]
 
     def covered(self) -> list[str]:
-        """Return the tables, figures and pages, at any scale, that finished runs cover.
-
-        And, where there is a table among them, the record of all published numbers.
-        """
+        """Return the tables, figures, pages and record, at any scale, that finished runs cover."""
         artefacts = self._plan.covered()
-        record = [f"{self._results}/record/record.csv"] if self.record() else []
+        record = [f"{self._results}/record.csv"] if self.record() else []
         return [*self.drawn(artefacts), *self.pages(artefacts), *record]
 
     def record(self) -> list[str]:
@@ -162,7 +159,7 @@ class Inputs:
         """
         tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != "smoke")
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in tables)
-        return [self._summary(paper, scale) for paper, scale in shown]
+        return [self._summary(paper, scale) for paper, scale in shown if self.reference(paper)]
 
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""

@@ -161,7 +161,7 @@ def read_record(results: Path) -> pd.DataFrame:
     Raises:
         DataError: if there is none.
     """
-    path = results / "record" / "record.csv"
+    path = results / "record.csv"
     text = [*("paper", *_KEYS), *("scale", "device", "verdict", "why")]
     try:
         rows = pd.read_csv(path, dtype=dict.fromkeys(text, str), float_precision="round_trip")

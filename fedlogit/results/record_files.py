@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper, Plan
-from fedlogit.results.compare import RIGHT, printed
+from fedlogit.results.compare import RIGHT, comparison_table
 from fedlogit.results.formatting import markdown, sentence, write_csv, write_text
 from fedlogit.results.record import as_comparison, counts_sentence, record
 from fedlogit.results.record_picture import draw_record, short_name
@@ -25,12 +25,12 @@ _HEAD = """# The record
 
 *n* is the number of runs, one per seed, and *interval* that of our mean minus the paper's. Shares
 such as accuracy are fractions. Ours at a reduced scale stands beside the paper's without a verdict.
-[docs/record.md](../../docs/record.md) says how to read this, and what was tried where numbers
+[docs/record.md](../docs/record.md) says how to read this, and what was tried where numbers
 did not come out."""
 
 
 def write_record(plan: Plan, references: Path, results: Path) -> list[Path]:
-    """Write ``record/record.{csv,md,png,pdf}`` and ``record/counts.md`` into a folder of results.
+    """Write ``record.{csv,md,png,pdf}`` and ``record.counts.md`` into a folder of results.
 
     Returns:
         What was written: nothing if no paper has published numbers.
@@ -41,11 +41,11 @@ def write_record(plan: Plan, references: Path, results: Path) -> list[Path]:
     rows = record(plan, references, results)
     if rows.empty:
         return []
-    base = results / "record" / "record"
+    base = results / "record"
     return [
         write_csv(base.with_suffix(".csv"), rows),
         write_text(base.with_suffix(".md"), record_markdown(rows, plan.papers)),
-        write_text(base.with_name("counts.md"), counts_sentence(rows)),
+        write_text(base.with_suffix(".counts.md"), counts_sentence(rows)),
         *save_figure(draw_record(rows, plan.papers), base),
     ]
 
@@ -71,7 +71,7 @@ def _table(rows: pd.DataFrame, paper: Paper) -> str:
     shown = as_comparison(rows)
     reduced = shown["verdict"] == "reduced scale"
     shown.loc[reduced, "verdict"] += " (" + shown.loc[reduced, "scale"] + ")"
-    table = printed(shown, paper.labels)
+    table = comparison_table(shown, paper.labels, whole=True)
     if (rows["verdict"] == "not run").all():
         table = table.drop(columns=[c for c in ("Ours", "n", "Difference") if c in table])
     return markdown(table, right=set(RIGHT) & set(table.columns))

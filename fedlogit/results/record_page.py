@@ -9,7 +9,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper
-from fedlogit.results.compare import RIGHT, printed
+from fedlogit.results.compare import RIGHT, comparison_table
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import is_share, metric_label
 from fedlogit.results.notes import Notes, read_notes
@@ -28,7 +28,7 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
 
     Args:
         papers: Their files.
-        results: The folder with the ``record`` that was committed.
+        results: The folder with the record that was committed.
         references: The folder with the notes on published numbers.
         root: The way from the page to the repository's root, for links.
 
@@ -38,7 +38,9 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
     rows = read_record(results)
     by_name = {paper.paper: paper for paper in papers}
     if unknown := sorted({*rows["paper"]} - {*by_name}):
-        raise DataError(f"{results / 'record'}: paper {unknown[0]!r} has no file; run make redraw")
+        raise DataError(
+            f"{results / 'record.csv'}: paper {unknown[0]!r} has no file; run make redraw"
+        )
     return render(
         "record.md",
         root=root,
@@ -81,7 +83,7 @@ def _numbers(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     for name, part in rows.groupby("paper", sort=False):
         paper = papers[str(name)]
         titles = part["table"].map(lambda table, p=paper: p.artefacts[table].title.split(":")[0])
-        table = printed(as_comparison(part), paper.labels)
+        table = comparison_table(as_comparison(part), paper.labels, whole=True)
         table = table.drop(columns=["Table", "Metric"], errors="ignore")
         table.insert(0, "Table", short_name(paper) + ", " + titles)
         table.insert(1, "Metric", part["metric"].map(lambda name: sentence(metric_label(name))))

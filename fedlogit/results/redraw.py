@@ -26,20 +26,18 @@ from fedlogit.results.tables import write_table
 
 __all__ = ["differences", "orphans", "redraw"]
 
-_KINDS = ("tables", "figures", "summary", "record")
+_KINDS = ("tables", "figures", "summary")
 _ROUNDING = 1e-9  # relative; sums of float64 in another order
 _PIXELS = 2.0  # root mean square over pixels of 0 to 255: another font is above 10
 
 
 def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
-    """Write the tables, figures and summaries that finished runs cover, at every scale.
-
-    And, of these, the record of all published numbers.
+    """Write the tables, figures and summaries that finished runs cover, at every scale; the record.
 
     Args:
         plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
         references: The folder of published numbers, ``<paper>.csv``; a study may have none.
-        out: The folder for ``tables``, ``figures``, ``summary`` and ``record``.
+        out: The folder for ``tables``, ``figures``, ``summary`` and the record.
 
     Returns:
         What was written.
@@ -77,7 +75,7 @@ def differences(there: Path, fresh: Path) -> list[str]:
     """Return a line for each file of `there` that a fresh drawing does not give, or lacks.
 
     Args:
-        there: The folder with ``tables``, ``figures``, ``summary`` and ``record`` to check.
+        there: The folder with ``tables``, ``figures``, ``summary`` and the record to check.
         fresh: The same, just drawn.
     """
     old, new = _files(there), _files(fresh)
@@ -92,14 +90,19 @@ def differences(there: Path, fresh: Path) -> list[str]:
 def orphans(results: Path, drawn: Iterable[Path]) -> list[Path]:
     """Return the tables, figures, summaries and records in a folder that were not just drawn."""
     kept = set(drawn)
-    found = (path for kind in _KINDS for path in (results / kind).rglob("*.*"))
-    return sorted(path for path in found if path not in kept)
+    return sorted(path for path in _made(results) if path not in kept)
 
 
 def _files(root: Path) -> set[Path]:
     """Return what is compared below a folder; a PDF shows what its PNG does."""
-    found = (path for kind in _KINDS for path in (root / kind).rglob("*.*"))
-    return {path.relative_to(root) for path in found if path.suffix != ".pdf"}
+    return {path.relative_to(root) for path in _made(root) if path.suffix != ".pdf"}
+
+
+def _made(root: Path) -> Iterator[Path]:
+    """Yield all that is drawn below a folder."""
+    for kind in _KINDS:
+        yield from (root / kind).rglob("*.*")
+    yield from root.glob("record.*")
 
 
 def _same(old: Path, new: Path) -> bool:

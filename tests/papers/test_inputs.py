@@ -190,7 +190,7 @@ def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path)
         touch(tmp_path, "runs", run, "result.json")
     _, inputs = planned("who_to_trust", partial=True)
     assert inputs.record() == [f"{tmp_path}/summary/who_to_trust/quick/summary.md"]
-    assert inputs.covered()[-1] == f"{tmp_path}/record/record.csv"
+    assert inputs.covered()[-1] == f"{tmp_path}/record.csv"
     assert f"{REFERENCES}/notes.yaml" in inputs.references()
 
 

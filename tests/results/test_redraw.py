@@ -20,7 +20,7 @@ FILES = {
     "tables/p/paper/t.md": "| celm | 50.00 |\n",
     "summary/p/paper/metrics.json": json.dumps({"verdicts": {"reproduced": 1}, "gap": [0.1]}),
     "figures/p/paper/f.md": "Three seeds.\n",
-    "record/record.csv": "paper,ours\np,0.5\n",
+    "record.csv": "paper,ours\np,0.5\n",
 }
 
 
@@ -56,7 +56,7 @@ def test_a_fresh_drawing_is_no_difference(tmp_path):
         ("tables/p/paper/t.csv", "method,accuracy\ncelm,0.5\ncelm,0.5\n"),
         ("tables/p/paper/t.md", "| celm | 50.01 |\n"),
         ("figures/p/paper/f.md", "One seed.\n"),
-        ("record/record.csv", "paper,ours\np,0.6\n"),
+        ("record.csv", "paper,ours\np,0.6\n"),
         ("summary/p/paper/metrics.json", '{"verdicts": {"reproduced": 2}, "gap": [0.1]}'),
         ("summary/p/paper/metrics.json", '{"verdicts": {"partly": 1}, "gap": [0.1]}'),
     ],
@@ -91,6 +91,6 @@ def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, mak
     place.parent.mkdir(parents=True)
     run.dir.rename(place)
     plan = Plan(settings, WORKFLOW / "papers", tmp_path)
-    assert tmp_path / "record/record.csv" in redraw(plan, WORKFLOW / "reference", tmp_path)
+    assert tmp_path / "record.csv" in redraw(plan, WORKFLOW / "reference", tmp_path)
     claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
     assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all

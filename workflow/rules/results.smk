@@ -107,16 +107,16 @@ rule record:
         summaries=asked(INPUTS.record),
         references=INPUTS.references(),
     output:
-        csv="results/record/record.csv",
-        page="results/record/record.md",
-        counts="results/record/counts.md",
+        csv="results/record.csv",
+        page="results/record.md",
+        counts="results/record.counts.md",
         png=report(
-            "results/record/record.png",
+            "results/record.png",
             category="Record",
             caption="../report/record.rst",
             labels={"record": "every published number"},
         ),
-        pdf="results/record/record.pdf",
+        pdf="results/record.pdf",
     log:
         "logs/record.log",
     localrule: True

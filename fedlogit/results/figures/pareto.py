@@ -21,7 +21,7 @@ _BYTES = "payload_megabytes"
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a panel per dataset: a point a method, the frontier as steps.
+    """Draw a panel per value of the axis `by`, else per dataset: a point a method, the frontier.
 
     At scale ``paper`` the paper's points are there, too, hollow.
 
@@ -31,17 +31,22 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if artefact.scale != "paper":
         reference = None  # other models and rounds send other bytes
     frame = collect(artefact, [_BYTES])
-    datasets = values(frame, "dataset")
-    figure, grid = new_figure(1, len(datasets), panel=(6.2, 3.8))
+    by = artefact.options.get("by", "dataset")
+    panels = values(frame.dropna(subset=[by]), by)
+    columns = min(len(panels), 2)
+    figure, grid = new_figure(-(-len(panels) // columns), columns, panel=(6.2, 3.8))
     has_paper = False
-    for axes, dataset in zip(grid.flat, datasets, strict=True):
-        points = _points(frame[frame["dataset"] == dataset], artefact.metric)
-        theirs = _published(reference, dataset, list(points["method"]), artefact.metric)
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        points = _points(frame[frame[by] == panel], artefact.metric)
+        theirs = _published(reference, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
         _panel(axes, artefact, points, theirs)
-        axes.set_title(artefact.label(dataset))
+        axes.set_title(artefact.label(panel))
         axes.set_xlabel("MB of a peer in the whole run")
-    grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(sentence(metric_label(artefact.metric)))
     handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label="nothing is better on both")]
     if has_paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ls": "none"}

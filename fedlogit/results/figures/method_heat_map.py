@@ -1,0 +1,61 @@
+"""A metric of every method under every heterogeneity: a cell each, the best of a column in bold."""
+
+from __future__ import annotations
+
+import pandas as pd
+import seaborn
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, summarise
+from fedlogit.results.figures._parts import competitors, title, values
+from fedlogit.results.metrics import metric_label
+from fedlogit.results.style import new_figure
+
+__all__ = ["draw"]
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per dataset: methods down, the best on average first; partitions across.
+
+    A cell is the mean over seeds, in per cent. Methods are ordered by their mean over the
+    partitions that all of them have.
+    """
+    frame = collect(artefact)
+    shown = competitors(frame)
+    datasets, partitions = values(shown, "dataset"), values(shown, "partition")
+    size = (1.9 + 0.85 * len(partitions), 0.27 * shown["method"].nunique() + 0.7)
+    figure, grid = new_figure(1, len(datasets), panel=size)
+    for axes, dataset in zip(grid.flat, datasets, strict=True):
+        cells = summarise(
+            shown[shown["dataset"] == dataset], ["method", "partition"], artefact.metric
+        )
+        table = 100 * cells.pivot(index="method", columns="partition", values="mean")
+        _panel(axes, artefact, ordered(table[partitions]))
+        axes.set_title(artefact.label(dataset))
+    title(figure, artefact, frame, f"{metric_label(artefact.metric)} in %")
+    return figure
+
+
+def ordered(table: pd.DataFrame) -> pd.DataFrame:
+    """Return methods by falling mean over the columns in which none is missing."""
+    whole = table.dropna(axis="columns")
+    return table.loc[whole.mean(axis=1).sort_values(ascending=False, kind="stable").index]
+
+
+def _panel(axes: Axes, artefact: Artefact, table: pd.DataFrame) -> None:
+    seaborn.heatmap(
+        table, annot=True, fmt=".1f", cmap="Blues", cbar=False, ax=axes, linewidths=1,
+        annot_kws={"fontsize": 8.5},
+        xticklabels=[artefact.label(name) for name in table.columns],
+        yticklabels=[artefact.label(name) for name in table.index],
+    )  # fmt: skip
+    best = {(table.index.get_loc(table[name].idxmax()), x) for x, name in enumerate(table.columns)}
+    for text in axes.texts:
+        x, y = text.get_position()
+        if (int(y), int(x)) in best:
+            text.set_fontweight("bold")
+    axes.set(xlabel="", ylabel="")
+    axes.tick_params(length=0, rotation=0)
+    axes.grid(visible=False)
