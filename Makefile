@@ -147,7 +147,8 @@ bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to b
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
-README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png \
+README_BLOCKS = python scripts/readme_results.py $(1) --block record \
+		results/record.png results/record.counts.md \
 	&& python scripts/readme_results.py $(1) --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
 	&& python scripts/readme_results.py $(1) --block celm \
@@ -167,7 +168,7 @@ readme: $(STAMP) ## Write results into the README, from the files that hold them
 	@$(call README_BLOCKS,)
 
 .PHONY: papers
-papers: $(STAMP) ## Write docs/papers, docs/claims.md and dvc.yaml, from what is committed
+papers: $(STAMP) ## Write docs/papers, docs/claims.md, docs/record.md and dvc.yaml, from what is committed
 	@python scripts/papers.py
 
 .PHONY: schemas

@@ -1,4 +1,4 @@
-"""Write docs/papers/<paper>.md, docs/claims.md and dvc.yaml from papers' files and results.
+"""Write docs/papers/, docs/claims.md, docs/record.md and dvc.yaml from papers' files and results.
 
 python scripts/papers.py; with --check it only compares.
 """
@@ -17,6 +17,7 @@ from fedlogit.papers import list_papers, load_paper
 from fedlogit.results.claims_page import claims_page
 from fedlogit.results.formatting import write_text
 from fedlogit.results.paper_page import dvc_file, paper_page
+from fedlogit.results.record_page import record_page
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,6 +29,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
     parser.add_argument("--out", type=Path, default=Path("docs/papers"), help="where pages go")
     parser.add_argument("--claims", type=Path, default=Path("docs/claims.md"), help="their page")
+    parser.add_argument("--record", type=Path, default=Path("docs/record.md"), help="its page")
+    parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
     parser.add_argument("--dvc", type=Path, default=Path("dvc.yaml"))
     parser.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 on a difference"
@@ -36,6 +39,7 @@ def main(argv: Sequence[str]) -> int:
     papers = [load_paper(name, args.papers) for name in list_papers(args.papers)]
     texts = {args.out / f"{p.paper}.md": paper_page(p, args.results) for p in papers}
     texts[args.claims] = claims_page(papers, args.results)
+    texts[args.record] = record_page(papers, args.results, args.references)
     texts[args.dvc] = dvc_file(args.results)
     stale = [path for path, text in texts.items() if _text(path) != text.rstrip("\n") + "\n"]
     if args.check:

@@ -1,8 +1,10 @@
-"""Put every published number beside ours, from the comparisons that there are.
+"""Write the record: every published number, ours beside it, the verdict, or why there is none.
 
-Writes OUT.csv, OUT.md, and OUT.png and OUT.pdf, which show all of them at once.
+    python -m fedlogit record
 
-    python -m fedlogit record --out results/record
+Needs what `compare` or `redraw` wrote: of every comparison that is there it takes, for each number,
+the one at the paper's scale, else one at a reduced scale. Writes record.csv, record.md, the picture
+record.png and record.pdf, and record.counts.md into RESULTS; prints the last.
 """
 
 from __future__ import annotations
@@ -10,26 +12,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.errors import FedlogitError
-from fedlogit.papers import list_papers, load_paper
-from fedlogit.results.record import write_record
+from fedlogit.config import Settings
+from fedlogit.papers import Plan, list_papers
+from fedlogit.results.record_files import write_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--summaries", type=Path, default=Path("results/summary"), help="folder of comparisons"
-    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
     parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
     parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
-    parser.add_argument("--out", type=Path, required=True, help="path without ending")
 
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    papers = {name: load_paper(name, args.papers) for name in list_papers(args.papers)}
-    written = write_record(args.summaries, papers, args.references, args.out)
-    if not written:
-        raise FedlogitError(f"--references {args.references}: no published number of these papers")
-    for path in written:
-        print(path)
+    papers = tuple(list_papers(args.papers))
+    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
+    write_record(Plan(settings, args.papers, args.results), args.references, args.results)
+    print((args.results / "record.counts.md").read_text(encoding="utf-8").rstrip())

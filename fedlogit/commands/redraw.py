@@ -1,4 +1,4 @@
-"""Draw every table, figure and summary that finished runs cover, in one process.
+"""Draw every table, figure and summary that finished runs cover, and the record, in one process.
 
     python -m fedlogit redraw
 

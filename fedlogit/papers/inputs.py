@@ -121,6 +121,10 @@ class Inputs:
         path = f"{self._references}/{paper}.csv"
         return [path] if Path(path).exists() else []
 
+    def references(self) -> list[str]:
+        """Return all published numbers, and the notes on them."""
+        return sorted(path.as_posix() for path in Path(self._references).glob("*.*"))
+
     def drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the files of tables and figures, after a check that their runs can be had."""
         artefacts = list(artefacts)
@@ -149,8 +153,12 @@ class Inputs:
         return [*self.drawn(artefacts), *self.pages(artefacts), *record]
 
     def record(self) -> list[str]:
-        """Return the comparisons that the record of all published numbers rests on."""
-        shown = {(a.paper.paper, a.scale): None for a in self._plan.covered() if a.kind == "table"}
+        """Return the summaries, at any scale, that the record of all numbers is made of.
+
+        Those of other papers and scales are read, too, if they are there.
+        """
+        tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != "smoke")
+        shown = dict.fromkeys((a.paper.paper, a.scale) for a in tables)
         return [self._summary(paper, scale) for paper, scale in shown if self.reference(paper)]
 
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:

@@ -1,150 +1,206 @@
-"""The record: every published number of every paper, ours beside it, and what may be said of it.
+"""The record: every number that the papers publish, ours beside it or why there is none.
 
-It is put together from the comparisons that each paper has at each scale. A number is judged at the
-scale ``paper`` only; where there is none of ours, that of a reduced scale is shown, unjudged.
+It is made of the comparisons that `fedlogit.results.summary` wrote, so each verdict is given once.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers.model import Paper
-from fedlogit.results.compare import RIGHT, comparison_table, published
-from fedlogit.results.formatting import markdown, write_csv, write_text
-from fedlogit.results.record_figure import record_figure
-from fedlogit.results.style import save_figure
-from fedlogit.results.verdict import VERDICT_RULE, VERDICTS
+from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.results.compare import matching, published
+from fedlogit.results.notes import read_notes
+from fedlogit.results.verdict import VERDICTS
 
-__all__ = ["OUTCOMES", "record", "record_markdown", "write_record"]
-
-REDUCED, NOT_RUN = "reduced scale", "not run"
-OUTCOMES = (*VERDICTS, "stand-in data", "diverged", REDUCED, NOT_RUN)
-"""What a row may say, from the best to the least that is known."""
-_KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
-_COLUMNS = [
-    *("paper_name", *_KEYS, "paper", "paper_std", "paper_n", "ours", "std", "n", "scale"),
-    *("device", "difference", "low", "high", "verdict", "why"),
+__all__ = [
+    "JUDGED_SCALE",
+    "OUTCOMES",
+    "UNJUDGED",
+    "as_comparison",
+    "counts",
+    "counts_sentence",
+    "read_record",
+    "record",
 ]
-_WHY = {
-    "single run, within": "one run of ours has no interval",
-    "single run, outside": "one run of ours has no interval",
-    "inconclusive": "the interval is too wide to say",
-    "stand-in data": "another data set in place of the paper's",
-    "diverged": "a run of ours diverged",
-    REDUCED: "only run at a reduced scale, which is not judged",
-    NOT_RUN: "no finished run",
+
+JUDGED_SCALE = "paper"
+_KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
+_PUBLISHED = {"mean": "published", "std": "published_std", "n": "published_n"}
+_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", "scale", "device"]
+_COLUMNS = [
+    *("paper", *_KEYS, *_PUBLISHED.values()),
+    *("ours", "std", "n", "planned", "scale", "device"),
+    *("difference", "low", "high", "verdict", "why"),
+]
+_NOT_JUDGED = {
+    "reduced scale": "run at a reduced scale only",
+    "stand-in data": "run on stand-in data only",
+    "diverged": "diverged",
+    "not run": "not run",
 }
+UNJUDGED = tuple(_NOT_JUDGED)
+OUTCOMES = (*VERDICTS, *UNJUDGED)
+"""All that the column `verdict` may say, the best first."""
 
 
-def record(summaries: Path, papers: Mapping[str, Paper], references: Path) -> pd.DataFrame:
-    """Return a row per published number, in the order of the files that have them.
+def record(plan: Plan, references: Path, results: Path) -> pd.DataFrame:
+    """Return a row per published number of all papers of a plan, in the order of the references.
+
+    A number is compared at the scale ``paper`` if there is a run of it, else at the reduced scale
+    with the most seeds (of equals, the last in the paper's file); scale ``smoke`` does not count.
+    `n` runs are behind `ours`, of `planned` at the scale ``paper``; `why` says why there is no
+    verdict, or fewer seeds than planned.
 
     Args:
-        summaries: The folder of ``<paper>/<scale>/compare.csv``.
-        papers: Each paper by its name; those without published numbers have no rows.
-        references: The folder of published numbers.
+        plan: Says which runs the papers' tables have.
+        references: The folder of published numbers and of notes on them.
+        results: The folder with ``summary``, as `fedlogit.results.summary.write_summary` left it.
 
     Raises:
-        DataError: if a comparison lacks a published number, or has one twice.
+        DataError: if a comparison was made with other published numbers.
     """
-    frames = [_of_paper(paper, summaries, references) for paper in papers.values()]
-    return pd.concat([pd.DataFrame(columns=_COLUMNS), *frames], ignore_index=True)[_COLUMNS]
+    parts = [_of_paper(plan, paper, references, results) for paper in plan.papers.values()]
+    if not any(map(len, parts)):
+        return pd.DataFrame(columns=_COLUMNS)
+    rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    notes = read_notes(references).why(rows)
+    told = zip(rows.to_dict("records"), notes, strict=True)
+    return rows.assign(why=[_why(row, note) for row, note in told])[_COLUMNS]
 
 
-def _of_paper(paper: Paper, summaries: Path, references: Path) -> pd.DataFrame:
-    """Return the rows of a paper: of each number that at the first scale that has a run of it."""
-    theirs = published(references, paper.paper)
-    wanted = [tuple(map(str, row)) for row in theirs[_KEYS].itertuples(index=False)]
-    best: dict[tuple[str, ...], dict[str, Any]] = {}
-    for scale in sorted(paper.scales, key=lambda scale: scale != "paper"):
-        path = summaries / paper.paper / scale / "compare.csv"
-        if scale == "smoke" or not wanted or not path.exists():
-            continue
-        rows = _read(path)
-        if sorted(rows) != sorted(wanted):
-            raise DataError(f"{path} lacks published numbers of {paper.paper}; run make redraw")
-        for key, row in rows.items():
-            if key not in best or best[key]["verdict"] == NOT_RUN:
-                best[key] = row
-    nothing: dict[str, Any] = dict.fromkeys(("ours", "std", "difference", "low", "high"), math.nan)
-    nothing |= {"n": 0, "verdict": NOT_RUN, "scale": "", "device": ""}
-    return pd.DataFrame(
-        {
-            **dict(zip(_KEYS, key, strict=True)),
-            **{"paper": row["mean"], "paper_std": row["std"], "paper_n": row["n"]},
-            **best.get(key, nothing),
-            "paper_name": paper.paper,
-            "why": _WHY.get(best.get(key, nothing)["verdict"], ""),
-        }
-        for key, row in zip(wanted, theirs.to_dict("records"), strict=True)
-    )
+def _of_paper(plan: Plan, paper: Paper, references: Path, results: Path) -> pd.DataFrame:
+    """Return the rows of a paper, still without reasons."""
+    numbers = published(references, paper.paper)
+    if numbers.empty:
+        return pd.DataFrame()
+    rows = numbers.rename(columns=_PUBLISHED).assign(paper=paper.paper)
+    ours = _best([_compared(numbers, *found) for found in _comparisons(paper, results)], numbers)
+    planned = _planned(plan, paper.paper)
+    rows["planned"] = [
+        len(matching(planned[row["table"]], row)) if row["table"] in planned else 0
+        for row in numbers.to_dict("records")
+    ]
+    return pd.concat([rows.reset_index(drop=True), ours], axis=1)
 
 
-def _read(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return the rows of a comparison by what they are of."""
-    frame = pd.read_csv(path, dtype=dict.fromkeys(_KEYS, str))
-    for key in _KEYS:
-        frame[key] = frame[key].fillna("") if key in frame else ""
-    shown = ("ours", "std", "n", "scale", "device", "difference", "low", "high", "verdict")
-    rows = frame.fillna({"scale": "", "device": ""}).to_dict("records")
-    found = {tuple(row[k] for k in _KEYS): {k: row[k] for k in shown} for row in rows}
-    if len(found) < len(rows):
-        raise DataError(f"{path} has a published number twice; run make redraw")
-    return found
+def _comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the scales with a comparison and its file, the one to prefer last."""
+    scales = sorted(paper.scales, key=lambda name: name == JUDGED_SCALE)
+    for scale in (name for name in scales if name != "smoke"):
+        path = results / "summary" / paper.paper / scale / "compare.csv"
+        if path.exists():
+            yield scale, path
 
 
-def counts(rows: pd.DataFrame) -> dict[str, int]:
-    """Return how many numbers have each outcome, without those that none has."""
-    found = rows["verdict"].value_counts()
-    return {outcome: int(found[outcome]) for outcome in OUTCOMES if outcome in found}
+def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
+    """Return our side of a comparison, a row per published number and in their order.
+
+    Raises:
+        DataError: unless it has just these numbers.
+    """
+    found = pd.read_csv(path, dtype=dict.fromkeys(_KEYS, str), float_precision="round_trip")
+    found = found if "where" in found else found.assign(where="")
+    keyed = found.fillna(dict.fromkeys(_KEYS, "")).set_index([*_KEYS, "paper"])[_OURS]
+    wanted = pd.MultiIndex.from_frame(numbers[[*_KEYS, "mean"]])
+    if not keyed.index.is_unique or set(keyed.index) != set(wanted):
+        raise DataError(
+            f"{path} is not of the published numbers that are there now; run"
+            " python -m fedlogit redraw"
+        )
+    aligned = keyed.loc[wanted].reset_index(drop=True)
+    return aligned.assign(rank=int(scale == JUDGED_SCALE))
 
 
-def in_words(rows: pd.DataFrame) -> str:
-    """Return the counts as a sentence."""
-    found = counts(rows)
-    judged = sum(found.get(verdict, 0) for verdict in VERDICTS)
-    said = ", ".join(f"{n} {outcome}" for outcome, n in found.items() if outcome in VERDICTS)
-    rest = ", ".join(f"{n} {outcome}" for outcome, n in found.items() if outcome not in VERDICTS)
-    return (
-        f"Of {len(rows)} published numbers {judged} have runs of ours at the paper's scale: {said}."
-        f" Of the others: {rest}."
-    )
+def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each published number, the comparison to show."""
+    if not found:
+        empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
+        return empty.assign(n=0, diverged=0, verdict="not run", scale="", device="")
+    best = found[0].copy()
+    for other in found[1:]:
+        better = (other["verdict"] != "not run") & (
+            (other["rank"] > best["rank"]) | (other["n"] >= best["n"])
+        )
+        best[better] = other[better]
+    return best[_OURS].fillna({"scale": "", "device": ""})
 
 
-def short_names(papers: Mapping[str, Paper]) -> dict[str, str]:
-    """Return what each paper is called: its label, or its title as far as a colon."""
+def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
+    """Return the runs of each table at the scale ``paper``, as axes and seeds, finished or not."""
+    if JUDGED_SCALE not in plan.papers[paper].scales:
+        return {}
+    tables = [artefact_json(a) for a in plan.judged(paper, JUDGED_SCALE)]
     return {
-        name: paper.labels.get(name, paper.title.partition(":")[0])
-        for name, paper in papers.items()
+        table["id"]: pd.DataFrame([r["axes"] for r in (*table["runs"], *table.get("missing", ()))])
+        for table in tables
     }
 
 
-def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
-    """Return the record as a page: the counts, then a table a paper."""
-    parts = ["# The record", in_words(rows), VERDICT_RULE]
-    names = short_names(papers)
-    for name, those in rows.groupby("paper_name", sort=False):
-        table = comparison_table(those, papers[str(name)].labels, whole=True)
-        table = table.assign(Scale=those["scale"], Why=those["why"])
-        parts += [f"## {names[str(name)]}", in_words(those), markdown(table, right=RIGHT)]
-    return "\n\n".join(parts)
+def _why(row: Mapping[Any, Any], note: str) -> str:
+    """Return why a number has no verdict, or not all of its seeds, or ""."""
+    planned, n = row["planned"], row["n"]
+    runs = "1 run" if planned == 1 else f"{planned} runs"
+    more = f"; {note}" if note else ""
+    if row["verdict"] == "not run":
+        return (f"0 of {runs}" if planned else "no run of ours is planned") + more
+    if row["verdict"] == "reduced scale":
+        return f"at {row['scale']} only, which is not judged; at paper 0 of {runs}{more}"
+    if row["verdict"] in ("stand-in data", "diverged"):
+        return f"{row['verdict']}, which is not judged{more}"
+    return f"{n} of {runs}" if n < planned else ""
 
 
-def write_record(
-    summaries: Path, papers: Mapping[str, Paper], references: Path, out: Path
-) -> list[Path]:
-    """Write ``<out>.csv``, ``.md``, ``.png``, ``.pdf``; return their paths, none without rows."""
-    rows = record(summaries, papers, references)
-    if rows.empty:
-        return []
-    there = {name: papers[name] for name in rows["paper_name"].unique()}
-    table = write_csv(out.with_suffix(".csv"), rows)
-    text = write_text(out.with_suffix(".md"), record_markdown(rows, there))
-    figure = record_figure(rows, short_names(there), in_words(rows))
-    return [table, text, *save_figure(figure, out)]
+def read_record(results: Path) -> pd.DataFrame:
+    """Return the record that was written into a folder of results.
+
+    Raises:
+        DataError: if there is none.
+    """
+    path = results / "record.csv"
+    text = [*("paper", *_KEYS), *("scale", "device", "verdict", "why")]
+    try:
+        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str), float_precision="round_trip")
+        return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(f"{path}: not a record ({error}); run make redraw") from None
+
+
+def as_comparison(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return numbers of one paper as `fedlogit.results.compare.compare` names them."""
+    names = {"published": "paper", "published_std": "paper_std", "published_n": "paper_n"}
+    shown = rows.drop(columns="paper").rename(columns=names)
+    return shown if shown["where"].any() else shown.drop(columns="where")
+
+
+def counts(rows: pd.DataFrame) -> dict[str, int]:
+    """Return how many numbers got which of `OUTCOMES`, the best first."""
+    found = rows["verdict"].value_counts()
+    return {name: int(found.get(name, 0)) for name in OUTCOMES}
+
+
+def counts_sentence(rows: pd.DataFrame) -> str:
+    """Return in words how many published numbers there are and what became of them."""
+    found = counts(rows)
+    judged = sum(found[name] for name in VERDICTS)
+    text = (
+        f"Of {len(rows)} published numbers, {judged or 'none'} have runs of ours at the paper's"
+        " scale and on its data"
+    )
+    if judged:
+        several = [f"{found[name]} {name}" for name in VERDICTS[:4]]
+        within, outside = (found[name] for name in VERDICTS[4:])
+        text += f": {_joined(several)} by several runs"
+        if within + outside:
+            text += f"; by a single one, {within} within 3 points and {outside} outside"
+    others = [f"{found[name]} {told}" for name, told in _NOT_JUDGED.items() if found[name]]
+    return text + (f". The others are not judged: {_joined(others)}." if others else ".")
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return parts as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -20,7 +20,7 @@ from fedlogit.papers.expansion import PlannedArtefact, artefact_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.compare import published
 from fedlogit.results.figures import write_figure
-from fedlogit.results.record import write_record
+from fedlogit.results.record_files import write_record
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
 
@@ -37,7 +37,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
     Args:
         plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
         references: The folder of published numbers, ``<paper>.csv``; a study may have none.
-        out: The folder for ``tables``, ``figures`` and ``summary``.
+        out: The folder for ``tables``, ``figures``, ``summary`` and the record.
 
     Returns:
         What was written.
@@ -48,13 +48,13 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
     paths = [path for planned in plan.covered() for path in _draw(plan, planned, references, out)]
     for paper in plan.papers.values():
         for scale in paper.scales:
-            tables = [a for a in plan.of(paper.paper, scale) if a.kind == "table"]
-            if tables:
+            if any(a.kind == "table" for a in plan.of(paper.paper, scale)):
                 folder = out / "summary" / paper.paper / scale
                 reference = published(references, paper.paper)
-                write_summary([_resolved(plan, a) for a in tables], reference, folder)
+                judged = [_resolved(plan, a) for a in plan.judged(paper.paper, scale)]
+                write_summary(judged, reference, folder)
                 paths += sorted(folder.iterdir())
-    return paths + write_record(out / "summary", plan.papers, references, out / "record")
+    return paths + write_record(plan, references, out)
 
 
 def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
@@ -75,7 +75,7 @@ def differences(there: Path, fresh: Path) -> list[str]:
     """Return a line for each file of `there` that a fresh drawing does not give, or lacks.
 
     Args:
-        there: The folder with ``tables``, ``figures`` and ``summary`` that is checked.
+        there: The folder with ``tables``, ``figures``, ``summary`` and the record to check.
         fresh: The same, just drawn.
     """
     old, new = _files(there), _files(fresh)
@@ -88,17 +88,21 @@ def differences(there: Path, fresh: Path) -> list[str]:
 
 
 def orphans(results: Path, drawn: Iterable[Path]) -> list[Path]:
-    """Return the tables, figures and summaries in a folder that are not among those just drawn."""
+    """Return the tables, figures, summaries and records in a folder that were not just drawn."""
     kept = set(drawn)
-    found = (path for kind in _KINDS for path in (results / kind).rglob("*.*"))
-    return sorted(path for path in found if path not in kept)
+    return sorted(path for path in _made(results) if path not in kept)
 
 
 def _files(root: Path) -> set[Path]:
-    """Return tables, figures and summaries below a folder; a PDF shows what its PNG does."""
-    found = [path for kind in _KINDS for path in (root / kind).rglob("*.*")]
-    found += root.glob("record.*")
-    return {path.relative_to(root) for path in found if path.suffix != ".pdf"}
+    """Return what is compared below a folder; a PDF shows what its PNG does."""
+    return {path.relative_to(root) for path in _made(root) if path.suffix != ".pdf"}
+
+
+def _made(root: Path) -> Iterator[Path]:
+    """Yield all that is drawn below a folder."""
+    for kind in _KINDS:
+        yield from (root / kind).rglob("*.*")
+    yield from root.glob("record.*")
 
 
 def _same(old: Path, new: Path) -> bool:

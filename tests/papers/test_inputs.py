@@ -184,6 +184,16 @@ def test_a_page_shows_what_finished_runs_cover_where_that_is_asked_for(planned, 
     assert partial.covered() == [*covered["drawn"], page]
 
 
+def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path):
+    plan, _ = planned("who_to_trust", scale="quick")
+    for run in plan.runs(plan.artefact("who_to_trust", "quick", "table1")):
+        touch(tmp_path, "runs", run, "result.json")
+    _, inputs = planned("who_to_trust", partial=True)
+    assert inputs.record() == [f"{tmp_path}/summary/who_to_trust/quick/summary.md"]
+    assert inputs.covered()[-1] == f"{tmp_path}/record.csv"
+    assert f"{REFERENCES}/notes.yaml" in inputs.references()
+
+
 def test_a_study_may_have_no_published_numbers(planned):
     _, inputs = planned("celm")
     assert inputs.reference("celm") == [f"{REFERENCES}/celm.csv"]

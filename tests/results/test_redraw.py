@@ -6,15 +6,21 @@ import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 
-from fedlogit.results.redraw import differences
+from fedlogit.config import Settings
+from fedlogit.papers import Plan, run_dir
+from fedlogit.results.redraw import differences, redraw
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
 
 FILES = {
     "tables/p/paper/t.csv": "method,accuracy\ncelm,0.5\n",
     "tables/p/paper/t.md": "| celm | 50.00 |\n",
     "summary/p/paper/metrics.json": json.dumps({"verdicts": {"reproduced": 1}, "gap": [0.1]}),
     "figures/p/paper/f.md": "Three seeds.\n",
+    "record.csv": "paper,ours\np,0.5\n",
 }
 
 
@@ -50,6 +56,7 @@ def test_a_fresh_drawing_is_no_difference(tmp_path):
         ("tables/p/paper/t.csv", "method,accuracy\ncelm,0.5\ncelm,0.5\n"),
         ("tables/p/paper/t.md", "| celm | 50.01 |\n"),
         ("figures/p/paper/f.md", "One seed.\n"),
+        ("record.csv", "paper,ours\np,0.6\n"),
         ("summary/p/paper/metrics.json", '{"verdicts": {"reproduced": 2}, "gap": [0.1]}'),
         ("summary/p/paper/metrics.json", '{"verdicts": {"partly": 1}, "gap": [0.1]}'),
     ],
@@ -73,3 +80,17 @@ def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
         "tables/p/paper/old.md: no finished run gives it",
         "tables/p/paper/t.md: is missing, but runs cover it",
     ]
+
+
+def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, make_run):
+    settings = Settings(papers=("celm",), scale="quick", frozen=True, partial=True)
+    (first, *_) = Plan(settings, WORKFLOW / "papers", tmp_path).judged("celm", "quick")
+    spec = first.left_out[0][1].spec
+    run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
+    place = tmp_path / "runs" / run_dir(spec)
+    place.parent.mkdir(parents=True)
+    run.dir.rename(place)
+    plan = Plan(settings, WORKFLOW / "papers", tmp_path)
+    assert tmp_path / "record.csv" in redraw(plan, WORKFLOW / "reference", tmp_path)
+    claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
+    assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all

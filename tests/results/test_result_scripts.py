@@ -64,6 +64,7 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
         ("table", "--artefact", artefact(), "--out", table),
         ("figure", "--artefact", drawing, "--reference", REFERENCE, "--out", figure),
         ("compare", "--artefacts", artefact(), "--reference", REFERENCE, "--out", summary),
+        ("record", "--results", results),
         ("summary", "--scale", "quick", "--results", results, "--datasets", "mnist", "--", *PAPERS),
     ]
     for step in steps:
@@ -73,6 +74,9 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
     assert {path.suffix for path in figure.parent.iterdir()} == {".png", ".pdf", ".md"}
     made = ["claims.csv", "claims.md", "compare.csv", "compare.md", "metrics.json", "summary.md"]
     assert sorted(path.name for path in summary.iterdir()) == made
+    record = ["counts.md", "csv", "md", "pdf", "png"]
+    assert sorted(path.name for path in results.glob("record.*")) == [f"record.{s}" for s in record]
+    assert " 2 run at a reduced scale only " in (results / "record.counts.md").read_text()
     text = (results / "summary.md").read_text()
     assert "|0.8188|0.6000|1|-0.2188|reducedscale|" in text.replace(" ", "")
     assert "- Claims: 1 undecided" in text

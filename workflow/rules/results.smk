@@ -102,6 +102,36 @@ rule compare:
         " --out {params.out:q} && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
 
 
+rule record:
+    input:
+        summaries=asked(INPUTS.record),
+        references=INPUTS.references(),
+    output:
+        csv="results/record.csv",
+        page="results/record.md",
+        counts="results/record.counts.md",
+        png=report(
+            "results/record.png",
+            category="Record",
+            caption="../report/record.rst",
+            labels={"record": "every published number"},
+        ),
+        pdf="results/record.pdf",
+    log:
+        "logs/record.log",
+    localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        script=here("scripts/record.py"),
+        papers=here("workflow/papers"),
+        references=lambda wildcards, input: os.path.dirname(input.references[0]),
+    shell:
+        "python {params.script:q} --papers {params.papers:q} --references {params.references:q}"
+        " > {log:q} 2>&1"
+
+
 rule page:
     input:
         unpack(asked(INPUTS.page)),
@@ -125,32 +155,3 @@ rule page:
     shell:
         "(python {params.script:q} --artefacts {input.artefacts:q} --out {output:q}"
         " && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
-
-
-rule record:
-    input:
-        asked(INPUTS.record),
-    output:
-        csv="results/record.csv",
-        markdown="results/record.md",
-        png=report(
-            "results/record.png",
-            category="All papers",
-            caption="../report/record.rst",
-            labels={"figure": "published numbers and ours"},
-        ),
-        pdf="results/record.pdf",
-    log:
-        "logs/record.log",
-    localrule: True
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        script=here("scripts/record.py"),
-        papers=here("workflow/papers"),
-        references=here("workflow/reference"),
-        out=lambda wildcards, output: os.path.splitext(output.csv)[0],
-    shell:
-        "python {params.script:q} --papers {params.papers:q} --references {params.references:q}"
-        " --out {params.out:q} > {log:q} 2>&1"

@@ -1,0 +1,89 @@
+"""The record as files: a table to compute with, a page to read, a picture, and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from fedlogit.papers import Paper, Plan
+from fedlogit.results.compare import RIGHT, comparison_table
+from fedlogit.results.formatting import markdown, sentence, write_csv, write_text
+from fedlogit.results.record import as_comparison, counts_sentence, record
+from fedlogit.results.record_picture import draw_record, short_name
+from fedlogit.results.style import save_figure
+from fedlogit.results.verdict import VERDICT_RULE
+
+__all__ = ["record_markdown", "write_record"]
+
+_HEAD = """# The record
+
+{counts}
+
+{rule}
+
+*n* is the number of runs, one per seed, and *interval* that of our mean minus the paper's. Shares
+such as accuracy are fractions. Ours at a reduced scale stands beside the paper's without a verdict.
+[docs/record.md](../docs/record.md) says how to read this, and what was tried where numbers
+did not come out."""
+
+
+def write_record(plan: Plan, references: Path, results: Path) -> list[Path]:
+    """Write ``record.{csv,md,png,pdf}`` and ``record.counts.md`` into a folder of results.
+
+    Returns:
+        What was written: nothing if no paper has published numbers.
+
+    Raises:
+        DataError: as `fedlogit.results.record.record`.
+    """
+    rows = record(plan, references, results)
+    if rows.empty:
+        return []
+    base = results / "record"
+    return [
+        write_csv(base.with_suffix(".csv"), rows),
+        write_text(base.with_suffix(".md"), record_markdown(rows, plan.papers)),
+        write_text(base.with_suffix(".counts.md"), counts_sentence(rows)),
+        *save_figure(draw_record(rows, plan.papers), base),
+    ]
+
+
+def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return every number in a table for each of the papers' tables.
+
+    Args:
+        rows: As from `fedlogit.results.record.record`.
+        papers: The papers, for titles and labels.
+    """
+    parts = [_HEAD.format(counts=counts_sentence(rows), rule=VERDICT_RULE)]
+    for name, of_paper in rows.groupby("paper", sort=False):
+        paper = papers[str(name)]
+        parts += [f"## {short_name(paper)}", counts_sentence(of_paper)]
+        for table, part in of_paper.groupby("table", sort=False):
+            parts += [f"### {paper.artefacts[str(table)].title}", _table(part, paper), _notes(part)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(rows: pd.DataFrame, paper: Paper) -> str:
+    """Return the numbers of one table as strings; its reasons are told once, below it."""
+    shown = as_comparison(rows)
+    reduced = shown["verdict"] == "reduced scale"
+    shown.loc[reduced, "verdict"] += " (" + shown.loc[reduced, "scale"] + ")"
+    table = comparison_table(shown, paper.labels, whole=True)
+    if (rows["verdict"] == "not run").all():
+        table = table.drop(columns=[c for c in ("Ours", "n", "Difference") if c in table])
+    return markdown(table, right=set(RIGHT) & set(table.columns))
+
+
+def _notes(rows: pd.DataFrame) -> str:
+    """Return, as a list, why numbers have no verdict, and where ours come from."""
+    run = rows[rows["verdict"] != "not run"]
+    told = [
+        f"{sentence(str(verdict))} ({len(part)} of {len(rows)}): {why}."
+        for (verdict, why), part in rows[rows["why"] != ""].groupby(["verdict", "why"], sort=False)
+    ]
+    for (scale, device), part in run.groupby(["scale", "device"], sort=False):
+        told.append(f"Ours ({len(part)}): scale {scale}, on {device}.")
+    return "\n".join(f"- {line}" for line in told)

@@ -1,0 +1,105 @@
+"""A page of Markdown on the record: how to read it, and what was tried where numbers deviate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.papers import Paper
+from fedlogit.results.compare import RIGHT, comparison_table
+from fedlogit.results.formatting import markdown, sentence
+from fedlogit.results.metrics import is_share, metric_label
+from fedlogit.results.notes import Notes, read_notes
+from fedlogit.results.record import UNJUDGED, as_comparison, counts_sentence, read_record
+from fedlogit.results.record_picture import short_name
+from fedlogit.results.templating import render
+from fedlogit.results.verdict import PARTLY
+
+__all__ = ["deviating", "record_page"]
+
+_NOTHING = "No experiment was made yet."
+
+
+def record_page(papers: Sequence[Paper], results: Path, references: Path, root: str = "..") -> str:
+    """Return the page.
+
+    Args:
+        papers: Their files.
+        results: The folder with the record that was committed.
+        references: The folder with the notes on published numbers.
+        root: The way from the page to the repository's root, for links.
+
+    Raises:
+        DataError: if there is no record.
+    """
+    rows = read_record(results)
+    by_name = {paper.paper: paper for paper in papers}
+    if unknown := sorted({*rows["paper"]} - {*by_name}):
+        raise DataError(
+            f"{results / 'record.csv'}: paper {unknown[0]!r} has no file; run make redraw"
+        )
+    return render(
+        "record.md",
+        root=root,
+        counts=counts_sentence(rows),
+        unjudged=_unjudged(rows, by_name),
+        cpu_only=rows["device"].str.split("; ").explode().str.match("CPU|$").all(),
+        groups=list(_groups(rows, by_name, read_notes(references))),
+    )
+
+
+def deviating(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers that did not come out, or that several runs leave beyond 3 points."""
+    unit = rows["published"].abs().where(~rows["metric"].map(is_share), 1.0)
+    far = rows["difference"].abs() > PARTLY * unit
+    judged = rows["verdict"].isin(["not reproduced", "single run, outside"])
+    return rows[judged | (far & (rows["verdict"] == "inconclusive"))]
+
+
+def _groups(
+    rows: pd.DataFrame, papers: Mapping[str, Paper], notes: Notes
+) -> Iterator[dict[str, str]]:
+    """Yield each deviation that is still one, with its numbers; last those that no note is on."""
+    left = deviating(rows)
+    for deviation in notes.deviations:
+        found = deviation.match(left)
+        if found.any():
+            yield {
+                "title": deviation.title,
+                "rows": _numbers(left[found], papers),
+                "text": deviation.text,
+            }
+        left = left[~found]
+    if len(left):
+        yield {"title": "Others", "rows": _numbers(left, papers), "text": _NOTHING}
+
+
+def _numbers(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return numbers as one table, each paper's by its own labels."""
+    parts = []
+    for name, part in rows.groupby("paper", sort=False):
+        paper = papers[str(name)]
+        titles = part["table"].map(lambda table, p=paper: p.artefacts[table].title.split(":")[0])
+        table = comparison_table(as_comparison(part), paper.labels, whole=True)
+        table = table.drop(columns=["Table", "Metric"], errors="ignore")
+        table.insert(0, "Table", short_name(paper) + ", " + titles)
+        table.insert(1, "Metric", part["metric"].map(lambda name: sentence(metric_label(name))))
+        parts.append(table)
+    whole = pd.concat(parts).fillna("–")
+    return markdown(whole, right=set(RIGHT) & set(whole.columns))
+
+
+def _unjudged(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return a row for each reason, with its numbers, by paper and data set."""
+    keys = ["paper", "dataset", "verdict", "why"]
+    found = rows[rows["verdict"].isin(UNJUDGED)].groupby(keys, sort=False)
+    table = []
+    for key, part in found:
+        name, dataset, verdict, why = map(str, key)
+        paper = papers[name]
+        row = {"Paper": short_name(paper), "Dataset": paper.labels.get(dataset, dataset)}
+        table.append(row | {"Numbers": str(len(part)), "": verdict, "Why": why})
+    return markdown(pd.DataFrame(table), right=["Numbers"]) if table else "All have one."

@@ -1,0 +1,181 @@
+"""The record as a picture: ours against the paper's on the left, a bar per table on the right.
+
+Every published number is in a bar. On the left are accuracies and other shares, whose margins are
+the same everywhere; distances, bytes and perplexities have no place on these axes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from fedlogit.papers import Paper
+from fedlogit.results.metrics import is_share
+from fedlogit.results.record import OUTCOMES, counts
+from fedlogit.results.style import GREY, PALETTE, header, use_house_style
+from fedlogit.results.verdict import PARTLY, VERDICTS
+
+__all__ = ["bars", "draw_record", "plotted", "short_name"]
+
+
+class _Look(NamedTuple):
+    """How an outcome is drawn: colour, marker of a point, whether it is filled, order."""
+
+    colour: str
+    marker: str
+    filled: bool = True
+
+
+# Blue is good and red is bad, which stay apart under the common colour blindnesses; markers differ.
+_LOOKS = {
+    "reproduced": _Look(PALETTE["blue"], "o"),
+    "partly reproduced": _Look(PALETTE["sky"], "s"),
+    "inconclusive": _Look(PALETTE["orange"], "D"),
+    "not reproduced": _Look(PALETTE["vermillion"], "X"),
+    "single run, within": _Look(PALETTE["sky"], "o", filled=False),
+    "single run, outside": _Look(PALETTE["vermillion"], "o", filled=False),
+    "diverged": _Look(PALETTE["black"], "v"),
+    "stand-in data": _Look(PALETTE["purple"], "."),
+    "reduced scale": _Look("#b0b0b0", "."),
+    "not run": _Look("#e6e6e6", "|"),
+}
+_SIZE = 5.0
+_WIDTH = 10.0
+_BAR = 0.175  # inches from one bar to the next
+
+
+def short_name(paper: Paper) -> str:
+    """Return what a paper is called: as its own method, or by its title up to ``:`` or ``?``."""
+    found = re.match(r"[^:?]+\??", paper.title)
+    return paper.labels.get(paper.paper) or (found[0] if found else paper.paper)
+
+
+def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
+    """Return the picture.
+
+    Args:
+        rows: As from `fedlogit.results.record.record`; at least one.
+        papers: The papers, for titles.
+    """
+    use_house_style()
+    places = bars(rows)
+    tall = max(4.4, _BAR * (len(places) + 1.7 * len(set(rows["paper"]))))
+    figure = Figure(figsize=(_WIDTH, tall + 0.5), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    _scatter(left, rows)
+    _bars(right, places, papers)
+    found = counts(rows)
+    judged = sum(found[name] for name in VERDICTS)
+    title = (
+        f"{judged} of {len(rows)} published numbers were checked at the paper's scale:"
+        f" {found['reproduced']} reproduced, {found['partly reproduced']} partly,"
+        f" {found['not reproduced']} not"
+    )
+    header(figure, title, _SUBTITLE)
+    figure.legend(handles=_handles(found), loc="outside lower center", ncols=5)
+    return figure
+
+
+_SUBTITLE = (
+    "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the"
+    " verdicts, the grey band is ±3 points, ticks at the bottom are numbers not run. Right: all"
+    " numbers, by the paper's table, and how many of them were checked."
+)
+
+
+def plotted(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the shares, which lie between 0 and 1."""
+    return rows[rows["metric"].map(is_share)]
+
+
+def _scatter(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw ours against the paper's, the best verdict on top."""
+    axes.fill_between([0, 1], [-PARTLY, 1 - PARTLY], [PARTLY, 1 + PARTLY], color="#e9e9e9", lw=0)
+    axes.plot([0, 1], [0, 1], color=GREY, lw=0.8)
+    shown = plotted(rows)
+    for outcome in reversed(OUTCOMES):
+        part, look = shown[shown["verdict"] == outcome], _LOOKS[outcome]
+        if part.empty:
+            continue
+        if outcome == "not run":
+            axes.plot(part["published"], [-0.02] * len(part), "|", color=GREY, ms=6, mew=0.6)
+            continue
+        low, high = part["published"] + part["low"], part["published"] + part["high"]
+        axes.vlines(part["published"], low, high, color=look.colour, lw=0.9, alpha=0.4)
+        axes.plot(part["published"], part["ours"], clip_on=False, **_point(look))
+    ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.04, 1.01), xticks=ticks, yticks=ticks)
+    axes.set(xlabel="the paper's number", ylabel="our mean over seeds")
+    axes.grid(False)
+
+
+def _point(look: _Look) -> dict[str, Any]:
+    face = look.colour if look.filled else "white"
+    edge = "white" if look.filled and look.marker != "." else look.colour
+    width = 0.4 if look.filled else 1.1
+    return {
+        "ls": "", "marker": look.marker, "ms": _SIZE + (look.marker == "X"), "mfc": face,
+        "mec": edge, "mew": width, "color": look.colour,
+    }  # fmt: skip
+
+
+def bars(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return how many numbers got which outcome: papers and their tables down, outcomes across."""
+    keys = [rows["paper"], rows["table"]]
+    found = pd.crosstab(keys, rows["verdict"]).reindex(columns=list(OUTCOMES), fill_value=0)
+    return found.reindex(pd.MultiIndex.from_frame(rows[["paper", "table"]].drop_duplicates()))
+
+
+def _bars(axes: Axes, found: pd.DataFrame, papers: Mapping[str, Paper]) -> None:
+    """Draw a stacked bar per table, the best verdict first; a paper's name stands above its own."""
+    places: list[float] = []
+    labels: list[str] = []
+    y = -1.0
+    for name, part in found.groupby(level=0, sort=False):
+        y += 1.7 if places else 1.0
+        axes.text(0, y, short_name(papers[str(name)]), weight="bold", va="center", size=9.5)
+        for _, table in part.index:
+            y += 1
+            places.append(y)
+            labels.append(_table_name(papers[str(name)], str(table)))
+    start = pd.Series(0, index=found.index)
+    for outcome in OUTCOMES:
+        look = _LOOKS[outcome]
+        axes.barh(
+            places, found[outcome], 0.74, left=start, lw=0.8 if found[outcome].any() else 0,
+            color=look.colour if look.filled else "white", edgecolor=look.colour,
+        )  # fmt: skip
+        start = start + found[outcome]
+    judged = found[list(VERDICTS)].sum(axis=1)
+    for place, done, total in zip(places, judged, start, strict=True):
+        axes.text(total + 0.6, place, f"{done} of {total}", va="center", size=8.5, color=GREY)
+    axes.set_yticks(places, labels, size=9)
+    axes.tick_params(left=False)
+    axes.set(xticks=[], ylim=(y + 0.6, -0.7), xlim=(0, start.max() + 6))
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.grid(False)
+
+
+def _table_name(paper: Paper, table: str) -> str:
+    """Return what a table is called: its title up to the colon."""
+    return paper.artefacts[table].title.partition(":")[0]
+
+
+def _handles(found: Mapping[str, int]) -> list[Line2D | Patch]:
+    """Return a legend entry for each outcome that occurs, with its count."""
+    entries: list[Line2D | Patch] = []
+    for name, number in ((name, n) for name, n in found.items() if n):
+        more = ", not judged" if name in ("reduced scale", "stand-in data", "diverged") else ""
+        look, label = _LOOKS[name], f"{number} {name}{more}"
+        if name == "not run":
+            entries.append(Patch(color=look.colour, label=label))
+        else:
+            entries.append(Line2D([], [], label=label, **_point(look)))
+    return entries
