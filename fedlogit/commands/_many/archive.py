@@ -99,7 +99,7 @@ def unpack(path: Path, folder: Path, limit: int = LIMIT) -> Manifest:
         limit: Bytes that all files may have together.
 
     Raises:
-        DataError: if it is not such an archive, is damaged or cut off, holds anything but the
+        FedlogitError: if it is not such an archive, is damaged or cut off, holds anything but the
             regular files that it lists, or would unpack to more than the limit.
     """
     with _opened(path) as members:
@@ -120,7 +120,7 @@ def kind_of(path: Path) -> str:
     """Return what an archive holds: ``runs`` or ``inputs``.
 
     Raises:
-        DataError: as `unpack`.
+        FedlogitError: as `unpack`.
     """
     with _opened(path) as members:
         return _read_manifest(path, members, LIMIT).kind

@@ -108,9 +108,10 @@ def _start_server() -> None:
 
     They are blocked in it, and so in what it forks, until `serve` has handlers.
     """
-    resource_tracker.ensure_running()  # which would let signals through
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT)
     try:
+        resource_tracker.ensure_running()  # a second helper of Python's; it lets signals through
+        signal.pthread_sigmask(signal.SIG_BLOCK, _CAUGHT)
         _CONTEXT.set_forkserver_preload([serve.__module__])
         forkserver.ensure_running()
     finally:

@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
+from tqdm import tqdm
 
 from fedlogit.commands import aggregate, export_logits, train, train_clients
 from fedlogit.commands._many.tasks import Call, Task
@@ -66,6 +67,7 @@ def serve(connection: Connection, device: str, jobs: int) -> None:
         jobs: How many such processes may share a GPU.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for who sends tasks
+    tqdm.set_lock(threading.RLock())  # its own is a semaphore, which outlives who is killed
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with exit_when_asked():
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*SIGNALS, signal.SIGINT))
