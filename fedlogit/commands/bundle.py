@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     wanted = asked_runs(args)
-    for where, reason in wanted.refused.items():
-        raise FedlogitError(f"{where}: {reason}")
+    if wanted.refused:
+        raise FedlogitError("; ".join(f"{where}: {why}" for where, why in wanted.refused.items()))
     known = states(wanted, args.results, {})
     runs = {run: spec for run, spec in wanted.runs.items() if known[run] != "finished"}
     if not runs:

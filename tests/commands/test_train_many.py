@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 
 import pytest
+import torch
 from support.calls import script
 from support.many import content, folder_of, specs_of, train_many
 from support.refusals import refused
 
+from fedlogit.cli import call
 from fedlogit.commands import train_many as command
+from fedlogit.commands._many import worker
 from fedlogit.commands._many.crew import Limits
 from fedlogit.commands._many.tasks import Queue, Task
-from fedlogit.commands._many.worker import _forget
 from fedlogit.files import read_json, write_json
 from fedlogit.runs.tensors import read_tensors
 
@@ -131,8 +134,6 @@ def test_the_runs_of_a_papers_table_are_planned(folder):
 )
 def test_what_makes_no_sense_is_one_line(options, said):
     with refused(said):
-        from fedlogit.cli import call
-
         call("train_many", options)
 
 
@@ -150,6 +151,17 @@ def test_a_task_waits_for_the_one_it_comes_after(tmp_path):
     assert (queue.take(), bool(queue)) == (on_clients, False)
 
 
+def test_a_process_holds_one_gpu_for_all_its_tasks(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(worker, "choose_device", torch.device)
+    with worker._taken("cuda", 2) as device:
+        seen = os.environ["CUDA_VISIBLE_DEVICES"]
+    assert (device, seen) == ("cuda:0", "0")  # a name for which `train` looks for no GPU
+    with worker._taken("cpu", 2) as device:
+        assert device == "cpu"
+
+
 def test_the_peak_of_memory_is_a_tasks_own():
     def peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -158,5 +170,5 @@ def test_the_peak_of_memory_is_a_tasks_own():
     held = b"x" * size
     before = peak()
     del held
-    _forget("cpu")
+    worker._forget("cpu")
     assert peak() < before - size / 2

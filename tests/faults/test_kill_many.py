@@ -69,6 +69,18 @@ def test_asked_to_stop_all_save_and_the_code_is_that_of_the_signal(tmp_path, num
     assert not processes(tmp_path)
 
 
+def test_a_second_ctrl_c_does_not_wait_for_the_round(tmp_path):
+    specs_of(tmp_path / "specs", {"local": {"first_epochs": 1, "epochs": 10**6}})
+    process = start(tmp_path)
+    until(lambda: checkpoints(tmp_path))  # after which the second round never ends
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    said, errors = process.communicate(timeout=15)
+    assert (process.returncode, errors) == (130, "")
+    assert "0 failed, 1 begun, 0 left" in said
+
+
 def test_killed_outright_the_runs_save_themselves_and_go_on_to_the_same_bits(tmp_path):
     (spec,) = specs_of(tmp_path / "specs", LONG)
     (tmp_path / "whole").mkdir()
