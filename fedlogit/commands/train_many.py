@@ -58,9 +58,7 @@ def main(args: argparse.Namespace) -> int:
     before = states(wanted, args.results, {})
     tasks = _tasks(args).of(wanted.runs)
     done = list(before.values()).count("finished")
-    with tqdm(
-        total=len(before), initial=done, unit="run", disable=args.quiet or None, mininterval=1
-    ) as bar:
+    with tqdm(total=len(before), initial=done, unit="run", disable=args.quiet) as bar:
         teller = _Teller(bar, args.results / "runs")
         crew = Crew(device, args.jobs, limits, teller.tell)
         signals = crew.carry_out(tasks)

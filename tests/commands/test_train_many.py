@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
 
@@ -50,13 +51,21 @@ def test_a_list_in_one_file_and_runs_that_are_finished(folder):
     train_many(folder)
     before = (folder_of(folder, one) / "result.json").stat().st_mtime_ns
     files = sorted((folder / "specs").rglob("*.json"))
-    write_json(folder / "list.json", [read_json(path) for path in files] + [{"seed": 2}])
-    done = script("train_many", str(folder / "list.json"), "--results", str(folder / "results"))
+    write_json(folder / "list.json", [{"seed": 2}] + [read_json(path) for path in files])
+    places = ("--results", str(folder / "results"), "--quiet")
+    done = script("train_many", str(folder / "list.json"), *places)
     assert "2 of 2 runs are finished (0 of them now), 0 failed, 0 begun, 0 left\n" in done.stdout
     assert (folder_of(folder, one) / "result.json").stat().st_mtime_ns == before
-    assert done.returncode == 2  # for the third
-    assert done.stderr.startswith(f"error: {folder / 'list.json'}: {folder / 'list.json'}, entry 2")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {folder / 'list.json'}, entry 0: key 'dataset' is missing\n"
     assert (folder_of(folder, two) / "result.json").exists()
+
+
+def test_a_bar_counts_runs_and_tells_the_time_left(folder):
+    specs_of(folder / "specs", {"rounds": 1}, {"rounds": 1, "seed": 1})
+    places = ("--data", str(folder), "--results", str(folder / "results"), "--device", "cpu")
+    done = script("train_many", str(folder / "specs"), *places)
+    assert re.search(r"1/2 \[\d\d:\d\d<\d\d:\d\d, .*\r.*2/2 \[", done.stderr), done.stderr
 
 
 def test_one_that_fails_does_not_stop_the_others(folder):

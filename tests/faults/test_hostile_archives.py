@@ -191,6 +191,12 @@ def test_what_is_no_archive(tmp_path):
         kind_of(tmp_path / "nowhere.tar.gz")
 
 
+def test_a_file_that_is_not_there_is_not_packed(tmp_path):
+    with refused(f"cannot read {tmp_path / 'x'}: No such file"):
+        pack(tmp_path / "x.tar.gz", "runs", {"x": tmp_path / "x"})
+    assert not list(tmp_path.iterdir())
+
+
 def test_code_beside_a_run(archive):
     listed(archive, lambda files: files.update({f"{RUN}/payload.py": b"import os"}))
     code, said, files = filed(archive)

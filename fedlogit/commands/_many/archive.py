@@ -63,14 +63,8 @@ def pack(path: Path, kind: Literal["runs", "inputs"], files: Mapping[str, Path])
     Raises:
         FedlogitError: if it cannot be written, or a file cannot be read.
     """
-    about = Manifest(
-        kind=kind,
-        made_by=fedlogit.__version__,
-        files={
-            name: Entry(size=file.stat().st_size, sha256=file_digest(file))
-            for name, file in sorted(files.items())
-        },
-    )
+    listed = {name: _entry(file) for name, file in sorted(files.items())}
+    about = Manifest(kind=kind, made_by=fedlogit.__version__, files=listed)
     listing = json.dumps(about.model_dump(mode="json"), indent=1).encode()
     with (
         write_atomic(path) as temporary,
@@ -82,6 +76,13 @@ def pack(path: Path, kind: Literal["runs", "inputs"], files: Mapping[str, Path])
         for name, entry in about.files.items():
             with files[name].open("rb") as file:
                 _add(archive, name, entry.size, file)
+
+
+def _entry(path: Path) -> Entry:
+    try:
+        return Entry(size=path.stat().st_size, sha256=file_digest(path))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _add(archive: tarfile.TarFile, name: str, size: int, content: IO[bytes]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ class Wanted:
 
     Attributes:
         runs: Each run's resolved spec, by its folder below that of all runs.
-        refused: Why a file has no spec of a run, by its name.
+        refused: Why a file, or an entry of its list, is no spec of a run.
     """
 
     runs: dict[str, RunSpec] = field(default_factory=dict)
@@ -84,25 +84,29 @@ def _read(paths: Iterable[Path]) -> Wanted:
     wanted = Wanted()
     for path in (file for given in paths for file in _files(given)):
         try:
-            for where, data in _entries(path):
-                spec = methods.complete(RunSpec.read(data, where))
-                check_folder(spec, path.with_suffix(""))  # a name with a hash must be its own
-                wanted.runs[str(run_dir(spec))] = spec
-        except FedlogitError as error:
+            data = read_json(path)
+        except DataError as error:
             wanted.refused[str(path)] = str(error)
+            continue
+        entries = data if isinstance(data, list) else [data]
+        for i, entry in enumerate(entries):
+            where = f"{path}, entry {i}" if isinstance(data, list) else str(path)
+            try:
+                spec = _resolved(entry, where, path)
+                wanted.runs[str(run_dir(spec))] = spec
+            except FedlogitError as error:
+                wanted.refused[where] = str(error).removeprefix(f"{where}: ")
     return wanted
+
+
+def _resolved(data: Any, where: str, path: Path) -> RunSpec:
+    """Return a spec with all defaults; a file whose name has a hash must have that spec's."""
+    spec = methods.complete(RunSpec.read(data, where))
+    check_folder(spec, path.with_suffix(""))
+    return spec
 
 
 def _files(given: Path) -> list[Path]:
     if not given.exists():
         raise DataError(f"{given} does not exist; give a folder or a file of specs")
     return sorted(given.rglob("*.json")) if given.is_dir() else [given]
-
-
-def _entries(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each spec of a file, as plain data, and what errors call it."""
-    data = read_json(path)
-    if isinstance(data, list):
-        yield from ((f"{path}, entry {i}", entry) for i, entry in enumerate(data))
-    else:
-        yield str(path), data
