@@ -14,6 +14,7 @@ from fedlogit.config import Settings
 from fedlogit.files import write_json
 from fedlogit.papers import Plan
 from fedlogit.runs.outputs import NOT_KEPT
+from fedlogit.runs.tensors import read_tensors, tensor_digest
 
 pytestmark = pytest.mark.slow
 PAPERS = ("celm", "fedol", "tally_train", "who_to_trust")
@@ -95,12 +96,11 @@ def test_a_run_of_each_paper_has_the_dags_files_and_bits(made, travelled, runs):
 
 
 def test_methods_share_clients_as_in_the_dag(made, travelled):
-    shared = {
-        str(path.relative_to(made)): path.read_bytes()
-        for pattern in ("weights.safetensors", "logits.npz", "targets.npz")
-        for path in made.glob(f"results/*/**/{pattern}")
-        if "runs" not in path.parts
-    }
-    assert len(shared) == 4  # one set of clients, and targets for each of two methods
-    for name, whole in shared.items():
-        assert (travelled / name).read_bytes() == whole, name
+    (weights,) = made.glob("results/clients/*/*/*/*/weights.safetensors")
+    others = travelled / weights.relative_to(made)
+    (ours, note), (theirs, _) = (read_tensors(path, "file") for path in (others, weights))
+    assert note["digest"] == tensor_digest(ours) == tensor_digest(theirs)
+    arrays = [*made.glob("results/clients/**/*.npz"), *made.glob("results/targets/**/*.npz")]
+    assert len(arrays) == 3  # of one set of clients, and targets for each of two methods
+    for path in arrays:
+        assert (travelled / path.relative_to(made)).read_bytes() == path.read_bytes(), path
