@@ -147,7 +147,8 @@ bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to b
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
-README_BLOCKS = python scripts/readme_results.py $(1) --block who_to_trust \
+README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png \
+	&& python scripts/readme_results.py $(1) --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
 	&& python scripts/readme_results.py $(1) --block celm \
 		results/tables/celm/paper/table1.md results/figures/celm/paper/curves.png \

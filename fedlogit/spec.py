@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fedlogit.component import ComponentRef, FrozenConfig
+from fedlogit.participation import Participation
 
 __all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server", "Text"]
 
@@ -29,7 +30,8 @@ class Local(FrozenConfig):
 
     Attributes:
         epochs: Passes over the client's data; give this or `steps`.
-        first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1).
+        first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1). Of a
+            client that is absent then, in the first round in which it is there.
         steps: Minibatches per phase (TallyTrain's K).
     """
 
@@ -173,18 +175,22 @@ class Server(FrozenConfig):
 
 
 class Evaluation(FrozenConfig):
-    """When test accuracy is measured: every `every` rounds, in `rounds`, and in the last one.
+    """When accuracy is measured: every `every` rounds, in `rounds`, and in the last one; on what.
 
     Attributes:
         every: Rounds from one test to the next.
         rounds: Further rounds with a test.
         tail: How many of the last rounds are all tested; metrics of the tail are means over them
             (TallyTrain §4: 100). All rounds, if there are fewer.
+        validation: Measure on so many samples of the training split that are neither a client's nor
+            public, with the class proportions of all that are left, instead of on the test split:
+            to choose a method's settings, for which the test split must not be used.
     """
 
     every: Count = 1
     rounds: tuple[int, ...] = ()
     tail: Annotated[int, Field(ge=0)] = 0
+    validation: Count | None = None
 
 
 class RunSpec(FrozenConfig):
@@ -198,6 +204,8 @@ class RunSpec(FrozenConfig):
         augment: ``crop_flip`` is RandomCrop(size, 4) and a horizontal flip on private batches.
         partition: How the training split is divided; a call such as ``dir_client(0.05)``.
         clients: Number of clients N.
+        participation: Who is there in a round; None is everybody in every round. See
+            `fedlogit.participation`.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
         server: The server's own model, for a method that teaches one; dropped for others.
@@ -230,6 +238,7 @@ class RunSpec(FrozenConfig):
     augment: Literal["none", "crop_flip"] = "none"
     partition: ComponentRef
     clients: Count
+    participation: Participation | None = None
     public: Public | None = None
     models: tuple[ComponentRef, ...] = Field(min_length=1)
     server: Server | None = None
@@ -245,6 +254,12 @@ class RunSpec(FrozenConfig):
     evaluation: Evaluation = Evaluation()
     export: tuple[Export, ...] = ()
     ledger_only: bool = False
+
+    @model_validator(mode="after")
+    def _one_set_to_score(self) -> Self:
+        if self.evaluation.validation is not None and self.test_size is not None:
+            raise ValueError("give either test_size or evaluation.validation")
+        return self
 
     def canonical(self) -> str:
         """Return what is hashed: JSON with sorted keys, no spaces, and no field at its default.

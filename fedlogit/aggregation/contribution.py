@@ -5,7 +5,16 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-__all__ = ["class_similarity", "evidence", "largest", "normalised", "scores", "smooth"]
+__all__ = [
+    "class_similarity",
+    "divided_anew",
+    "evidence",
+    "largest",
+    "normalised",
+    "scores",
+    "share_among",
+    "smooth",
+]
 
 _TINY = 1e-12  # ε of CELM eq. 10
 
@@ -35,14 +44,49 @@ def scores(q: torch.Tensor) -> torch.Tensor | None:
 
 
 def smooth(old: torch.Tensor | None, new: torch.Tensor, keep: float) -> torch.Tensor:
-    """Return the moving average ``keep * old + (1 - keep) * new``; `new` where there is no old."""
-    return new if old is None else keep * old.to(new) + (1 - keep) * new
+    """Return the moving average ``keep * old + (1 - keep) * new``; `new` where there is no old.
+
+    Args:
+        old: None, or NaN where there is none.
+        new: As many.
+        keep: Weight of the old.
+    """
+    if old is None:
+        return new
+    old = old.to(new)
+    return torch.where(old.isnan(), new, keep * old + (1 - keep) * new)
 
 
 def normalised(values: torch.Tensor) -> torch.Tensor:
     """Return values ≥ 0 that sum to 1; uniform if all are 0. NaN stays, to be refused."""
     total = values.sum()
     return torch.full_like(values, 1 / len(values)) if float(total) == 0 else values / total
+
+
+def share_among(shares: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+    """Return the shares of some clients, scaled to sum to 1; those of everybody as they are.
+
+    Args:
+        shares: Of all clients, (clients,), which sum to 1.
+        present: Numbers of some of them, int64 (n,).
+
+    Returns:
+        (n,); uniform if none of them has any.
+    """
+    own = shares[present]
+    return own if len(own) == len(shares) else normalised(own)
+
+
+def divided_anew(shares: torch.Tensor, present: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """Return shares in which some clients divide anew what they had together; the others' stay.
+
+    Args:
+        shares: Of all clients, (clients,), which sum to 1.
+        present: Numbers of some of them, int64 (n,).
+        own: How these divide what they have, (n,), which sums to 1.
+    """
+    together = 1.0 if len(own) == len(shares) else shares[present].sum()
+    return shares.index_copy(0, present.to(shares.device), together * own.to(shares))
 
 
 def class_similarity(heads: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

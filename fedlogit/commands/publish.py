@@ -20,7 +20,7 @@ import yaml
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import expand, list_papers, load_paper, run_dir
+from fedlogit.papers import expand, list_papers, load_paper
 from fedlogit.results.finished import sort_runs
 from fedlogit.results.formatting import write_text
 
@@ -104,7 +104,7 @@ def needed_runs(folder: Path) -> dict[str, set[str]]:
         for scale in paper.scales:
             for artefact in expand(paper, scale):
                 for cell in artefact.cells:
-                    needed[str(run_dir(cell.spec))].add(scale)
+                    needed[cell.run].add(scale)
     return needed
 
 

@@ -125,7 +125,11 @@ class Engine(ABC):
         """Return the logits of one batch without gradients; the model's mode is the caller's."""
         self.pool.check()
         with torch.no_grad(), self.autocast():
-            return model.model(x).float()
+            return self.logits(model, x)
+
+    def logits(self, model: Client, x: torch.Tensor) -> torch.Tensor:
+        """Return the logits of one batch; gradients are those of the client's flat vector."""
+        return model.model(x).float()
 
     def autocast(self) -> torch.autocast:
         """Return the context of a forward pass, which `precision` decides."""

@@ -43,7 +43,7 @@ class LoopEngine(Engine):
             x = self.data.inputs(task.indices[positions], crops)
             gradient.zero_()
             with self.autocast():
-                loss = task.loss(client.model(x).float(), task.targets(positions))
+                loss = task.loss(self.logits(client, x), task.targets(positions))
             loss.backward()
             if task.prox_center is not None:  # the gradient of the proximal term
                 away = client.vector.detach() - task.prox_center

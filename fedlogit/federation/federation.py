@@ -33,7 +33,9 @@ class Federation:
 
     Attributes:
         spec: The run's settings.
-        clients: The participants.
+        everybody: All clients that exist; `Client.index` is a client's number for good.
+        clients: Those of them that are there in this round, in the same order: who trains, sends
+            and receives. Without `spec.participation` it is `everybody`.
         server: The server's model, for a method that has one; else None.
         classes: Number of classes C.
         public: Indices of the public samples, int64 (points,); their labels stay with `data`.
@@ -44,7 +46,9 @@ class Federation:
         server_state: What a method remembers between rounds, by name; saved in checkpoints.
         exported: What a method wants exported, by file and array; the last value counts.
         round: The current round, from 1.
-        adversaries: How many of the last clients send what is false; they are not tested.
+        adversaries: How many of the last clients that exist send what is false; they are not
+            tested.
+        tested: What models of clients got right that have not been there since they were tested.
         facts: What decides the bits besides the state (`Provenance.decisive`); a checkpoint and a
             client's part carry it, and go on only where it is the same.
         devices: Models of the devices that computed so far, in order; saved in checkpoints.
@@ -73,7 +77,8 @@ class Federation:
         """
         self.spec = spec
         self.data = data
-        self.clients = list(clients)
+        self.everybody = list(clients)
+        self.clients = self.everybody
         self.server = server
         self.engine = engine
         self.server_engine = server_engine or engine
@@ -87,15 +92,54 @@ class Federation:
         self.exported: dict[str, dict[str, np.ndarray]] = {}
         self.round = 0
         self.adversaries = 0
+        self.tested: dict[int, EvalCounts] = {}
         self.facts: dict[str, Any] = {}
         self.devices: list[str] = []
         self.private_samples = np.unique(np.concatenate(split.clients))
         self._log: dict[str, float] = {}
+        who = spec.participation
+        self._first = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
 
     @property
     def models(self) -> list[Client]:
         """All models there are: the clients', and the global one if there is one."""
-        return self.clients if self.server is None else [*self.clients, self.server]
+        return self.everybody if self.server is None else [*self.everybody, self.server]
+
+    # --- who is there -------------------------------------------------------------------------
+
+    def start_round(self, round_: int) -> None:
+        """Begin round `round_`: `clients` are who is there, and messages are booked under it."""
+        self.round = round_
+        self.ledger.start(round_)
+        if (who := self.spec.participation) is None:
+            return
+        there = set(who.present(round_, len(self.everybody), self.spec.seed))
+        self.clients = [client for client in self.everybody if client.index in there]
+        for client in self.clients:
+            self.tested.pop(client.index, None)
+        self.log(present=len(self.clients))
+
+    def end_rounds(self) -> None:
+        """Be complete again, once the last round is done: everybody is tested and exported."""
+        self.clients = self.everybody
+        self.tested.clear()
+
+    @property
+    def present(self) -> torch.Tensor:
+        """Return the places of `clients` among all that exist, int64 (clients,)."""
+        places = {id(client): place for place, client in enumerate(self.everybody)}
+        return torch.tensor([places[id(client)] for client in self.clients])
+
+    def for_everybody(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
+        """Return rows of `clients` in their places among all that exist.
+
+        Args:
+            rows: (clients, …).
+            absent: What rows of the absent are filled with.
+        """
+        placed = rows.new_full((len(self.everybody), *rows.shape[1:]), absent)
+        placed[self.present] = rows
+        return placed
 
     # --- training -----------------------------------------------------------------------------
 
@@ -235,7 +279,8 @@ class Federation:
     def _batches(self, phase: str, client: Client, n: int) -> list[torch.Tensor]:
         local = self.spec.local
         generator = self.torch_rng(f"batches/{phase}", client.index, self.round)
-        epochs = local.epochs_in(self.round)
+        new = self._first.get(client.index) == self.round
+        epochs = local.epochs_in(1 if new else self.round)
         return minibatches(n, self.spec.batch, generator, epochs=epochs, steps=local.steps)
 
     def _augmentation(self, client: Client) -> torch.Generator | None:
@@ -320,16 +365,30 @@ class Federation:
     def evaluate(self) -> Scores:
         """Return the test scores of the global model, or of every honest client without one.
 
+        Clients that are absent are tested, too, with the models that wait for them.
+
         Raises:
             Diverged: naming the first model whose cross-entropy is not finite.
         """
-        honest = self.clients[: len(self.clients) - self.adversaries]
+        honest = self.everybody[: len(self.everybody) - self.adversaries]
         tested = [self.server] if self.server else honest
-        scores = score(self.test_counts(tested))
+        scores = score(self._counts_of_all(tested))
         for model, loss in zip(tested, scores.loss, strict=True):
             if not np.isfinite(loss):
                 raise Diverged(f"cross-entropy of {model.label} on the test split is {loss}")
+        if self.server is None and self.spec.participation is not None:
+            there = np.isin([model.index for model in tested], self.present)
+            self.log(accuracy_present=float(scores.per_client[there].mean()))
         return scores
+
+    def _counts_of_all(self, models: Sequence[Client]) -> list[EvalCounts]:
+        """Return what each model gets right; one that has waited since its last test, as then."""
+        if self.server or self.spec.participation is None:
+            return self.test_counts(models)
+        left = [model for model in models if model.index not in self.tested]
+        found = self.test_counts(left) if left else []
+        self.tested |= {model.index: counts for model, counts in zip(left, found, strict=True)}
+        return [self.tested[model.index] for model in models]
 
     def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
         """Return what each model gets right on the test split."""
@@ -364,7 +423,7 @@ class Federation:
 
         Args:
             weights: One per client, summing to 1; None averages uniformly. Integer buffers come
-                from client 0.
+                from the first of `clients`.
 
         Raises:
             FedlogitError: if the clients' architectures differ, or the weights do not sum to 1.
@@ -485,8 +544,13 @@ class Federation:
         self._log.update(values)
 
     def contribute(self, shares: Sequence[float]) -> None:
-        """Record how much each client contributed: columns ``contribution_0``, … of the round."""
-        self.log(**{f"contribution_{i}": float(c) for i, c in enumerate(shares)})
+        """Record how much each client contributed: columns ``contribution_0``, … of the round.
+
+        Args:
+            shares: Of `clients`; the absent contribute 0.
+        """
+        of_all = self.for_everybody(torch.tensor(shares, dtype=torch.float64), absent=0)
+        self.log(**{f"contribution_{i}": share for i, share in enumerate(of_all.tolist())})
 
     def export(self, name: str, **arrays: torch.Tensor) -> None:
         """Remember arrays for ``exports/<name>.npz``, written at the end if the spec asks."""

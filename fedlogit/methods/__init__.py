@@ -6,6 +6,7 @@ from fedlogit import data, models, partition
 from fedlogit.component import ComponentRef, find, instantiate
 from fedlogit.errors import FedlogitError
 from fedlogit.methods.base import Method
+from fedlogit.participation import Participation
 from fedlogit.spec import RunSpec, Server
 
 __all__ = ["Method", "complete", "get"]
@@ -64,9 +65,11 @@ def complete(spec: RunSpec) -> RunSpec:
     if "crop_flip" in (spec.augment, taught) and not card.shape:
         raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
     method.check(spec)
+    participation = _participation(spec, method)
     part = partition.get(spec.partition)
     return spec.model_copy(
         update={
+            "participation": participation,
             "partition": ComponentRef(name=spec.partition.name, params=part.params()),
             "models": tuple(models.complete(call) for call in spec.models),
             "server": _server(spec) if method.server_model else None,
@@ -99,6 +102,43 @@ def _check_foreign(spec: RunSpec, other: str, method: Method) -> None:
             f" {spec.dataset} itself"
         )
     data.check_probes(spec.dataset, other)
+
+
+def _participation(spec: RunSpec, method: Method) -> Participation | None:
+    """Return who is there, or None if that is everybody in every round."""
+    who = spec.participation
+    if who is None:
+        return None
+    who.check(spec.clients, spec.rounds)
+    round_, fewest = who.fewest(spec.clients, spec.rounds)
+    if fewest == spec.clients:
+        return None
+    name = spec.method.name
+    if not method.absences:
+        raise FedlogitError(
+            f"participation: method {name} does not say what it does without some of its clients;"
+            " set its attribute absences = True once it does"
+        )
+    if fewest < method.min_clients:
+        raise FedlogitError(
+            f"participation: method {name} needs {method.min_clients} clients or more, and in"
+            f" round {round_} there are {fewest}"
+        )
+    if "shapley" in spec.export:
+        raise FedlogitError(
+            "export = 'shapley' needs all clients' models of the last round; give no participation"
+        )
+    _check_honest(who, spec, method.adversarial_clients)
+    return who if method.fixed_width else who.model_copy(update={"meta_model": "refit"})
+
+
+def _check_honest(who: Participation, spec: RunSpec, adversaries: int) -> None:
+    """Refuse a round in which only adversaries are there."""
+    for round_ in range(1, spec.rounds + 1) if adversaries else ():
+        if min(who.present(round_, spec.clients, spec.seed)) >= spec.clients - adversaries:
+            raise FedlogitError(
+                f"participation: of the clients in round {round_} all are adversaries"
+            )
 
 
 def _server(spec: RunSpec) -> Server:

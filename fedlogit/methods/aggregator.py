@@ -17,6 +17,8 @@ __all__ = ["Aggregator"]
 class Aggregator(OneShot):
     """One round with an aggregator from anywhere importable.
 
+    Absent clients: the function gets the logits of those present.
+
     Attributes:
         function: ``package.module:function``, from logits (clients, points, classes) to
             distributions (points, classes). See docs/add-an-aggregator.md.

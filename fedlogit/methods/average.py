@@ -14,7 +14,10 @@ __all__ = ["Average"]
 
 
 class Average(LogitFederation):
-    """Simple averaging of logits; it has no parameters."""
+    """Simple averaging of logits; it has no parameters.
+
+    Absent clients: the mean is over those present.
+    """
 
     sequences: ClassVar[bool] = True
 

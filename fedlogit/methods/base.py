@@ -36,7 +36,12 @@ class Method(Component, ABC):
             tokens have, and logits are (clients, n, T, classes).
         fixed_messages: The size of its messages does not depend on what models learn, so that a run
             with `spec.ledger_only` can count them.
-        min_clients: The least number of clients it makes sense with.
+        min_clients: The least number of clients it makes sense with, in every round.
+        absences: Clients may be absent in a round (`spec.participation`): it takes `fed.clients`
+            for those who are there, and finds what it remembers of each by its number
+            (`fed.present`), since who they are changes from round to round.
+        fixed_width: It has an input for each client that exists, so that
+            `spec.participation.meta_model` says what it does without one.
     """
 
     needs_public: ClassVar[bool] = False
@@ -48,6 +53,8 @@ class Method(Component, ABC):
     sequences: ClassVar[bool] = False
     fixed_messages: ClassVar[bool] = False
     min_clients: ClassVar[int] = 1
+    absences: ClassVar[bool] = False
+    fixed_width: ClassVar[bool] = False
 
     @property
     def holdout(self) -> float:

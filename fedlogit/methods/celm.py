@@ -9,7 +9,13 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation.contribution import evidence, scores, smooth
+from fedlogit.aggregation.contribution import (
+    divided_anew,
+    evidence,
+    scores,
+    share_among,
+    smooth,
+)
 from fedlogit.aggregation.logit_maximisation import (
     Ascent,
     maximise_logits,
@@ -25,6 +31,10 @@ __all__ = ["CELM"]
 
 class CELM(ModelFederation):
     """During warm-up the server probes every model; afterwards contributions are frozen.
+
+    Absent clients: those present are probed, and divide anew what they had of c together; c_i, the
+    evidence and the images of the absent wait. A model counts by its c_i among those present. Who
+    first comes after warm-up keeps c_i = 1/N.
 
     Attributes:
         warm_up: T_w / T, the share of rounds with probing (§5: 5 %), rounded to whole rounds, a
@@ -77,8 +87,9 @@ class CELM(ModelFederation):
         fed.broadcast(model, backbone_only=True)
 
     def contributions(self, fed: Federation) -> list[float]:
-        """Return c, estimated anew during warm-up (lines 22-37)."""
-        c = fed.server_state["celm/contributions"].cpu()
+        """Return c among those present, estimated anew during warm-up (lines 22-37)."""
+        of_all = fed.server_state["celm/contributions"].cpu()
+        c = share_among(of_all, fed.present)
         if fed.round <= self.horizon(fed):
             q = self._evidence(fed).cpu()
             probed = ~q.isnan().any(0)
@@ -88,8 +99,9 @@ class CELM(ModelFederation):
                 c = c / c.sum()  # only rounding can have moved the sum off 1
             total = q[:, probed].sum(0)
             fed.log(evidence=float(total.sum()), classes_without_evidence=float((total == 0).sum()))
-            fed.server_state["celm/contributions"] = c
-            self._remember(fed, q, c)
+            of_all = divided_anew(of_all, fed.present, c)
+            fed.server_state["celm/contributions"] = of_all
+            self._remember(fed, fed.for_everybody(q, torch.nan), of_all)
         return c.tolist()
 
     def _evidence(self, fed: Federation) -> torch.Tensor:
@@ -97,13 +109,13 @@ class CELM(ModelFederation):
         assert fed.server is not None
         start = time.perf_counter()
         classes = self._classes(fed)
-        images = self._images(fed)
+        images, places = self._images(fed), self._places(fed)
         # w_g^(t-1), all of it: the server has averaged the heads even where it did not send them.
         models = [fed.server, *fed.clients]
         ascent = Ascent(self.steps, self.rate, self.penalty, fed.engine.pool.check)
         logits, final = _maximised(fed, models, images[:, classes], classes, ascent)
         images[:, classes] = final
-        fed.server_state["celm/images"] = images
+        self._kept_images(fed)[places] = images
         logits = logits.double()
         if not torch.isfinite(logits).all():
             bad = int((~torch.isfinite(logits)).any(1).nonzero()[0])
@@ -124,15 +136,20 @@ class CELM(ModelFederation):
 
     def _images(self, fed: Federation) -> torch.Tensor:
         """Return X_g and X_i, (1 + clients, classes, channels, height, width) (line 14)."""
-        if self.warm_start and "celm/images" in fed.server_state:
-            return fed.server_state["celm/images"].clone()
-        again = 0 if self.warm_start else fed.round
-        shape = (fed.classes, *fed.data.shape)
-        owners = [0, *(client.index + 1 for client in fed.clients)]
-        noise = [
-            torch.randn(shape, generator=fed.torch_rng("probe images", i, again)) for i in owners
-        ]
-        return torch.stack(noise).to(fed.data.device)
+        if self.warm_start:
+            return self._kept_images(fed)[self._places(fed)]
+        return _noise(fed, fed.clients, fed.round)
+
+    def _kept_images(self, fed: Federation) -> torch.Tensor:
+        """Return X_g and X_i of all clients that exist, which are noise until they are probed."""
+        if "celm/images" not in fed.server_state:
+            again = 0 if self.warm_start else fed.round
+            fed.server_state["celm/images"] = _noise(fed, fed.everybody, again)
+        return fed.server_state["celm/images"]
+
+    def _places(self, fed: Federation) -> torch.Tensor:
+        """Return where X_g and X_i of those present are among those of all that exist."""
+        return torch.cat([torch.tensor([0]), 1 + fed.present])
 
     def _remember(self, fed: Federation, q: torch.Tensor, c: torch.Tensor) -> None:
         """Keep Q and c of every warm-up round."""
@@ -145,6 +162,14 @@ class CELM(ModelFederation):
         state = fed.server_state
         fed.export("evidence", evidence=state["celm/evidence"], contributions=state["celm/history"])
         fed.export("probes", images=state["celm/images"])
+
+
+def _noise(fed: Federation, clients: Sequence[Client], again: int) -> torch.Tensor:
+    """Return images of noise for the global model and for clients, of draw number `again`."""
+    shape = (fed.classes, *fed.data.shape)
+    owners = [0, *(client.index + 1 for client in clients)]
+    noise = [torch.randn(shape, generator=fed.torch_rng("probe images", i, again)) for i in owners]
+    return torch.stack(noise).to(fed.data.device)
 
 
 def _maximised(

@@ -8,7 +8,13 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation.contribution import largest, normalised, smooth
+from fedlogit.aggregation.contribution import (
+    divided_anew,
+    largest,
+    normalised,
+    share_among,
+    smooth,
+)
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import check_shares, model_message, model_messages
@@ -23,6 +29,10 @@ class CFFL(Method):
     global model and does not say how it adapted CFFL. Here, by default, clients start each round
     from w_g, send all of it back, and are scored on the union of the clients' held-out samples.
     The flags bring back what the original's code does; see `docs/deviations.md`.
+
+    Absent clients: those present are scored on what they hold out, and divide anew what they had of
+    r together; r_i of the absent waits. A client's first score is taken as it is. If `removal` has
+    left nobody of those present, w_g stays.
 
     Attributes:
         validation: Share of each private set held out; CELM's author's code has 10 %.
@@ -50,6 +60,7 @@ class CFFL(Method):
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
     alpha: Annotated[float, Field(gt=0)] = 5.0
@@ -67,10 +78,13 @@ class CFFL(Method):
         return self.validation
 
     def init(self, fed: Federation) -> None:
-        """Give every client w_g^(0); everybody is reputable."""
+        """Give every client w_g^(0); everybody is reputable, and nobody has been scored."""
         assert fed.server is not None
         fed.broadcast(fed.server.state())
-        fed.server_state["cffl/reputable"] = torch.ones(len(fed.clients), dtype=torch.bool)
+        n = len(fed.clients)
+        fed.server_state["cffl/reputable"] = torch.ones(n, dtype=torch.bool)
+        fed.server_state["cffl/scored"] = torch.zeros(n, dtype=torch.bool)
+        fed.server_state["cffl/reputation"] = torch.full((n,), 1 / n, dtype=torch.float64)
 
     def round(self, fed: Federation, r: int) -> None:
         """Do a round: train, send, score, update reputations, average."""
@@ -83,9 +97,12 @@ class CFFL(Method):
             self._sparsify(fed, model.vector)
         else:
             fed.uplink("model", model_messages(fed))
+        if not self._reputable(fed).any():
+            fed.contribute([0.0] * len(fed.clients))
+            return
         reputation = self._reputation(fed)
         fed.contribute(check_shares(reputation.tolist(), self.name))
-        reputable = fed.server_state["cffl/reputable"].cpu().double()
+        reputable = self._reputable(fed).double()
         if self.server_weights == "sum":
             updates = fed.vectors() - model.vector
             total = reputable.to(updates) @ updates
@@ -105,15 +122,21 @@ class CFFL(Method):
         sent = int(kept.count_nonzero(dim=1).clamp(min=count).sum())
         fed.uplink("update", kept.new_empty(1, sent), bits=64)
 
+    def _reputable(self, fed: Federation) -> torch.Tensor:
+        """Return which of those present have not been removed, bool (clients,)."""
+        return fed.server_state["cffl/reputable"].cpu()[fed.present]
+
     def _reputation(self, fed: Federation) -> torch.Tensor:
         """Return reputations r, float64 (clients,), which sum to 1; 0 for those removed."""
+        state, present = fed.server_state, fed.present
         held_out = torch.cat([client.validation for client in fed.clients])
         accuracy = fed.accuracy(fed.logits(held_out), held_out).cpu()
-        reputable = fed.server_state["cffl/reputable"].cpu()
+        reputable = self._reputable(fed)
         score = normalised(accuracy * reputable)
-        old = fed.server_state.get("cffl/reputation")
+        of_all, scored = state["cffl/reputation"].cpu(), state["cffl/scored"].cpu()
+        old = share_among(of_all, present).masked_fill(~scored[present], torch.nan)
         if self.feedback:
-            before = torch.zeros_like(score) if old is None else old
+            before = old.nan_to_num(nan=0.0)
             reputation = self._sinh(smooth(before, score, self.smoothing)) * reputable
         else:
             reputation = smooth(old, self._sinh(score) * reputable, self.smoothing)
@@ -122,7 +145,9 @@ class CFFL(Method):
             least = 1 / (3 * int(reputable.sum()))
             reputable = reputable & (reputation >= least)
             reputation = normalised(reputation * reputable)
-        fed.server_state |= {"cffl/reputable": reputable, "cffl/reputation": reputation}
+        state["cffl/reputation"] = divided_anew(of_all, present, reputation)
+        state["cffl/reputable"] = state["cffl/reputable"].cpu().index_copy(0, present, reputable)
+        state["cffl/scored"] = scored.index_fill(0, present, True)
         return reputation
 
     def _sinh(self, x: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,13 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 
-from fedlogit.aggregation.contribution import largest, normalised, smooth
+from fedlogit.aggregation.contribution import (
+    divided_anew,
+    largest,
+    normalised,
+    share_among,
+    smooth,
+)
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import check_shares
@@ -27,6 +33,10 @@ class CGSV(Method):
     What CELM's tables test is the server's model, w_g + Σ over rounds of Σ_i ω_i Δ_i. Since every
     Δ_i has norm Γ, w_g moves at most Γ a round, whatever the learning rate.
 
+    Absent clients: their r_i and ω_i wait, and they are paid nothing; those present divide anew
+    what they had of ω together. A client's r_i starts from 0 in its first round. Its model is what
+    it was: nobody is sent w_g, so who joins late starts from w_g^(0).
+
     Attributes:
         norm: Γ, to which each client's update is scaled. 0.15 in the authors' code for CIFAR-10,
             and in the CELM author's port for all; the authors' MNIST setting is 0.5.
@@ -42,6 +52,7 @@ class CGSV(Method):
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
 
     norm: Annotated[float, Field(gt=0)] = 0.15
     normalise: Literal["always", "above"] = "always"
@@ -53,7 +64,7 @@ class CGSV(Method):
         assert fed.server is not None
         fed.broadcast(fed.server.state())
         n = len(fed.clients)
-        fed.server_state["cgsv/reputation"] = torch.zeros(n, dtype=torch.float64)
+        fed.server_state["cgsv/rated"] = torch.zeros(n, dtype=torch.bool)
         fed.server_state["cgsv/weights"] = torch.full((n,), 1 / n, dtype=torch.float64)
 
     def round(self, fed: Federation, r: int) -> None:
@@ -63,15 +74,20 @@ class CGSV(Method):
         fed.train_private()
         updates = fed.uplink("update", self._normalised(fed.vectors() - own))
 
-        weights = fed.server_state["cgsv/weights"].to(updates)
-        average = weights @ updates  # u = Σ ω_i Δ_i
-        state = fed.server.state()
-        fed.server.load(replace(state, vector=state.vector + average))
+        state, present = fed.server_state, fed.present.to(updates.device)
+        of_all = state["cgsv/weights"].to(updates.device)
+        weights = share_among(of_all, present)
+        average = weights.to(updates) @ updates  # u = Σ ω_i Δ_i
+        model = fed.server.state()
+        fed.server.load(replace(model, vector=model.vector + average))
 
         similarity = F.cosine_similarity(updates.double(), average.double()[None], dim=1)
-        reputation = smooth(fed.server_state["cgsv/reputation"], similarity, self.smoothing)
+        rated = state["cgsv/rated"].to(updates.device)
+        old = weights.masked_fill(~rated[present], 0)
+        reputation = smooth(old, similarity, self.smoothing)
         reputation = normalised(reputation.clamp(min=_LEAST))
-        fed.server_state["cgsv/reputation"] = fed.server_state["cgsv/weights"] = reputation
+        state["cgsv/weights"] = divided_anew(of_all, present, reputation)
+        state["cgsv/rated"] = rated.index_fill(0, present, True)
         fed.contribute(check_shares(reputation.tolist(), self.name))
         fed.load_vectors(own + self._rewards(fed, average, reputation))
 

@@ -13,6 +13,8 @@ __all__ = ["FedAvg"]
 class FedAvg(ModelFederation):
     """One local stage, then an average.
 
+    Absent clients: the weights are those of the clients present, N of them or with Σn samples.
+
     Attributes:
         weighting: ``uniform`` is c_i = 1/N, which CELM §5 reports "so no client-reported metadata
             is used"; ``samples`` is the original c_i = n_i / Σn.

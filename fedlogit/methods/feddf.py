@@ -13,7 +13,10 @@ __all__ = ["FedDF"]
 
 
 class FedDF(OneShot):
-    """Ensemble distillation with equal weights; it has no parameters."""
+    """Ensemble distillation with equal weights; it has no parameters.
+
+    Absent clients: the ensemble is of those present.
+    """
 
     name: ClassVar[str] = "feddf"
 

@@ -22,6 +22,8 @@ class FedDFFusion(ModelFederation):
 
     `feddf` is the one-shot form, in which the student has an architecture of its own.
 
+    Absent clients: the average and the ensemble are of those present.
+
     Attributes:
         probes_per_round: Public samples of the server's step.
         warm_up: W, rounds before the server distils.

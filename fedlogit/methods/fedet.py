@@ -20,6 +20,8 @@ class FedET(OneShot):
     The original also sends the clients' representation layers up and averages them; here only
     predictions are shared.
 
+    Absent clients: the consensus, and who disagrees with it, are of those present.
+
     Attributes:
         regularisation: λ of the diversity term (the original's 0.05). 0 leaves hard labels.
     """

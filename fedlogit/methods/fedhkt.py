@@ -18,6 +18,8 @@ class FedHKT(OneShot):
     The original also averages models inside groups of similar clients; with one round and
     different architectures there is nothing to average, and only its weighted distillation is left.
     No code of it is public. It has no parameters.
+
+    Absent clients: λ is a softmax over those present.
     """
 
     name: ClassVar[str] = "fedhkt"

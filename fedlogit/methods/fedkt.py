@@ -25,6 +25,8 @@ class FedKT(Method):
     each. The teachers of one partitioning label the public set by majority, and a student learns
     from that. The server has all students label the public set, and its model learns from them.
 
+    Absent clients: only parties that are present train teachers and students, and vote.
+
     Attributes:
         partitions: s, students of a party (Li et al. §6: 2).
         teachers: t, teachers of a student (Li et al. §6: 5). 1 makes a student distil one model.
@@ -36,6 +38,7 @@ class FedKT(Method):
     needs_public: ClassVar[bool] = True
     server_model: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
 
     partitions: Annotated[int, Field(gt=0)] = 2
     teachers: Annotated[int, Field(gt=0)] = 5

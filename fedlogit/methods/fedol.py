@@ -19,6 +19,8 @@ __all__ = ["FedOL"]
 class FedOL(OneShot):
     """Alternate between pseudo-labels from votes and training on them and on the clients' mixture.
 
+    Absent clients: those present vote, and the mixture is theirs.
+
     Attributes:
         iterations: T_it, times that pseudo-labels are made and the server trains (§V-A: 10).
         trade_off: τ, the weight of the pseudo-labels' loss (§V-A: 0.2). 0 is FedHKT, but for the

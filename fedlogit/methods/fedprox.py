@@ -15,6 +15,8 @@ __all__ = ["FedProx"]
 class FedProx(FedAvg):
     """Each client's loss gains μ/2 ‖w - w_g‖², with w_g the model that it received.
 
+    Absent clients: as in FedAvg; w_g is the model received in the round, also by who comes late.
+
     Attributes:
         mu: μ. FedOL does not state it; 0.01 is ours. 0 is FedAvg.
         weighting: As FedAvg's; the original's is ``samples``.

@@ -17,9 +17,13 @@ class FullyInformed(Method):
     local dataset)": with one client whose partition is ``iid(10000)`` and a public set of 5,000
     it has 15,000 labelled images. The paper does not say for how long it is trained; a round is
     what `spec.local` says, and 50 rounds of one epoch are our default.
+
+    Absent clients: of several clients, those present train. The reference itself is one client,
+    which has to be there in every round.
     """
 
     sequences: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train on private and public samples, with the labels of both."""

@@ -14,10 +14,14 @@ __all__ = ["Local"]
 
 
 class Local(Method):
-    """Private training and nothing else."""
+    """Private training and nothing else.
+
+    Absent clients: those present train.
+    """
 
     one_shot: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train."""

@@ -19,9 +19,13 @@ class LogitFederation(Method):
     The soft targets are softmax(z(x)) at temperature 1 (eq. 2); "using aggregated logits as soft
     targets" leaves the temperature open. Logits are taken in evaluation mode from images without
     augmentation, so that every client answers the same question.
+
+    Absent clients: the aggregate is made of the logits of those present, and goes to them alone.
+    The models of the others wait; who comes late has its own first weights.
     """
 
     needs_public: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Do lines 2-11 of Algorithm 1."""

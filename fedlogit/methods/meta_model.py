@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
+from fedlogit.aggregation.average import average_logits
 from fedlogit.aggregation.meta_model import Aggregator, fit_and_predict
 from fedlogit.federation import Federation
 from fedlogit.methods.logit_federation import LogitFederation
@@ -19,6 +20,14 @@ __all__ = ["MetaModel"]
 class MetaModel(LogitFederation):
     """The Meta-Model aggregator, trained from scratch every round because clients have changed.
 
+    Absent clients: A has an input for every logit of every client, so it does not fit other clients
+    than those it was trained on: the known weakness of this method. `participation.meta_model` says
+    what is done. ``refit``, the default: A has inputs for those present alone. ``pad``: A keeps the
+    inputs of all clients; in the place of an absent one is what it last sent, and 0 before it has
+    sent anything. (A constant in its place would be ``refit`` but for A's first weights.) Either
+    way, a sample trains A from the first round on in which a client that owns it is there, who
+    sends its label; as long as no sample has one, the targets are the average's.
+
     Attributes:
         aggregator: ``mlp``, ``forest`` or ``boosting`` (the paper names all three).
         per_class: Labelled samples of each class, from the union of the private sets, that it
@@ -27,20 +36,37 @@ class MetaModel(LogitFederation):
     """
 
     name: ClassVar[str] = "meta_model"
+    fixed_width: ClassVar[bool] = True
 
     aggregator: Aggregator = "mlp"
     per_class: Annotated[int, Field(gt=0)] = 300
 
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax(A(h(x))), eq. 3-4."""
-        known = self._known(fed)
-        labels = fed.labels(known)
-        known_logits = fed.uplink("auxiliary_logits", fed.logits(known))
-        if fed.round == 1:
-            # Every sample's label is sent once, by the client that owns it.
-            fed.uplink("auxiliary_labels", labels[None], bits=8)
+        samples = self._known(fed)
+        labelled, news = self._labelled(fed, samples)
+        wanted = _inputs(fed, "public", logits, torch.ones_like(fed.public, dtype=torch.bool))
+        if not labelled.any():
+            return average_logits(logits).softmax(1)
+        known_logits = fed.uplink("auxiliary_logits", fed.logits(samples[labelled]))
+        if len(news):
+            fed.uplink("auxiliary_labels", fed.labels(news)[None], bits=8)
+        known, labels = _inputs(fed, "known", known_logits, labelled), fed.labels(samples[labelled])
         seed = derive(fed.spec.seed, "meta_model", fed.round)
-        return fit_and_predict(self.aggregator, known_logits, labels, logits, fed.classes, seed)
+        return fit_and_predict(self.aggregator, known, labels, wanted, fed.classes, seed)
+
+    def _labelled(
+        self, fed: Federation, samples: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return which samples have a label, bool (samples,), and those that had none before.
+
+        Every sample's label is sent once, by the client that owns it, when it is first there.
+        """
+        state, name = fed.server_state, "meta_model/labelled"
+        sent = state.get(name, torch.zeros_like(samples, dtype=torch.bool))
+        owned = torch.isin(samples, torch.cat([client.private for client in fed.clients]))
+        state[name] = sent | owned
+        return state[name], samples[owned & ~sent]
 
     def _known(self, fed: Federation) -> torch.Tensor:
         """Return up to `per_class` samples of each class from the union of the private sets."""
@@ -51,3 +77,29 @@ class MetaModel(LogitFederation):
             for c in range(fed.classes)
         ]
         return torch.as_tensor(np.concatenate(chosen), dtype=torch.int64, device=fed.data.device)
+
+
+def _inputs(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """Return the logits that A sees: of those present, or of all clients as they were last sent.
+
+    Args:
+        fed: The federation.
+        name: Of what the logits are.
+        sent: What those present have sent, (clients, n, classes).
+        at: Which samples these n are, bool (samples,).
+
+    Returns:
+        `sent`, or with ``pad`` (all clients, n, classes), 0 where a client has never sent any.
+    """
+    who = fed.spec.participation
+    if who is None or who.meta_model == "refit":
+        return sent
+    key = f"meta_model/{name}"
+    if key not in fed.server_state:
+        shape = (len(fed.everybody), len(at), fed.classes)
+        fed.server_state[key] = torch.zeros(shape, device=sent.device)
+    heard = fed.server_state[key]
+    rows = heard[fed.present]
+    rows[:, at] = sent
+    heard[fed.present] = rows
+    return heard[:, at]

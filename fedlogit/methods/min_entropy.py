@@ -14,7 +14,10 @@ __all__ = ["MinE"]
 
 
 class MinE(OneShot):
-    """A "voting method that chooses the prediction with the lowest entropy"; no parameters."""
+    """A "voting method that chooses the prediction with the lowest entropy"; no parameters.
+
+    Absent clients: the most certain of those present labels the sample.
+    """
 
     name: ClassVar[str] = "mine"
 

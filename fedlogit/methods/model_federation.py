@@ -20,9 +20,13 @@ class ModelFederation(Method):
     All clients start from the server's initial model w_g^(0). What differs between methods is how
     much each client's model counts, eq. 2: w_g = Σ_i c_i w_i. Bytes are those of dense float32
     models both ways, with floating buffers such as batch-norm statistics.
+
+    Absent clients: those present receive the global model, and the average is of theirs alone.
+    Who comes late, or again, starts from the global model that it then receives.
     """
 
     global_model: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
 
     def init(self, fed: Federation) -> None:
         """Give every client w_g^(0)."""
@@ -50,7 +54,7 @@ class ModelFederation(Method):
 
     @abstractmethod
     def contributions(self, fed: Federation) -> list[float]:
-        """Return c_i of each client, which sum to 1, from the models they have just trained."""
+        """Return c_i of `fed.clients`, which sum to 1, from the models they have just trained."""
 
 
 def model_message(model: State, left_out: torch.Tensor | None = None) -> torch.Tensor:

@@ -22,6 +22,9 @@ class OneShot(Method):
     several (Figure 2) the server's predictions on the public set go to the clients, who distil
     them; the paper does not say what its multi-round baselines send back.
 
+    Absent clients: who is absent in the round is not in it. In a run of several rounds the server's
+    model learns from those present, and only they receive what it predicts.
+
     A subclass says what the server learns from the clients' logits.
     """
 
@@ -30,6 +33,7 @@ class OneShot(Method):
     one_shot: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
+    absences: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
@@ -78,7 +82,7 @@ def _record(fed: Federation, logits: torch.Tensor) -> None:
     )
     fed.export(
         "aggregation",
-        weights=entropy_weights(logits).float(),
+        weights=fed.for_everybody(entropy_weights(logits).float(), absent=0),
         points=fed.public,
         labels=fed.labels(fed.public),
     )

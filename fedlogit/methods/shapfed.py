@@ -7,7 +7,13 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation.contribution import class_similarity, normalised, smooth
+from fedlogit.aggregation.contribution import (
+    class_similarity,
+    divided_anew,
+    normalised,
+    share_among,
+    smooth,
+)
 from fedlogit.federation import Federation, State
 from fedlogit.methods.model_federation import ModelFederation
 
@@ -16,6 +22,9 @@ __all__ = ["ShapFed"]
 
 class ShapFed(ModelFederation):
     """Contributions are mean class-wise cosines with the weighted average, smoothed over rounds.
+
+    Absent clients: their γ_i waits, and their ω_i; those present divide anew what they had of ω
+    together. The first round of a client is taken as it is.
 
     Attributes:
         smoothing: μ of γ ← μ γ_old + (1-μ) γ_new; the first round is taken as it is. 0.9 in the
@@ -39,17 +48,18 @@ class ShapFed(ModelFederation):
     rewards: bool = False
 
     def init(self, fed: Federation) -> None:
-        """Start from equal weights ω_i = 1/N."""
+        """Start from equal weights ω_i = 1/N; nobody has a γ_i yet."""
         super().init(fed)
         n = len(fed.clients)
         fed.server_state["shapfed/weights"] = torch.full((n,), 1 / n, dtype=torch.float64)
+        fed.server_state["shapfed/gamma"] = torch.full((n,), torch.nan, dtype=torch.float64)
 
     def broadcast(self, fed: Federation, model: State) -> None:
         """Send w_g, or each client its own mixture."""
         own = fed.vectors()
         super().broadcast(fed, model)
         if self.rewards:
-            weights = fed.server_state["shapfed/weights"].to(own)[:, None]
+            weights = self._weights(fed).to(own)[:, None]
             fed.load_vectors((1 - weights) * own + weights * model.vector)
         # What each client starts from, whose difference is its gradient.
         fed.server_state["shapfed/before"] = fed.vectors()
@@ -61,14 +71,21 @@ class ShapFed(ModelFederation):
         heads = torch.stack(
             [c.head_rows(b - a) for c, b, a in zip(fed.clients, before, after, strict=True)]
         ).double()
-        weights = fed.server_state["shapfed/weights"].to(heads)
+        weights = self._weights(fed).to(heads)
         similarity = class_similarity(heads, weights)
         if self.cosine == "half":
             similarity = (1 + similarity) / 2
-        gamma = smooth(fed.server_state.get("shapfed/gamma"), similarity.mean(1), self.smoothing)
-        fed.server_state["shapfed/gamma"] = gamma
+        state, present = fed.server_state, fed.present.to(heads.device)
+        before_all = state["shapfed/gamma"].to(heads)
+        gamma = smooth(before_all[present], similarity.mean(1), self.smoothing)
+        state["shapfed/gamma"] = before_all.index_copy(0, present, gamma)
         shares = gamma.clamp(min=0)
         if self.cosine == "raw":
             fed.log(no_positive_share=float(not shares.any()))
-        fed.server_state["shapfed/weights"] = normalised(shares)
-        return fed.server_state["shapfed/weights"].tolist()
+        own = normalised(shares)
+        state["shapfed/weights"] = divided_anew(state["shapfed/weights"].to(own), present, own)
+        return own.tolist()
+
+    def _weights(self, fed: Federation) -> torch.Tensor:
+        """Return ω of those present, float64 (clients,), which sum to 1."""
+        return share_among(fed.server_state["shapfed/weights"], fed.present)

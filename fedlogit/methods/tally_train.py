@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 
@@ -49,6 +50,11 @@ class TallyTrain(Method):
     follows the voting margin (`margin_memory`), and Byzantine peers (`adversaries`, `attack`)
     against other ways to combine (`rule`).
 
+    Absent clients: peers that are present send to their neighbours that are present, over the links
+    that the graph of all peers has; one without such a neighbour hears itself. A merge is of those
+    present, and only they take it over. The model of a peer that is absent, and what the proximal
+    term pulls it to, wait; one that comes late has its own first weights until it is in a merge.
+
     Attributes:
         signal: What a peer sends about a probe: ``votes``, its class; ``probabilities``, its whole
             softmax; ``top_k``, its largest probabilities; ``none``.
@@ -82,6 +88,7 @@ class TallyTrain(Method):
     needs_public: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
     foreign_public: ClassVar[bool] = True
+    absences: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"theory"})
 
     signal: Literal["votes", "probabilities", "top_k", "none"] = "votes"
@@ -128,7 +135,8 @@ class TallyTrain(Method):
 
     def round(self, fed: Federation, r: int) -> None:
         """Do round r of Algorithm 1."""
-        centers = fed.server_state.get("tally/anchor")
+        anchors = fed.server_state.get("tally/anchor")
+        centers = None if anchors is None else anchors[fed.present]
         fed.train_private(proximal_mu=self.proximal, prox_centers=centers)
         if r > self.warm_up and (self.signal != "none" or self.label_weight):
             self.learn_from_probes(fed, r)
@@ -188,13 +196,27 @@ class TallyTrain(Method):
         votes = logits.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
         fed.log(agreement=float(agreement))
-        neighbours = adjacency(self.topology, len(logits), self.degree, fed.spec.seed)
+        neighbours = self.neighbours(fed, len(logits))
         links = int(neighbours.sum()) - len(neighbours)  # without those from a peer to itself
         received = self.send(fed, self.messages(fed, logits), links)
         if neighbours.all():
             return self.combine(received, fed.classes)
         rows = torch.from_numpy(neighbours).to(received.device)
         return torch.stack([self.combine(received[row], fed.classes) for row in rows])
+
+    def neighbours(self, fed: Federation, peers: int) -> np.ndarray:
+        """Return which of so many peers are connected: of those present, as in the graph of all."""
+        if fed.spec.participation is None:
+            return adjacency(self.topology, peers, self.degree, fed.spec.seed)
+        graph = adjacency(self.topology, len(fed.everybody), self.degree, fed.spec.seed)
+        places = fed.present.numpy()
+        return graph[np.ix_(places, places)]
+
+    def liars(self, fed: Federation) -> int:
+        """Return how many of the peers, which are the last of them, send false messages."""
+        if fed.spec.participation is None or not self.adversaries:
+            return self.adversaries
+        return int((fed.present >= len(fed.everybody) - self.adversaries).sum())
 
     def messages(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return what each peer sends: a vote, (peers, probes), or a soft label like `logits`.
@@ -203,12 +225,13 @@ class TallyTrain(Method):
         """
         votes = self.signal == "votes"
         honest = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
-        if not self.adversaries:
+        liars = self.liars(fed)
+        if not liars:
             return honest
         draw = fed.torch_rng("lies", fed.round)
         if votes:
-            return false_votes(honest, fed.classes, self.adversaries, self.attack, draw)
-        return corrupt(honest, self.adversaries, self.attack, draw, self.magnitude)
+            return false_votes(honest, fed.classes, liars, self.attack, draw)
+        return corrupt(honest, liars, self.attack, draw, self.magnitude)
 
     def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
         """Send each peer's message to its neighbours, and return what they read in it.
@@ -256,4 +279,4 @@ class TallyTrain(Method):
             fed.exchange("model", sent)
         fed.broadcast(state)
         if self.proximal:
-            fed.server_state["tally/anchor"] = fed.vectors()
+            fed.server_state["tally/anchor"][fed.present] = fed.vectors()

@@ -28,6 +28,8 @@ class UWA(LogitFederation):
     The mixtures are fitted anew every round, after private training, because the logits they
     describe have changed.
 
+    Absent clients: those present fit mixtures, and w_i(x) is theirs, summing to 1 over them.
+
     Attributes:
         validation: Share of each private set held out to fit on; the paper has "a local
             validation set" of unstated size. The held-out images are not trained on.
@@ -55,8 +57,8 @@ class UWA(LogitFederation):
         densities = torch.stack([log_density(m, z) for m, z in zip(mixtures, logits, strict=True)])
         fed.uplink("densities", densities, bits=32)
         weights = trust(densities)
-        labels = fed.labels(fed.public)
-        fed.export("aggregation", weights=weights.float(), points=fed.public, labels=labels)
+        labels, of_all = fed.labels(fed.public), fed.for_everybody(weights.float(), absent=0)
+        fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
         top = weights.max(0).values
         fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
         return weighted_logits(logits, weights).softmax(1)

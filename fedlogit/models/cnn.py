@@ -8,7 +8,7 @@ from torch import nn
 from fedlogit.models.base import ImageShape, ModelConfig
 from fedlogit.models.layers import MaxPool2x2
 
-__all__ = ["TfCnn"]
+__all__ = ["TfCnn", "TfCnnNetwork"]
 
 
 class TfCnn(ModelConfig):
@@ -22,10 +22,12 @@ class TfCnn(ModelConfig):
 
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network."""
-        return _TfCnn(shape, classes)
+        return TfCnnNetwork(shape, classes)
 
 
-class _TfCnn(nn.Module):
+class TfCnnNetwork(nn.Module):
+    """Its layers; compiled code computes the same."""
+
     head = "fc2"
 
     def __init__(self, shape: ImageShape, classes: int) -> None:
@@ -40,6 +42,7 @@ class _TfCnn(nn.Module):
         self.fc2 = nn.Linear(64, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits (n, classes) of images (n, channels, height, width)."""
         # ReLU and maximum commute, and so do their gradients: ReLU after the pool gives the same
         # numbers as before it, on a quarter as many.
         x = self.pool(self.conv1(x)).relu()

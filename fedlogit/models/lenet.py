@@ -8,7 +8,7 @@ from torch import nn
 from fedlogit.models.base import ImageShape, ModelConfig
 from fedlogit.models.layers import BatchStatNorm, MaxPool2x2
 
-__all__ = ["Lenet", "LenetBn"]
+__all__ = ["Lenet", "LenetBn", "LenetNetwork"]
 
 
 class Lenet(ModelConfig):
@@ -22,7 +22,7 @@ class Lenet(ModelConfig):
 
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network."""
-        return _LeNet(shape, classes)
+        return LenetNetwork(shape, classes)
 
 
 class LenetBn(ModelConfig):
@@ -43,7 +43,9 @@ class LenetBn(ModelConfig):
         return _NormalisedLeNet(shape, classes)
 
 
-class _LeNet(nn.Module):
+class LenetNetwork(nn.Module):
+    """Its layers; compiled code computes the same."""
+
     head = "fc3"
 
     def __init__(self, shape: ImageShape, classes: int) -> None:
@@ -56,6 +58,7 @@ class _LeNet(nn.Module):
         self.fc3 = nn.Linear(84, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits (n, classes) of images (n, channels, height, width)."""
         # ReLU and maximum commute, and so do their gradients: ReLU after the pool gives the same
         # numbers as before it, on a quarter as many.
         x = self.pool(self.conv1(x)).relu()

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from fedlogit.component import Component, ComponentRef, parse_call
@@ -52,6 +52,11 @@ class Cell:
 
     spec: RunSpec
     axes: Mapping[str, Any]
+
+    @cached_property  # asked for every rule that may need the run
+    def run(self) -> str:
+        """Where the run lives, as a path below the folder of runs."""
+        return str(run_dir(self.spec))
 
 
 @dataclass(frozen=True)
@@ -341,7 +346,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
         "claims": claims_of(artefact),
         "runs": [
             {
-                "dir": f"{runs}/{run_dir(cell.spec)}",
+                "dir": f"{runs}/{cell.run}",
                 "digest": cell.spec.digest(),
                 "axes": _shown_axes(cell),
             }
@@ -368,8 +373,8 @@ def _claims(paper: Paper, scale: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
     """Return what it is drawn without: how many runs of each data set, and where each belongs."""
-    missing = {run_dir(cell.spec): cell.spec.dataset for _, cell in artefact.left_out}
-    there = {run_dir(cell.spec): cell.spec.dataset for cell in artefact.cells}
+    missing = {cell.run: cell.spec.dataset for _, cell in artefact.left_out}
+    there = {cell.run: cell.spec.dataset for cell in artefact.cells}
     lacking, all_ = Counter(missing.values()), Counter((there | missing).values())
     places = [
         {"before": before, "axes": {"partition": cell.spec.partition.name, **_shown_axes(cell)}}

@@ -143,9 +143,15 @@ class Inputs:
         ]
 
     def covered(self) -> list[str]:
-        """Return the tables, figures and pages, at any scale, that finished runs cover."""
+        """Return the tables, figures, pages and record, at any scale, that finished runs cover."""
         artefacts = self._plan.covered()
-        return [*self.drawn(artefacts), *self.pages(artefacts)]
+        record = [f"{self._results}/record.csv"] if self.record() else []
+        return [*self.drawn(artefacts), *self.pages(artefacts), *record]
+
+    def record(self) -> list[str]:
+        """Return the comparisons that the record of all published numbers rests on."""
+        shown = {(a.paper.paper, a.scale): None for a in self._plan.covered() if a.kind == "table"}
+        return [self._summary(paper, scale) for paper, scale in shown if self.reference(paper)]
 
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -103,9 +104,10 @@ class Plan:
             )
             for artefact in whole:
                 for cell in artefact.cells:
-                    self._runs[str(run_dir(cell.spec))] = cell.spec
-                    self._splits.setdefault(str(split_dir(cell.spec)), cell.spec)
-                    self._note_stages(cell.spec)
+                    if cell.run not in self._runs:
+                        self._runs[cell.run] = cell.spec
+                        self._splits.setdefault(str(split_dir(cell.spec)), cell.spec)
+                        self._note_stages(cell)
             self._whole[paper, scale] = {artefact.id: artefact for artefact in whole}
             self._made[paper, scale] = [self._kept(artefact) for artefact in whole]
         return [artefact for artefact in self._made[paper, scale] if artefact.cells]
@@ -145,7 +147,7 @@ class Plan:
 
     def runs(self, artefact: PlannedArtefact) -> list[str]:
         """Return the runs of an artefact, as paths below the folder of runs, each once."""
-        return list(dict.fromkeys(str(run_dir(cell.spec)) for cell in artefact.cells))
+        return list(dict.fromkeys(cell.run for cell in artefact.cells))
 
     def refuse_missing(self, artefacts: Iterable[PlannedArtefact]) -> None:
         """Refuse to go on if training is frozen and runs of these tables and figures are missing.
@@ -232,7 +234,7 @@ class Plan:
 
     def finished(self, run: str) -> bool:
         """Return whether a run has a result."""
-        return (self.results / "runs" / run / "result.json").exists()
+        return os.path.exists(f"{self.results}/runs/{run}/result.json")  # noqa: PTH110 (asked often)
 
     def run(self, path: str) -> RunSpec:
         """Return the spec of the run at `path`.
@@ -304,16 +306,15 @@ class Plan:
         specs = (cell.spec for artefact in self.artefacts for cell in artefact.cells)
         return list(dict.fromkeys(str(split_dir(spec)) for spec in specs))
 
-    def _note_stages(self, spec: RunSpec) -> None:
+    def _note_stages(self, cell: Cell) -> None:
         """Remember a run in stages, and its clients."""
         from fedlogit import methods  # imports PyTorch, as a paper's expansion does
         from fedlogit.runs.stages import clients_spec, in_stages
 
-        run = str(run_dir(spec))
-        if run not in self._staged and in_stages(spec, methods.get(spec.method)):
-            clients = clients_spec(spec)
-            self._staged[run] = str(run_dir(clients))
-            self._clients[self._staged[run]] = clients
+        if in_stages(cell.spec, methods.get(cell.spec.method)):
+            clients = clients_spec(cell.spec)
+            self._staged[cell.run] = str(run_dir(clients))
+            self._clients[self._staged[cell.run]] = clients
 
     def _find(self, path: str, kind: str, known: dict[str, RunSpec]) -> RunSpec:
         for _ in self._scales():
@@ -339,7 +340,7 @@ class Plan:
         finished: dict[tuple[str, int], bool] = {}
         for cell in self._whole[artefact.paper.paper, artefact.scale][artefact.id].cells:
             key = (cell.spec.dataset, cell.spec.seed)
-            done = self.finished(str(run_dir(cell.spec)))
+            done = self.finished(cell.run)
             finished[key] = finished.get(key, True) and done
         return any(finished.values())
 
@@ -349,7 +350,7 @@ class Plan:
         cells: list[Cell] = []
         left_out: list[tuple[int, Cell]] = []
         for cell, wanted in artefact.planned():
-            if wanted and self.finished(str(run_dir(cell.spec))):
+            if wanted and self.finished(cell.run):
                 cells.append(cell)
             else:
                 left_out.append((len(cells), cell))

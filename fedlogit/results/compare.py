@@ -181,12 +181,16 @@ def _judge(row: Mapping[str, Any]) -> str:
     return verdict(*_samples(row), unit, exact=is_exact(row["metric"]))
 
 
-def comparison_table(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+def comparison_table(
+    rows: pd.DataFrame, labels: Mapping[str, str], *, whole: bool = False
+) -> pd.DataFrame:
     """Return a comparison as strings to print; columns that never vary are left out.
 
-    So are numbers whose runs do not exist, of which there may be hundreds; `not_run` tells of them.
+    So are numbers whose runs do not exist, of which there may be hundreds, unless it is to be
+    `whole`; `not_run` tells of them.
     """
-    rows = rows[rows["verdict"] != "not run"] if (rows["verdict"] != "not run").any() else rows
+    there = rows["verdict"] != "not run"
+    rows = rows if whole or not there.any() else rows[there]
     metric = rows["metric"].map(lambda value: labels.get(value, value))
     shown = {"Table": rows["table"], "Metric": metric}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)

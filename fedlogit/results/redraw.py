@@ -20,6 +20,7 @@ from fedlogit.papers.expansion import PlannedArtefact, artefact_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.compare import published
 from fedlogit.results.figures import write_figure
+from fedlogit.results.record import write_record
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
 
@@ -31,7 +32,7 @@ _PIXELS = 2.0  # root mean square over pixels of 0 to 255: another font is above
 
 
 def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
-    """Write the tables, figures and summaries that finished runs cover, at every scale.
+    """Write the tables, figures and summaries that finished runs cover, at every scale; the record.
 
     Args:
         plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
@@ -53,7 +54,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
                 reference = published(references, paper.paper)
                 write_summary([_resolved(plan, a) for a in tables], reference, folder)
                 paths += sorted(folder.iterdir())
-    return paths
+    return paths + write_record(out / "summary", plan.papers, references, out / "record")
 
 
 def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
@@ -95,7 +96,8 @@ def orphans(results: Path, drawn: Iterable[Path]) -> list[Path]:
 
 def _files(root: Path) -> set[Path]:
     """Return tables, figures and summaries below a folder; a PDF shows what its PNG does."""
-    found = (path for kind in _KINDS for path in (root / kind).rglob("*.*"))
+    found = [path for kind in _KINDS for path in (root / kind).rglob("*.*")]
+    found += root.glob("record.*")
     return {path.relative_to(root) for path in found if path.suffix != ".pdf"}
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from fedlogit.engine.client import State
+from fedlogit.engine.evaluation import EvalCounts
 from fedlogit.errors import DataError
 from fedlogit.federation import Federation
 from fedlogit.runs.provenance import check_facts
@@ -24,6 +26,7 @@ from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 __all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 
 _NAME, _PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+_COUNTS = [field.name for field in fields(EvalCounts)]
 
 
 def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -> None:
@@ -102,6 +105,8 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
         tensors |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
         moments = client.optimizer.state_dict()["state"].get(0, {})
         tensors |= {f"{at}/optimizer/{k}": v for k, v in moments.items() if v is not None}
+        if counts := fed.tested.get(client.index):
+            tensors |= {f"{at}/tested/{name}": getattr(counts, name) for name in _COUNTS}
     return {name: value.detach().contiguous().clone().cpu() for name, value in tensors.items()}
 
 
@@ -122,3 +127,8 @@ def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
         }
         state["state"] = {0: moments} if moments else {}
         client.optimizer.load_state_dict(state)
+    fed.tested = {
+        client.index: EvalCounts(**{name: tensors[f"{at}/{name}"].to(device) for name in _COUNTS})
+        for client in fed.everybody
+        if f"{(at := f'{client.name}/tested')}/{_COUNTS[0]}" in tensors
+    }

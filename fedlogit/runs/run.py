@@ -191,6 +191,7 @@ def _train(
                 _say(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
                 raise SystemExit(exit_code(stop[0]))
         if not diverged:
+            fed.end_rounds()
             method.finish(fed)
     if fed.devices[:-1]:
         provenance.add({"earlier_devices": fed.devices[:-1]})
@@ -203,8 +204,7 @@ def _train(
 
 def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str, Any]:
     start = time.perf_counter()
-    fed.round += 1
-    fed.ledger.start(fed.round)
+    fed.start_round(fed.round + 1)
     play(fed, fed.round)
     seconds = time.perf_counter() - start
     row: dict[str, Any] = {"round": fed.round}

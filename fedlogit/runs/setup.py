@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,8 @@ def federate(
     test = None
     if spec.test_size is not None:
         test = stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
+    if spec.evaluation.validation is not None:
+        dataset = _with_validation(dataset, split, spec.evaluation.validation, spec.seed)
     data = on_device(dataset, device, test)
     clients = [
         _client(spec, i, data, np.asarray(part), method.holdout)
@@ -138,6 +141,21 @@ def federate(
     data.batch = federation.engine.prediction_batch(federation.models)
     federation.adversaries = method.adversarial_clients
     return federation
+
+
+def _with_validation(dataset: Dataset, split: Split, size: int, seed: int) -> Dataset:
+    """Return the data set with training samples that nobody has in place of the test split."""
+    key = "evaluation.validation"
+    labels = dataset.strata[0]
+    used = np.concatenate([*split.clients, split.public])
+    left = np.setdiff1d(np.flatnonzero(labels != UNKNOWN), used)
+    if not len(left):
+        raise FedlogitError(
+            f"{key} = {size}: all training samples are clients' or public; give a train_size that"
+            " leaves some"
+        )
+    chosen = left[stratified(labels[left], size, rng(seed, "validation"), key)]
+    return replace(dataset, x_test=dataset.x_train[chosen], y_test=dataset.y_train[chosen])
 
 
 def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:

@@ -76,16 +76,25 @@ def in_stages(spec: RunSpec, method: Method) -> bool:
     """Return whether a run can be made in stages: its clients train once and then only answer.
 
     Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
-    there is nothing to share.
+    there is nothing to share. Files are of all clients, so where some are absent it is in one, too.
     """
-    return method.one_shot and spec.rounds == 1 and spec.text is None and not spec.ledger_only
+    unlike_files = spec.text is not None or spec.ledger_only or spec.participation is not None
+    return method.one_shot and spec.rounds == 1 and not unlike_files
 
 
 def clients_spec(spec: RunSpec) -> RunSpec:
     """Return the spec of the clients of a one-shot run: what all methods on them share.
 
     It is that of the method `local`, so a table's column "Local" is these clients, tested.
+
+    Raises:
+        FedlogitError: if clients are absent in the run, since all of them would be trained.
     """
+    if spec.participation is not None:
+        raise FedlogitError(
+            "participation: a run in which clients are absent is not made in stages; train it in"
+            " one piece"
+        )
     shared = {
         "method": ComponentRef(name="local"),
         "server": None,

@@ -5,10 +5,12 @@ import torch
 
 from fedlogit.aggregation.contribution import (
     class_similarity,
+    divided_anew,
     evidence,
     largest,
     normalised,
     scores,
+    share_among,
     smooth,
 )
 
@@ -86,3 +88,32 @@ def test_normalised_falls_back_to_uniform():
     assert normalised(torch.tensor([1.0, 3.0])).tolist() == [0.25, 0.75]
     assert normalised(torch.zeros(4)).tolist() == [0.25] * 4
     assert normalised(torch.tensor([1.0, torch.nan])).isnan().all(), "no share, not an equal one"
+
+
+NEARLY = torch.tensor([0.7, 0.1, 0.1, 0.1], dtype=torch.float64)  # sums to 1 - 2^-53
+HALF = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+
+
+def test_shares_of_everybody_are_left_as_they_are_to_the_bit():
+    everybody = torch.arange(4)
+    assert float(NEARLY.sum()) != 1
+    assert torch.equal(share_among(NEARLY, everybody), NEARLY)
+    assert torch.equal(divided_anew(NEARLY, everybody, NEARLY.flip(0)), NEARLY.flip(0))
+
+
+def test_some_share_what_they_have_together_and_the_others_keep_theirs():
+    present = torch.tensor([0, 2])
+    assert share_among(HALF, present).tolist() == pytest.approx([5 / 7, 2 / 7])
+    found = divided_anew(HALF, present, torch.tensor([0.25, 0.75], dtype=torch.float64))
+    assert found.tolist() == pytest.approx([0.175, 0.3, 0.525])
+    assert found[1] == HALF[1]
+
+
+def test_some_who_have_nothing_count_alike():
+    nothing = torch.tensor([0.0, 0.0, 1.0])
+    assert share_among(nothing, torch.tensor([0, 1])).tolist() == [0.5, 0.5]
+
+
+def test_an_average_begins_where_there_is_no_old_value():
+    old, new = torch.tensor([torch.nan, 1.0]), torch.tensor([3.0, 3.0])
+    assert smooth(old, new, 0.5).tolist() == [3, 2]

@@ -16,6 +16,7 @@ ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
 LENET = Workload("lenet", (1, 28, 28), "cpu", ADAM, 128)
 PERCEPTRON = Workload("mlp_net", (1, 28, 28), "cpu", SGD, 128)
 CONVOLUTIONS = Workload("tf_cnn", (3, 32, 32), "cpu", ADAM, 128)
+RESIDUAL = replace(CONVOLUTIONS, model="resnet18")
 GPT = Workload("tiny_gpt", (256,), "cpu", Optimizer(name="adamw", lr=0.001), 16)
 
 
@@ -40,13 +41,15 @@ def no_compiler(monkeypatch, tmp_path):
         ([LENET], "native"),
         ([PERCEPTRON], "native"),
         ([PERCEPTRON, replace(PERCEPTRON, model="mlp4w")], "native"),
-        ([PERCEPTRON, CONVOLUTIONS], "loop"),  # one engine runs all clients
+        ([PERCEPTRON, RESIDUAL], "loop"),  # one engine runs all clients
         ([replace(LENET, shape=(3, 32, 32))], "loop"),
         ([replace(LENET, optimizer=SGD)], "loop"),
         ([replace(LENET, proximal=True)], "loop"),
         ([replace(LENET, augment=True)], "loop"),
         ([replace(PERCEPTRON, precision="bf16")], "loop"),
-        ([CONVOLUTIONS], "loop"),
+        ([CONVOLUTIONS], "native"),
+        ([PERCEPTRON, replace(CONVOLUTIONS, augment=True, proximal=True)], "native"),
+        ([RESIDUAL], "loop"),
         ([GPT], "loop"),
     ],
 )
@@ -62,7 +65,7 @@ def test_the_fastest_on_a_cpu(workloads, wanted):
         ([replace(LENET, model="lenet_bn", augment=True, proximal=True)], "stacked"),
         ([PERCEPTRON, replace(PERCEPTRON, model="mlp")], "stacked"),
         ([PERCEPTRON, CONVOLUTIONS], "loop"),
-        ([replace(CONVOLUTIONS, model="resnet18")], "loop"),
+        ([RESIDUAL], "loop"),
         ([GPT], "loop"),
     ],
 )
@@ -86,9 +89,9 @@ def test_the_one_that_is_named(name):
 
 @pytest.mark.usefixtures("compiler_found")
 def test_one_workload_of_several_that_does_not_fit_is_enough():
-    need = "models = lenet, or perceptrons such as mlp_net"
+    need = "models = lenet, tf_cnn, or perceptrons such as mlp_net"
     with refused(f"engine = 'native' needs {need}; or use engine = 'auto'"):
-        choose_engine("native", [PERCEPTRON, CONVOLUTIONS])
+        choose_engine("native", [PERCEPTRON, RESIDUAL])
 
 
 @pytest.mark.usefixtures("no_compiler")

@@ -35,7 +35,7 @@ UNEVEN = {"partition": "dir_client(0.5)", "train_size": 300, "public": {"size": 
 SGD = {"name": "sgd", "lr": 0.05}
 MOMENTUM = SGD | {"momentum": 0.9, "lr": 0.02}
 ADAM = {"name": "adam", "lr": 0.003}
-# Kinds of models, each with an optimizer of another kind; LeNet needs larger images than digits.
+# Kinds of models, each with an optimizer of another kind.
 MODELS = {
     "perceptrons": {"models": ["mlp(hidden=[16])"], "optimizer": SGD},
     "two architectures": {
@@ -43,6 +43,7 @@ MODELS = {
         "optimizer": {"name": "adamw", "lr": 0.003, "weight_decay": 0.01},
     },
     "lenet": {"models": ["lenet"], "optimizer": ADAM},
+    "tf_cnn": {"models": ["tf_cnn"], "optimizer": MOMENTUM | {"clip": 1.0}},
     "lenet_bn": {"models": ["lenet_bn"], "optimizer": MOMENTUM},
     "batch norm": {"models": ["resnet_light(1)"], "optimizer": MOMENTUM | {"lr": 0.005}},
     "statistics of a batch": {
@@ -55,7 +56,9 @@ MODELS = {
     },
     "a text": TEXT,
 }
-NATIVE = ("perceptrons", "lenet")  # what compiled code can train
+WHOLE_TASKS = ("perceptrons", "lenet")  # which compiled code trains a task in one call
+NATIVE = (*WHOLE_TASKS, "tf_cnn")  # what compiled code can train
+LARGER = ("lenet", "lenet_bn", "tf_cnn")  # which need larger images than digits
 # Rounding grows from step to step where layers are many, or divide by what varies little.
 STEPS = {name: 2 for name in MODELS if name not in ("perceptrons", "two architectures", "a text")}
 ENGINES = pytest.mark.parametrize(
@@ -136,7 +139,7 @@ TASKS = {
     "both": lambda *who: labels(*who) | own(*who) | {"label_weight": 0.5, "soft_weight": 2.0},
     "a single step": once,
 }
-# Those that compiled code refuses.
+# Those that compiled code refuses where it does a task in one call.
 REST = {
     "crops and flips": cropped,
     "a proximal term": pulled,
@@ -158,7 +161,7 @@ def pair(federation, digits):
 
     def build(engine: str, model: str, **changes) -> tuple[Federation, Federation]:
         given = UNEVEN | MODELS[model] | changes
-        data = enlarged(digits) if model.startswith("lenet") else None
+        data = enlarged(digits) if model in LARGER else None
         loop, other = (federation(data=data, engine=name, **given) for name in ("loop", engine))
         assert other.engine.name == engine
         return loop, other
@@ -202,12 +205,14 @@ def test_the_stacked_engine_does_every_task_with_every_model(pair, model, kind):
 
 
 @needs_compiler
-@pytest.mark.parametrize("model", NATIVE)
-@pytest.mark.parametrize("kind", TASKS)
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [(kind, model) for model in NATIVE for kind in TASKS] + [(kind, "tf_cnn") for kind in REST],
+)
 def test_the_native_engine_does_every_task_that_it_supports(pair, model, kind):
     loop, native = pair("native", model)
     for _ in range(2):
-        compare(loop, native, TASKS[kind], STEPS.get(model, 99))
+        compare(loop, native, (TASKS | REST)[kind], STEPS.get(model, 99))
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name not in NATIVE])
@@ -217,7 +222,7 @@ def test_a_model_that_the_native_engine_cannot_train_is_refused(pair, model):
     assert "; or use engine = 'auto'" in str(error.value)
 
 
-@pytest.mark.parametrize("model", NATIVE)
+@pytest.mark.parametrize("model", WHOLE_TASKS)
 @pytest.mark.parametrize(
     ("changes", "need"),
     [

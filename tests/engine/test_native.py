@@ -13,8 +13,9 @@ from support.refusals import refused
 from fedlogit.engine import Workload, check_engine
 from fedlogit.engine.client import flatten
 from fedlogit.engine.native import NativeEngine, compiler
-from fedlogit.engine.native.lenet import train_lenet
+from fedlogit.engine.native.lenet import lenet_logits, train_lenet
 from fedlogit.engine.native.mlp import train_mlp
+from fedlogit.engine.native.tf_cnn import tf_cnn_logits
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
 from fedlogit.spec import Optimizer
@@ -150,6 +151,84 @@ def test_ties_in_a_pool_go_to_the_first_as_in_pytorch():
     assert expected.shape == vector.shape
 
 
+def passes(model, logits_of, x, y):
+    """Return logits and the gradient of all parameters, of a loss that weighs samples unevenly."""
+    vector = flatten(model)
+    logits = logits_of(vector, x)
+    losses = F.cross_entropy(logits, y, reduction="none")
+    (losses * torch.linspace(0.1, 2, len(y), dtype=losses.dtype)).sum().backward()
+    return logits.detach(), vector.grad
+
+
+def apart(found: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((found.double() - exact).norm() / exact.norm())
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("n", "shape", "classes"),
+    [(128, (3, 32, 32), 10), (17, (1, 28, 28), 47), (5, (3, 18, 18), 3), (33, (2, 27, 22), 7)],
+)
+def test_passes_of_a_cnn_are_as_close_to_float64_as_autograd_is(n, shape, classes):
+    """Sides of 27 and 28 make pools drop a row; 17 and 33 samples leave a vector partly empty."""
+    generator = torch.Generator().manual_seed(1)
+    model = build("tf_cnn", shape, classes, torch.Generator().manual_seed(0))
+    x = torch.randn(n, *shape, generator=generator)
+    y = torch.randint(0, classes, (n,), generator=generator)
+    double = copy.deepcopy(model).double()
+    exact, exact_gradient = passes(double, lambda _, x: double(x), x.double(), y)
+    network = copy.deepcopy(model)
+    single, single_gradient = passes(network, lambda _, x: network(x), x, y)
+    logits, gradient = passes(
+        copy.deepcopy(model), lambda vector, x: tf_cnn_logits(vector, x, classes), x, y
+    )
+    assert apart(logits, exact) < 2 * apart(single, exact) + 1e-7
+    assert apart(gradient, exact_gradient) < 2 * apart(single_gradient, exact_gradient) + 1e-7
+    with torch.no_grad():  # keeps nothing for a way back
+        assert torch.equal(tf_cnn_logits(flatten(model), x, classes), logits)
+
+
+@needs_compiler
+@pytest.mark.parametrize("slope", [0.0, 1.0])
+def test_ties_in_a_pool_of_a_cnn_go_to_the_first_as_in_pytorch(slope):
+    """Kernels see one channel, which is flat, or grows downwards: all of a window ties, or a row.
+
+    The gradients of what they do not see yet depend on who won.
+    """
+    model = build("tf_cnn", (3, 20, 20), 10, torch.Generator().manual_seed(3))
+    x = torch.randn(16, 3, 20, 20, generator=torch.Generator().manual_seed(4))
+    x[:, 0] = slope * torch.arange(20.0)[:, None]
+    y = torch.arange(16) % 10
+    with torch.no_grad():
+        model.conv1.weight[:, 1:] = 0
+        model.conv1.weight.abs_()
+        model.conv1.bias.fill_(0.5)
+    network = copy.deepcopy(model)
+    _, expected = passes(network, lambda _, x: network(x), x, y)
+    _, found = passes(model, lambda vector, x: tf_cnn_logits(vector, x, 10), x, y)
+    assert apart(found, expected.double()) < 1e-5
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [16, 21])
+def test_logits_of_lenet_are_as_close_to_float64_as_pytorchs_are(n):
+    model = build("lenet", SHAPE, 47, torch.Generator().manual_seed(0))
+    x = torch.randn(n, *SHAPE, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        exact, single = copy.deepcopy(model).double()(x.double()), model(x)
+        assert apart(lenet_logits(flatten(model), x, 47), exact) < 2 * apart(single, exact) + 1e-7
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "shape"), [("lenet", SHAPE), ("tf_cnn", (3, 32, 32))])
+def test_weights_that_are_no_numbers_give_logits_that_are_none(name, shape):
+    vector = flatten(build(name, shape, 10, torch.Generator().manual_seed(0)))
+    logits_of = {"lenet": lenet_logits, "tf_cnn": tf_cnn_logits}[name]
+    with torch.no_grad():
+        vector[3] = torch.nan  # of the first convolution
+        assert logits_of(vector, torch.ones(2, *shape), 10).isnan().all()
+
+
 @needs_compiler
 def test_cancelling_ends_the_call_at_once():
     model = build("lenet", SHAPE, 10, torch.Generator().manual_seed(0))
@@ -168,6 +247,7 @@ def test_cancelling_ends_the_call_at_once():
 ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
 LENET = Workload("lenet", SHAPE, "cpu", ADAM, 128)
 PERCEPTRON = Workload("mlp", (1, 8, 8), "cpu", SGD, 128)
+CNN = Workload("tf_cnn", (3, 32, 32), "cpu", SGD, 128, augment=True, proximal=True, unlabelled=True)
 
 
 def optimizer(workload: Workload, **changes) -> Workload:
@@ -175,7 +255,7 @@ def optimizer(workload: Workload, **changes) -> Workload:
     return replace(workload, optimizer=workload.optimizer.model_copy(update=changes))
 
 
-@pytest.mark.parametrize("workload", [LENET, PERCEPTRON, replace(PERCEPTRON, model="mlp4w")])
+@pytest.mark.parametrize("workload", [LENET, PERCEPTRON, replace(PERCEPTRON, model="mlp4w"), CNN])
 def test_what_it_can_do(workload):
     assert NativeEngine.unsupported(workload) is None
 
@@ -183,8 +263,12 @@ def test_what_it_can_do(workload):
 @pytest.mark.parametrize(
     ("workload", "need"),
     [
-        (replace(LENET, model="tf_cnn"), "models = lenet, or perceptrons such as mlp_net"),
-        (replace(LENET, model="lenet_bn"), "models = lenet, or perceptrons such as mlp_net"),
+        (
+            replace(LENET, model="lenet_bn"),
+            "models = lenet, tf_cnn, or perceptrons such as mlp_net",
+        ),
+        (replace(CNN, precision="bf16"), "precision = f32"),
+        (replace(CNN, device="cuda"), "device = cpu"),
         (replace(LENET, shape=(3, 32, 32)), "images of 28 x 28 x 1 for lenet"),
         (replace(LENET, optimizer=SGD), "optimizer.name = adam"),
         (replace(PERCEPTRON, optimizer=ADAM), "optimizer.name = sgd"),

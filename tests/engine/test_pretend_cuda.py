@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 from support.calls import script
-from support.every_method import ON_TEXT, VARIANTS, changes
+from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes, with_absences
 from support.outcomes import outcome, same
 from support.pretend_cuda import pretend_cuda
-from support.resuming import whole_and_resumed
+from support.resuming import played_and_resumed, whole_and_resumed
 from support.small import TEXT, built, small_spec
 
 from fedlogit import methods, models
@@ -36,6 +36,10 @@ MORE = [
     {"method": "fedavg", "augment": "crop_flip", **CONVOLUTIONS},
     {"method": "average", "optimizer": {"name": "sgd", "lr": 0.02, "reset_every": "phase"}},
 ]
+PADDED = {"share": 0.7, "meta_model": "pad"}
+ONE_OF_EACH = [CALLS.get(name, [name])[0] for name in METHODS]
+MORE += [with_absences(call) for call in ONE_OF_EACH]
+MORE += [with_absences("meta_model(per_class=9)") | {"participation": PADDED}]
 EACH = ["lenet", "tf_cnn", "mlp_net", "mlp4w", "mlp", "resnet18", "resnet20_heavy"]
 EACH += ["resnet_light(1)", "resnet_light(n=1, batch_stats=True)", "vit_tiny(layers=1)"]
 
@@ -127,6 +131,19 @@ def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, engine):
         whole, resumed = whole_and_resumed(partial(federation, **given), tmp_path)
         assert all(map(cuda.has, resumed.vectors()))
         assert torch.equal(whole.vectors().cpu(), resumed.vectors().cpu())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ONE_OF_EACH)
+def test_what_waits_for_absent_clients_comes_back_to_the_device(federation, tmp_path, call):
+    given = with_absences(call, 0.5) | {"device": "cuda"}
+    with pretend_cuda():
+        method = methods.get(small_spec(**with_absences(call, 0.5)).method)
+        whole, resumed = played_and_resumed(partial(federation, **given), method, tmp_path)
+        assert whole.server_state.keys() == resumed.server_state.keys()
+        for name, value in whole.server_state.items():
+            found = resumed.server_state[name].cpu()
+            assert torch.allclose(found, value.cpu(), equal_nan=True), name
 
 
 @pytest.mark.parametrize("call", EACH)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes
+from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes, with_absences
 from support.outcomes import untimed_rows, weights
 from support.refusals import refused
 from support.small import enlarged, small_spec
@@ -58,6 +58,19 @@ def agree(
 def test_every_method_with_the_stacked_engine(reference, train, call):
     given = changes(call)
     agree(reference(**given), train(engine="stacked", **given))
+
+
+@pytest.mark.parametrize("call", ONE_OF_EACH)
+def test_every_method_with_absent_clients_and_the_stacked_engine(reference, train, call):
+    given = with_absences(call)
+    agree(reference(**given), train(engine="stacked", **given))
+
+
+@needs_compiler
+@pytest.mark.parametrize("call", [call for call in ONE_OF_EACH if call in OTHERS])
+def test_every_method_with_absent_clients_and_compiled_perceptrons(reference, train, call):
+    given = with_absences(call) | PERCEPTRONS
+    agree(reference(**given), train(engine="native", **given))
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 from support.calls import script
 from support.outcomes import weights
+from support.refusals import refused
 from support.small import built, small_spec
 
 from fedlogit import methods
@@ -81,6 +82,13 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     assert first["final"] == second["final"]
     assert first["bytes"] == second["bytes"]
     assert second["provenance"]["logits_digest"] == answers.digest
+
+
+def test_a_run_in_which_clients_are_absent_is_not_made_in_stages():
+    spec = small_spec(method="feddf", participation=0.5, **ONCE)
+    assert not in_stages(spec, methods.get(spec.method))
+    with refused("participation: a run in which clients are absent is not made in stages"):
+        clients_spec(spec)
 
 
 def test_a_run_of_several_rounds_is_not_made_in_stages():

@@ -47,3 +47,11 @@ def changes(call: str) -> dict:
     ):
         special = {"partition": "iid(90)", "local": {"epochs": 8}}
     return {"method": call, "export": ["weights"]} | special
+
+
+def with_absences(call: str, share: float = 0.7) -> dict:
+    """Return the same spec of four clients, of which a share is there in each round."""
+    given = changes(call) | {"participation": share}
+    if call.startswith("fully_informed"):  # by itself it is one client, who has to be there
+        given["clients"] = 4
+    return given

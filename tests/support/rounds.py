@@ -19,8 +19,7 @@ def play(fed: Federation, method: Method, rounds: int = 1) -> Federation:
 def go_on(fed: Federation, method: Method, rounds: int = 1) -> Federation:
     """Do this many rounds more."""
     for _ in range(rounds):
-        fed.round += 1
-        fed.ledger.start(fed.round)
+        fed.start_round(fed.round + 1)
         method.round(fed, fed.round)
     return fed
 

@@ -125,3 +125,32 @@ rule page:
     shell:
         "(python {params.script:q} --artefacts {input.artefacts:q} --out {output:q}"
         " && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
+
+
+rule record:
+    input:
+        asked(INPUTS.record),
+    output:
+        csv="results/record.csv",
+        markdown="results/record.md",
+        png=report(
+            "results/record.png",
+            category="All papers",
+            caption="../report/record.rst",
+            labels={"figure": "published numbers and ours"},
+        ),
+        pdf="results/record.pdf",
+    log:
+        "logs/record.log",
+    localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        script=here("scripts/record.py"),
+        papers=here("workflow/papers"),
+        references=here("workflow/reference"),
+        out=lambda wildcards, output: os.path.splitext(output.csv)[0],
+    shell:
+        "python {params.script:q} --papers {params.papers:q} --references {params.references:q}"
+        " --out {params.out:q} > {log:q} 2>&1"

@@ -18,6 +18,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,27 +27,52 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import file_digest
 from fedlogit.private import is_own_file, private_folder
 
-__all__ = ["compiled", "load"]
+__all__ = ["Compiled", "compiled", "load"]
 
 _FLAGS = ("-O3", "-march=native", "-std=c++17", "-fno-math-errno", "-shared", "-fPIC")
 _FOLDER = Path(__file__).parent
 _REMEDY = "set XDG_CACHE_HOME to a folder of yours, or use engine = 'loop'"
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """A function of a C++ file, which is compiled and loaded when it is first called.
+
+    Attributes:
+        source: Name of the file, without its ending.
+        name: Name of the function.
+        arguments: Their types.
+        result: Its type; None for void.
+    """
+
+    source: str
+    name: str
+    arguments: tuple[Any, ...]
+    result: Any = None
+
+    def __call__(self, *values: Any) -> Any:
+        """Call the function.
+
+        Raises:
+            FedlogitError: as `load`.
+        """
+        return load(self)(*values)
+
+
 @cache
-def load(name: str, arguments: Sequence[Any]) -> ctypes._NamedFuncPointer:
-    """Return ``fedlogit_<name>`` of ``<name>.cpp``, which returns a double.
+def load(wanted: Compiled) -> ctypes._NamedFuncPointer:
+    """Return a function that can be called.
 
     Raises:
         FedlogitError: as `compiled`, or if the library cannot be loaded.
     """
-    path = compiled(name)
+    path = compiled(wanted.source)
     try:
-        function = getattr(ctypes.CDLL(str(path)), f"fedlogit_{name}")
+        function = getattr(ctypes.CDLL(str(path)), wanted.name)
     except OSError as error:  # a file system that is mounted noexec, for example
         raise FedlogitError(f"engine = 'native' cannot be loaded: {error}; {_REMEDY}") from None
-    function.restype = ctypes.c_double
-    function.argtypes = list(arguments)
+    function.restype = wanted.result
+    function.argtypes = list(wanted.arguments)
     return function
 
 

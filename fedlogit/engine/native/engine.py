@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import ClassVar
 
 import torch
@@ -10,57 +9,55 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedlogit.engine.base import Workload
+from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.loop import LoopEngine
-from fedlogit.engine.native import lenet, mlp
-from fedlogit.engine.native.compiler import load
-from fedlogit.engine.native.lenet import train_lenet
+from fedlogit.engine.native import lenet, mlp, tf_cnn
+from fedlogit.engine.native.compiler import Compiled, load
+from fedlogit.engine.native.lenet import lenet_logits, train_lenet
 from fedlogit.engine.native.mlp import train_mlp
+from fedlogit.engine.native.tf_cnn import tf_cnn_logits
 from fedlogit.engine.task import ClientTask, checked_mean
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
+from fedlogit.models.cnn import TfCnnNetwork
+from fedlogit.models.lenet import LenetNetwork
 
 __all__ = ["PERCEPTRONS", "NativeEngine"]
 
 PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
+_FUNCTIONS: dict[str, Compiled] = {
+    "lenet": lenet.TRAIN,
+    "tf_cnn": tf_cnn.FORWARD,
+    **dict.fromkeys(PERCEPTRONS, mlp.TRAIN),
+}
 
 
 class NativeEngine(LoopEngine):
-    """Trains in compiled code; predicts as the loop does."""
+    """Trains in compiled code: narrow models a task in one call, wider ones a pass in one call.
+
+    Of a model whose passes are compiled, minibatches, losses and steps are the loop's own.
+    """
 
     name: ClassVar[str] = "native"
 
     @classmethod
     def unsupported(cls, workload: Workload) -> str | None:
         """Return the first setting that compiled code has no way to do, and what it should be."""
-        perceptron = workload.model in PERCEPTRONS
-        optimizer = workload.optimizer
         needs = {
             "device = cpu": workload.device == "cpu",
-            "models = lenet, or perceptrons such as mlp_net": (
-                workload.model == "lenet" or perceptron
-            ),
-            "images of 28 x 28 x 1 for lenet": workload.shape == (1, 28, 28) or perceptron,
-            f"optimizer.name = {'sgd' if perceptron else 'adam'}": (
-                optimizer.name == ("sgd" if perceptron else "adam")
-            ),
-            "optimizer.momentum = 0": optimizer.momentum == 0,
-            "optimizer.weight_decay = 0": optimizer.weight_decay == 0,
-            "optimizer.clip = null": optimizer.clip is None,
-            "optimizer.zero_nonfinite_grads = false": not optimizer.zero_nonfinite_grads,
-            "augment = none": not workload.augment,
-            "a method without proximal term": not workload.proximal,
-            "public samples whose labels are known": not workload.unlabelled,
+            "models = lenet, tf_cnn, or perceptrons such as mlp_net": workload.model in _FUNCTIONS,
             "precision = f32": workload.precision == "f32",
         }
+        if workload.model != "tf_cnn":
+            needs |= _of_whole_tasks(workload)
         return next((need for need, fits in needs.items() if not fits), None)
 
     @classmethod
     def unavailable(cls, workload: Workload) -> str | None:
         """Compile what is needed; return why that cannot be done, or None."""
-        code: ModuleType = mlp if workload.model in PERCEPTRONS else lenet
         try:
-            load(code.__name__.rsplit(".", 1)[-1], code.ARGUMENTS)
+            load(_FUNCTIONS[workload.model])
         except FedlogitError as error:
             return str(error)
         return None
@@ -70,8 +67,20 @@ class NativeEngine(LoopEngine):
         """Always, where it can be run."""
         return True
 
+    def logits(self, model: Client, x: torch.Tensor) -> torch.Tensor:
+        """Return the logits of one batch, from compiled code where it has the model's passes."""
+        match model.model:
+            case TfCnnNetwork():
+                return tf_cnn_logits(model.vector, x, self.data.classes)
+            case LenetNetwork() if not torch.is_grad_enabled() and x.shape[1:] == (1, 28, 28):
+                return lenet_logits(model.vector, x, self.data.classes)
+            case _:
+                return super().logits(model, x)
+
     def run(self, task: ClientTask) -> float:
-        """Run one task in one call of compiled code."""
+        """Run one task, of a narrow model in one call of compiled code."""
+        if isinstance(task.client.model, TfCnnNetwork):
+            return super().run(task)
         assert task.prox_center is None
         self.pool.check()
         positions = torch.cat(task.batches)
@@ -82,6 +91,24 @@ class NativeEngine(LoopEngine):
         total = (_lenet if adam else _perceptron)(task, self.data, self.pool, order)
         self.pool.check()
         return checked_mean(total, len(positions), task)
+
+
+def _of_whole_tasks(workload: Workload) -> dict[str, bool]:
+    """Return what a model must be trained with whose tasks run in one call."""
+    perceptron = workload.model in PERCEPTRONS
+    optimizer = workload.optimizer
+    name = "sgd" if perceptron else "adam"
+    return {
+        "images of 28 x 28 x 1 for lenet": perceptron or workload.shape == (1, 28, 28),
+        f"optimizer.name = {name}": optimizer.name == name,
+        "optimizer.momentum = 0": optimizer.momentum == 0,
+        "optimizer.weight_decay = 0": optimizer.weight_decay == 0,
+        "optimizer.clip = null": optimizer.clip is None,
+        "optimizer.zero_nonfinite_grads = false": not optimizer.zero_nonfinite_grads,
+        "augment = none": not workload.augment,
+        "a method without proximal term": not workload.proximal,
+        "public samples whose labels are known": not workload.unlabelled,
+    }
 
 
 def _lenet(

@@ -26,7 +26,7 @@ constexpr int W1 = 0, B1 = W1 + C1 * 25, W2 = B1 + C1, B2 = W2 + C2 * C1 * 25, W
 
 inline V zero() { return V{}; }
 inline V choose(M mask, V a) { return (V)(mask & (M)a); }
-inline V relu(V a) { return choose(a > zero(), a); }
+inline V relu(V a) { return choose(~(a <= zero()), a); }  // NaN stays NaN
 inline float sum(V a) {
   float s = 0;
   for (int i = 0; i < L; ++i) s += a[i];
@@ -60,7 +60,7 @@ inline void pool(V a, V b, V c, V d, V &out, M &at) {
   V best = (V)(((M)bottom & low) | ((M)top & ~low));
   // right and the others are 0 or -1; the winner's number is 0, 1, 2 or 3.
   M where = (low & (2 - low_right)) | (~low & -right);
-  M alive = best > zero();
+  M alive = ~(best <= zero());
   at = (where & alive) | ~alive;
   out = choose(alive, best);
 }
@@ -125,6 +125,14 @@ void linear(const float *w, const float *b, const V *in, int m, V *out, int n) {
         for (int j = 0; j < k; ++j) acc[j] += w[(o + j) * m + i] * in[i];
     for (int j = 0; j < k; ++j) out[o + j] = Relu ? relu(acc[j]) : acc[j];
   }
+}
+
+void forward(const float *p, Block &s, int classes) {
+  conv1(p, s);
+  conv2(p, s);
+  linear<true>(p + W3, p + B3, &s.a2[0][0][0], F0, s.z3, F1);
+  linear<true>(p + W4, p + B4, s.z3, F1, s.z4, F2);
+  linear<false>(p + W5, p + W5 + F2 * classes, s.z4, F2, s.z5, classes);
 }
 
 // gin = W^T gout.
@@ -283,11 +291,11 @@ extern "C" {
 // images: uint8 (n, 784); rows: image of each sample in order; targets: row of `distributions`.
 // ends: where each minibatch ends in `rows`. steps: Adam steps taken before.
 // pixel value v becomes v * scale + shift. A non-zero *cancel ends the call early.
-double fedlogit_lenet(float *parameters, float *moment1, float *moment2, const uint8_t *images,
-                      const int64_t *rows, const int64_t *targets, const float *distributions,
-                      int classes, const int64_t *ends, int64_t batches, float scale, float shift,
-                      double lr, double beta1, double beta2, double eps, int64_t steps,
-                      const volatile int *cancel) {
+double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
+                            const uint8_t *images, const int64_t *rows, const int64_t *targets,
+                            const float *distributions, int classes, const int64_t *ends,
+                            int64_t batches, float scale, float shift, double lr, double beta1,
+                            double beta2, double eps, int64_t steps, const volatile int *cancel) {
   const int size = W5 + F2 * classes + classes, largest = [&] {
     int64_t most = 0;
     for (int64_t b = 0; b < batches; ++b) {
@@ -321,11 +329,7 @@ double fedlogit_lenet(float *parameters, float *moment1, float *moment2, const u
         std::memcpy(&target[t * classes], distributions + targets[begin + from + t] * classes,
                     4 * classes);
       const V *flat = &s->a2[0][0][0];
-      conv1(parameters, *s);
-      conv2(parameters, *s);
-      linear<true>(parameters + W3, parameters + B3, flat, F0, s->z3, F1);
-      linear<true>(parameters + W4, parameters + B4, s->z3, F1, s->z4, F2);
-      linear<false>(parameters + W5, parameters + W5 + F2 * classes, s->z4, F2, s->z5, classes);
+      forward(parameters, *s, classes);
       total += loss(*s, target.data(), classes, k, 1.f / n);
 
       linear_back(parameters + W5, s->g5, classes, s->g4, F2);
@@ -365,5 +369,23 @@ double fedlogit_lenet(float *parameters, float *moment1, float *moment2, const u
   operator delete(s, std::align_val_t(64));
   operator delete(g, std::align_val_t(64));
   return total;
+}
+
+// Computes logits (n, classes) of normalised images (n, 784).
+void fedlogit_lenet_logits(const float *parameters, const float *images, int64_t n, int classes,
+                           float *logits) {
+  Block *s = new (std::align_val_t(64)) Block();
+  for (int64_t from = 0; from < n; from += L) {
+    const int k = n - from < L ? (int)(n - from) : L;
+    for (int i = 0; i < 784; ++i) {
+      V v = zero();
+      for (int t = 0; t < k; ++t) v[t] = images[(from + t) * 784 + i];
+      s->x[i / 28 + 2][i % 28 + 2] = v;
+    }
+    forward(parameters, *s, classes);
+    for (int t = 0; t < k; ++t)
+      for (int c = 0; c < classes; ++c) logits[(from + t) * classes + c] = s->z5[c][t];
+  }
+  operator delete(s, std::align_val_t(64));
 }
 }

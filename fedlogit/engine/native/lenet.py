@@ -6,16 +6,21 @@ import ctypes
 
 import torch
 
-from fedlogit.engine.native.compiler import load
+from fedlogit.engine.native.compiler import Compiled
 
-__all__ = ["ARGUMENTS", "train_lenet"]
+__all__ = ["TRAIN", "lenet_logits", "train_lenet"]
 
 _MAX_CLASSES = 64
 _POINTER, _INT64, _DOUBLE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
-ARGUMENTS = (
-    *[_POINTER] * 7, ctypes.c_int, _POINTER, _INT64, ctypes.c_float, ctypes.c_float,
-    *[_DOUBLE] * 4, _INT64, ctypes.POINTER(ctypes.c_int),
+TRAIN = Compiled(
+    "lenet", "fedlogit_lenet_train",
+    (*[_POINTER] * 7, ctypes.c_int, _POINTER, _INT64, ctypes.c_float, ctypes.c_float,
+     *[_DOUBLE] * 4, _INT64, ctypes.POINTER(ctypes.c_int)),
+    _DOUBLE,
 )  # fmt: skip
+_LOGITS = Compiled(
+    "lenet", "fedlogit_lenet_logits", (_POINTER, _POINTER, _INT64, ctypes.c_int, _POINTER)
+)
 
 
 def train_lenet(
@@ -51,7 +56,24 @@ def train_lenet(
     assert classes <= _MAX_CLASSES
     arrays = (vector, *moments, images, rows, targets, distributions)
     assert all(a.is_contiguous() for a in (*arrays, ends))
-    return load("lenet", ARGUMENTS)(
+    return TRAIN(
         *(a.data_ptr() for a in arrays), classes, ends.data_ptr(), len(ends), *pixels, *adam, steps,
         ctypes.byref(cancel),
     )  # fmt: skip
+
+
+def lenet_logits(vector: torch.Tensor, images: torch.Tensor, classes: int) -> torch.Tensor:
+    """Return what LeNet says, without a way back.
+
+    Args:
+        vector: Flat parameters, float32.
+        images: Normalised, float32 (n, 1, 28, 28).
+        classes: Number of classes, at most 64.
+
+    Returns:
+        float32 (n, classes).
+    """
+    assert classes <= _MAX_CLASSES
+    images, logits = images.contiguous(), torch.empty(len(images), classes)
+    _LOGITS(vector.data_ptr(), images.data_ptr(), len(images), classes, logits.data_ptr())
+    return logits

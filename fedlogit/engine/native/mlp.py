@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 import torch
 
-from fedlogit.engine.native.compiler import load
+from fedlogit.engine.native.compiler import Compiled
 
-__all__ = ["ARGUMENTS", "train_mlp"]
+__all__ = ["TRAIN", "train_mlp"]
 
 _POINTER, _INT, _INT64, _DOUBLE = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_double
-ARGUMENTS = (
-    _POINTER, _POINTER, *[_INT] * 4, _POINTER, _INT, *[_POINTER] * 4, _INT64, _POINTER, _POINTER,
-    _DOUBLE, ctypes.POINTER(_INT),
+TRAIN = Compiled(
+    "mlp", "fedlogit_mlp_train",
+    (_POINTER, _POINTER, *[_INT] * 4, _POINTER, _INT, *[_POINTER] * 4, _INT64, _POINTER, _POINTER,
+     _DOUBLE, ctypes.POINTER(_INT)),
+    _DOUBLE,
 )  # fmt: skip
 
 
@@ -55,7 +57,7 @@ def train_mlp(
     assert all(a.is_contiguous() for a in arrays)
     layers = (ctypes.c_int32 * len(sizes))(*sizes)
     constants = [(ctypes.c_float * channels)(*values) for values in (scale, shift)]
-    return load("mlp", ARGUMENTS)(
+    return TRAIN(
         vector.data_ptr(), images.data_ptr(), channels, height, width, pad, layers, len(sizes),
         rows.data_ptr(), targets.data_ptr(), distributions.data_ptr(), ends.data_ptr(), len(ends),
         *constants, rate, ctypes.byref(cancel),

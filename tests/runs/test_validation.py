@@ -1,0 +1,54 @@
+"""Settings are chosen on training samples that nobody has, not on the test split."""
+
+from __future__ import annotations
+
+import numpy as np
+from support.refusals import refused
+from support.small import built, small_spec
+
+GIVEN = {"train_size": 600, "public": {"size": 60}, "partition": "dir_client(0.5)"}
+
+
+def scored_on(spec, digits) -> np.ndarray:
+    """Return the training samples whose images are what is tested on."""
+    found = built(spec, digits).data.x_test.permute(0, 2, 3, 1).numpy()
+    return np.array([np.flatnonzero((digits.x_train == x).all((1, 2, 3)))[0] for x in found])
+
+
+def test_validation_samples_are_neither_private_nor_public(digits):
+    spec = small_spec(**GIVEN, evaluation={"validation": 100})
+    federation = built(spec, digits)
+    chosen = scored_on(spec, digits)
+    held = np.concatenate([c.private.numpy() for c in federation.clients])
+    assert len(federation.data.test_labels) == len(np.unique(chosen)) == 100
+    assert not np.isin(chosen, held).any()
+    assert not np.isin(chosen, federation.public.numpy()).any()
+    assert federation.data.test_labels.tolist() == digits.y_train[chosen].tolist()
+
+
+def test_the_division_and_the_training_are_those_of_the_run_that_is_tested(digits):
+    tuned = small_spec(**GIVEN, evaluation={"validation": 100})
+    tested = small_spec(**GIVEN)
+    assert tuned.split_key() == tested.split_key()
+    assert tuned.digest() != tested.digest()
+    pairs = zip(built(tuned, digits).clients, built(tested, digits).clients, strict=True)
+    assert all(np.array_equal(a.private, b.private) for a, b in pairs)
+
+
+def test_another_seed_is_scored_on_other_samples(digits):
+    specs = (small_spec(**GIVEN, evaluation={"validation": 100}, seed=seed) for seed in (0, 1))
+    a, b = (scored_on(spec, digits) for spec in specs)
+    assert not np.array_equal(a, b)
+
+
+def test_without_samples_left_there_is_nothing_to_choose_on(digits):
+    whole = {"partition": "dir_client(0.5)", "public": {"size": 60}}
+    with refused("evaluation.validation = 9: all training samples are clients' or public;"):
+        built(small_spec(**whole, evaluation={"validation": 9}), digits)
+    with refused("evaluation.validation = 5000: there are 837 samples; give 1 to that"):
+        built(small_spec(**GIVEN, evaluation={"validation": 5000}), digits)
+
+
+def test_two_sets_to_score_on_are_refused():
+    with refused("give either test_size or evaluation.validation"):
+        small_spec(test_size=9, evaluation={"validation": 9})
