@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from typing import Self
 
@@ -19,6 +19,7 @@ from fedlogit.stopping import asked_to_stop
 __all__ = ["Crew", "Limits"]
 
 _POLL = 0.2  # seconds until a signal or a limit is noticed
+_GOES_ON = "the same command goes on"
 
 
 @dataclass(frozen=True)
@@ -110,19 +111,27 @@ class Crew:
         return [worker for worker in self._busy() if worker.connection in ready]
 
     def _take(self, worker: Process, queue: Queue, stopping: bool) -> None:
-        task, outcome = worker.task, worker.answer()
+        task = worker.task
         assert task is not None
+        outcome = self._outcome(worker, stopping)
         worker.task = None
-        if outcome is None:
-            self._workers.remove(worker)
-            how = worker.end()
-            error = "" if stopping else f"its process ended with {how}; the same command goes on"
-            outcome = Outcome(error=error, stopped=stopping)
         if outcome.error:
             self._fail(task, outcome.error, queue)
         elif not outcome.stopped:
             queue.ended(task)
         self._told(task, outcome)
+
+    def _outcome(self, worker: Process, stopping: bool) -> Outcome:
+        """Return how its task ended; that it did not end though nobody here asked is an error."""
+        outcome = worker.answer()
+        if outcome is None:
+            self._workers.remove(worker)
+            outcome = Outcome(error=f"its process ended with {worker.end()}", stopped=True)
+        elif outcome.stopped:
+            outcome = replace(outcome, error="its process was asked to stop")
+        if outcome.stopped:
+            outcome = replace(outcome, error="" if stopping else f"{outcome.error}; {_GOES_ON}")
+        return outcome
 
     def _fail(self, task: Task, reason: str, queue: Queue) -> None:
         self.failed[str(task.folder)] = reason
