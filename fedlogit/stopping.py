@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -18,13 +18,13 @@ def exit_code(number: int) -> int:
 
 
 @contextmanager
-def asked_to_stop() -> Iterator[list[int]]:
-    """Yield a list that is non-empty once a signal of `SIGNALS` came, and otherwise ignore them.
+def asked_to_stop(signals: Sequence[int] = SIGNALS) -> Iterator[list[int]]:
+    """Yield a list of the signals, of those given, that came, and otherwise ignore them.
 
     Outside the main thread nothing is handled: there the caller does.
     """
     asked: list[int] = []
-    with _handled(lambda number, _frame: asked.append(number)):
+    with _handled(lambda number, _frame: asked.append(number), signals):
         yield asked
 
 
@@ -35,14 +35,16 @@ def exit_when_asked() -> Iterator[None]:
     def leave(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(exit_code(number))
 
-    with _handled(leave):
+    with _handled(leave, SIGNALS):
         yield
 
 
 @contextmanager
-def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _handled(
+    handler: Callable[[int, FrameType | None], None], signals: Sequence[int]
+) -> Iterator[None]:
     try:
-        before = {number: signal.signal(number, handler) for number in SIGNALS}
+        before = {number: signal.signal(number, handler) for number in signals}
     except ValueError:  # not in the main thread
         yield
         return

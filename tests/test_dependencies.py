@@ -1,12 +1,15 @@
 """What one training run imports: PyTorch, NumPy and the few libraries of `pyproject.toml`."""
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from support.calls import script
+from support.many import specs_of
 from support.small import SMALL, TEXT
 
 from fedlogit.data.dataset import load_arrays
@@ -25,6 +28,25 @@ import runpy, sys
 sys.modules.update(dict.fromkeys({ABSENT!r}))  # importing one of them raises ImportError
 sys.argv = ["train.py", *sys.argv[1:]]
 runpy.run_path("scripts/train.py", run_name="__main__")
+"""
+# Imported by every Python that starts, the processes that train included.
+WITHOUT_NETWORK = f"""
+import socket, sys
+from importlib.machinery import PathFinder
+
+class Few(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] not in {ABSENT!r}:
+            return super().find_spec(name, path, target)
+
+def connect(self, address):
+    if self.family != socket.AF_UNIX:
+        raise OSError("no network")
+    return unix(self, address)
+
+unix, socket.socket.connect = socket.socket.connect, connect
+sys.meta_path[sys.meta_path.index(PathFinder)] = Few
 """
 ON_TEXT = TEXT | {"method": "tally_train(warm_up=0, probes_per_round=4)"}
 
@@ -45,6 +67,36 @@ def test_a_run_needs_no_more_than_the_few(tmp_path, changes):
     )
     assert done.returncode == 0, done.stderr
     assert read_json(tmp_path / "out/result.json")["status"] == "finished"
+
+
+def bare(folder: Path, *arguments: str) -> str:
+    """Call a command as on a machine with the few libraries and no network; return what it says."""
+    (folder / "sitecustomize.py").write_text(WITHOUT_NETWORK)
+    path = os.pathsep.join([str(folder), str(REPOSITORY)])
+    done = subprocess.run(
+        [sys.executable, "-m", "fedlogit", *arguments],
+        cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_many_runs_need_no_more_than_the_few(tmp_path):
+    one_shot = {"rounds": 1, "method": "feddf"}
+    specs_of(tmp_path / "specs", {"rounds": 1}, one_shot, ON_TEXT | {"rounds": 1})
+    texts, _ = load_arrays("sklearn_docs", tmp_path)
+    tokenise(texts, 300, "test").save(tmp_path, "sklearn_docs", 300)
+    done = script("bundle", f"{tmp_path}/specs", "--data", f"{tmp_path}", "--out", f"{tmp_path}")
+    assert done.returncode == 0, done.stderr
+    there = tmp_path / "there"
+    there.mkdir()
+    bare(there, "unpack", "../specs.tar.gz", "../sklearn_docs.tar.gz")
+    places = ("--data", "bundle/data", "--partitions", "bundle/partitions", "--device", "cpu")
+    told = bare(there, "train_many", "bundle/specs", *places, "--archive", "back.tar.gz")
+    assert "3 of 3 runs are finished" in told
+    assert (there / "back.tar.gz").exists()
+    with pytest.raises(AssertionError, match="--paper needs the package yaml, which is not inst"):
+        bare(there, "train_many", "--paper", "celm", "--scale", "smoke")
 
 
 def test_all_files_of_the_library_are_in_its_package():

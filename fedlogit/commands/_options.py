@@ -18,26 +18,31 @@ from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device
 from fedlogit.spec import RunSpec
 
-__all__ = ["own_device", "read_spec", "run_options"]
+__all__ = ["engine_options", "own_device", "read_spec", "run_options", "wanted_device"]
 
 
 def run_options(parser: argparse.ArgumentParser) -> None:
     """Declare a run's options: spec, data, division, device, workers, bar."""
     parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON; - reads it")
-    parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
-    )
     parser.add_argument("--split", type=Path, help="indices.npz of `partition`; else made anew")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
-    parser.add_argument(
-        "--engine", default="auto", choices=get_args(EngineName), help="how clients are run"
-    )
+    engine_options(parser)
     parser.add_argument(
         "--runs-per-gpu", type=int, default=1, metavar="N",
         help="take a GPU, of several, that has room for this many; else wait",
     )  # fmt: skip
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads on a CPU")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def engine_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what one run and many have in common: data, device, engine."""
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
+    parser.add_argument(
+        "--engine", default="auto", choices=get_args(EngineName), help="how clients are run"
+    )
 
 
 @contextmanager
@@ -53,13 +58,18 @@ def own_device(args: argparse.Namespace, spec: RunSpec) -> Iterator[torch.device
     for key in ("workers", "runs_per_gpu"):
         if getattr(args, key) < 1:
             raise FedlogitError(f"{key} = {getattr(args, key)}: give 1 or more")
-    device = "cpu" if args.device == "auto" and args.engine == "native" else args.device
+    device = wanted_device(args.device, args.engine)
     with own_gpu(device, args.runs_per_gpu):
         chosen = choose_device(device)
         try:
             yield chosen
         except torch.OutOfMemoryError as error:
             raise FedlogitError(_too_large(chosen, args, spec, str(error))) from None
+
+
+def wanted_device(device: str, engine: str) -> str:
+    """Return the device to take: ``auto`` is the CPU for the engine that is for CPUs."""
+    return "cpu" if device == "auto" and engine == "native" else device
 
 
 def _too_large(device: torch.device, args: argparse.Namespace, spec: RunSpec, reason: str) -> str:

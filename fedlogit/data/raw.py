@@ -21,7 +21,7 @@ from typing import IO, Self, TypeVar
 from fedlogit.errors import DataError
 from fedlogit.files import LIMIT, check_packing
 
-__all__ = ["MARK", "Raw"]
+__all__ = ["BROKEN", "MARK", "BoundedHeader", "Raw", "check_inside"]
 
 MARK = "source.json"  # written last: a raw folder without it is incomplete
 _BLOCK = 1 << 20  # bytes read at once
@@ -31,8 +31,8 @@ _TAR = {".tar": "r|", ".tgz": "r|gz", ".tar.gz": "r|gz"}
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
          tarfile.SOLARIS_XHDTYPE)  # fmt: skip
 _ZIP = (".zip",)
-_BROKEN = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
-           tarfile.TarError, RuntimeError)  # fmt: skip
+BROKEN = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
+          tarfile.TarError, RuntimeError)  # fmt: skip
 T = TypeVar("T")
 
 
@@ -84,7 +84,7 @@ class Raw:
                         found[name] = reader(_plain(member, name, stream))
             except DataError:
                 raise
-            except _BROKEN as error:
+            except BROKEN as error:
                 raise DataError(
                     f"{path.name} is damaged: {error or type(error).__name__}"
                 ) from None
@@ -98,16 +98,16 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield (last part of the name, stream) of each regular file in an archive, or of the file."""
     tar = next((mode for suffix, mode in _TAR.items() if path.name.endswith(suffix)), None)
     if tar:
-        with tarfile.open(path, tar, tarinfo=_Header) as archive:  # type: ignore[call-overload]
+        with tarfile.open(path, tar, tarinfo=BoundedHeader) as archive:  # type: ignore[call-overload]
             for info in archive:
-                _check_inside(path, info.name)
+                check_inside(path, info.name)
                 stream = archive.extractfile(info) if info.isreg() else None
                 if stream is not None:
                     yield PurePosixPath(info.name).name, stream
     elif path.name.endswith(_ZIP):
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():
-                _check_inside(path, entry.filename)
+                check_inside(path, entry.filename)
                 check_packing(path, entry)
                 with _opened(archive, entry) as stream:
                     yield PurePosixPath(entry.filename).name, stream
@@ -116,7 +116,7 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
             yield path.name, file
 
 
-class _Header(tarfile.TarInfo):
+class BoundedHeader(tarfile.TarInfo):
     """A header of a tar archive, refused if `tarfile` would read unbounded what comes after it."""
 
     @classmethod
@@ -134,7 +134,7 @@ class _Header(tarfile.TarInfo):
         return header
 
 
-def _check_inside(path: Path, member: str) -> None:
+def check_inside(path: Path, member: str) -> None:
     """Refuse a member whose path is absolute or climbs, as a path of POSIX or of Windows."""
     for kind in (PurePosixPath, PureWindowsPath):
         if kind(member).root or kind(member).drive or ".." in kind(member).parts:

@@ -18,7 +18,6 @@ parameters: ``uwa(variance_floor=1e-6)`` is the paper's ``uwa`` with that one ch
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from collections import Counter
@@ -26,13 +25,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import PurePosixPath
 from typing import Any
 
 from fedlogit.component import Component, ComponentRef, parse_call
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 from fedlogit.reading import check_keys
+from fedlogit.runs.places import run_dir, split_dir
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -317,34 +316,6 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
         merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
     return merged
-
-
-@cache
-def _slugs(partition: str, method: str) -> tuple[str, str]:
-    """Return short folder names of a partition and a method, given as JSON calls."""
-    from fedlogit import methods
-    from fedlogit import partition as partitions
-    from fedlogit.component import slug_of
-
-    return (
-        slug_of(ComponentRef.model_validate_json(partition), partitions.get),
-        slug_of(ComponentRef.model_validate_json(method), methods.get),
-    )
-
-
-def run_dir(spec: RunSpec) -> PurePosixPath:
-    """Return where a resolved run lives: ``<dataset>/<partition>/<method>/seed<k>-<hash8>``."""
-    partition, method = _slugs(spec.partition.model_dump_json(), spec.method.model_dump_json())
-    return PurePosixPath(spec.dataset, partition, method, f"seed{spec.seed}-{spec.digest()[:8]}")
-
-
-def split_dir(spec: RunSpec) -> PurePosixPath:
-    """Return where its data's division lives: ``<dataset>/<partition>/n<N>-seed<k>-<hash8>``."""
-    partition, _ = _slugs(spec.partition.model_dump_json(), spec.method.model_dump_json())
-    key = json.dumps(spec.split_key(), sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(key.encode()).hexdigest()
-    name = f"n{spec.clients}-seed{spec.seed}-{digest[:8]}"
-    return PurePosixPath(spec.dataset, partition, name)
 
 
 def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict[str, Any]:

@@ -7,13 +7,13 @@ on. Paths are texts, as rules write them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.expansion import PlannedArtefact, split_dir
 from fedlogit.papers.plan import Plan
+from fedlogit.runs.places import data_stems, stage_options
 from fedlogit.spec import RunSpec
 
 __all__ = ["Inputs", "stage_options"]
@@ -211,18 +211,8 @@ class Inputs:
 
     def _data(self, spec: RunSpec) -> list[str]:
         """Return the prepared files of a run's data set; a text has tokens, and their tokenizer."""
-        tokens = f"{spec.dataset}.bpe{spec.text.vocabulary}" if spec.text else None
-        return self._pair(spec.dataset) + (self._pair(tokens) if tokens else [])
+        return [path for stem in data_stems(spec) for path in self._pair(stem)]
 
     def _pair(self, stem: str) -> list[str]:
         """Return the arrays and the card; the card is small, and made last."""
         return [f"{self._prepared}/{stem}.{suffix}" for suffix in ("json", "npz")]
-
-
-def stage_options(found: Mapping[str, Any]) -> list[str]:
-    """Return the options of `train` for what earlier stages left, of a run's inputs."""
-    if "logits" not in found:
-        return []
-    clients = Path(found["logits"]).parent.as_posix()
-    options = ["--clients", clients, "--logits", f"{clients}/logits.npz"]
-    return options + (["--targets", found["targets"]] if "targets" in found else [])

@@ -14,7 +14,10 @@ from fedlogit.runs.finishing import hidden
 from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.tensors import save_tensors, tensor_digest
 
-__all__ = ["write_outputs"]
+__all__ = ["NOT_KEPT", "write_outputs"]
+
+NOT_KEPT = ("logits.npz", "weights.safetensors")
+"""Exports for people, which the cache does not keep (.dvcignore), nor an archive of runs."""
 
 
 def write_outputs(

@@ -1,0 +1,108 @@
+"""What runs need that travel to a machine without network: specs, prepared data, divisions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from fedlogit.commands._many.filing import Filed
+from fedlogit.data.embedded import EMBEDDED
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import file_digest, read_json, write_json
+from fedlogit.partition import Split
+from fedlogit.runs.places import data_stems, run_dir, split_dir
+from fedlogit.runs.setup import open_data
+from fedlogit.spec import RunSpec
+
+__all__ = ["data_files", "file_inputs", "spec_files"]
+
+_SPEC = re.compile(r"specs/((?:[^/]+/){3}[^/]+)\.json")
+_SPLIT = re.compile(r"partitions/(?:[^/]+/){3}indices\.npz")
+_DATA = re.compile(r"data/[\w.-]+\.(?:json|npz)")
+
+
+def spec_files(runs: Mapping[str, RunSpec], data: Path, folder: Path) -> dict[str, Path]:
+    """Write each run's spec and the division of its data; return the files by their names.
+
+    Divisions are made anew on the other machine; those that travel show that they are the same.
+
+    Args:
+        runs: Specs by their runs' folders.
+        data: Folder of prepared data sets.
+        folder: Where to write.
+
+    Raises:
+        DataError: if a data set is not there.
+    """
+    found: dict[str, Path] = {}
+    for run, spec in runs.items():
+        name, split = f"specs/{run}.json", f"partitions/{split_dir(spec)}/indices.npz"
+        write_json(folder / name, spec.model_dump(mode="json"))
+        if split not in found:
+            open_data(spec, data, None)[1].save(folder / split)
+        found |= {name: folder / name, split: folder / split}
+    return found
+
+
+def data_files(specs: Iterable[RunSpec], data: Path) -> dict[str, dict[str, Path]]:
+    """Return the prepared files that runs read, by data set and by their names in an archive.
+
+    Raises:
+        DataError: if a file is missing that scikit-learn does not bring.
+    """
+    found: dict[str, dict[str, Path]] = {}
+    for spec in specs:
+        other = spec.public.dataset if spec.public else None
+        for stem in [*data_stems(spec), *([other] if other else [])]:
+            files = [data / f"{stem}.{suffix}" for suffix in ("json", "npz")]
+            lacking = [path for path in files if not path.exists()]
+            if lacking and stem not in EMBEDDED:
+                rule = "tokenise" if "." in stem else "download and prepare"
+                raise DataError(f"{lacking[0]} does not exist; {rule} {stem.partition('.')[0]}")
+            own = found.setdefault(stem.partition(".")[0], {})
+            own |= {f"data/{path.name}": path for path in files if not lacking}
+    return {name: files for name, files in found.items() if files}
+
+
+def file_inputs(arrived: Path, files: Sequence[str], target: Path) -> Filed:
+    """Check inputs that arrived, and put each that is not there into its place.
+
+    Args:
+        arrived: A folder with the files, on the file system of `target`; they are taken from it.
+        files: The files, below it.
+        target: The folder of inputs.
+
+    Raises:
+        DataError: if there is a file that is no spec, division or prepared data.
+    """
+    filed = Filed()
+    for name in files:
+        _check(arrived, name)
+        if not (target / name).exists():
+            _move(arrived / name, target / name)
+            filed.new.append(name)
+        elif file_digest(target / name) == file_digest(arrived / name):
+            filed.there.append(name)
+        else:
+            filed.refused[name] = f"{target / name} is another file, which stays; remove it first"
+    return filed
+
+
+def _check(arrived: Path, name: str) -> None:
+    if match := _SPEC.fullmatch(name):
+        spec = RunSpec.read(read_json(arrived / name), name)
+        if str(run_dir(spec)) != match[1]:
+            raise DataError(f"{name}: its spec belongs to specs/{run_dir(spec)}.json")
+    elif _SPLIT.fullmatch(name):
+        Split.load(arrived / name)
+    elif not _DATA.fullmatch(name):
+        raise DataError(f"{name!r} is neither a spec nor a division nor a prepared data set")
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
+    except OSError as error:
+        raise FedlogitError(f"cannot write {target}: {error.strerror}") from None

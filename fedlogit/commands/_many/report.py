@@ -1,0 +1,58 @@
+"""What has become of many runs: finished, failed, begun or left, as their folders show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fedlogit.commands._many.tasks import clients_folder
+from fedlogit.commands._many.wanted import Wanted
+
+__all__ = ["report", "states"]
+
+_SAVED = ("checkpoint*.safetensors", "part-*.safetensors", "clients.json")
+
+
+def states(wanted: Wanted, results: Path, failed: Mapping[str, str]) -> dict[str, str]:
+    """Return what has become of each run: ``finished``, ``failed``, ``begun`` or ``left``.
+
+    Args:
+        wanted: The runs.
+        results: The folder of results.
+        failed: The folders whose task failed.
+    """
+    found: dict[str, str] = {}
+    for run, spec in wanted.runs.items():
+        folder = results / "runs" / run
+        if (folder / "result.json").exists():
+            found[run] = "finished"
+        elif str(folder) in failed:
+            found[run] = "failed"
+        else:
+            saved = [folder, clients_folder(results, spec)]
+            begun = any(path is not None and _saved(path) for path in saved)
+            found[run] = "begun" if begun else "left"
+    return found
+
+
+def _saved(folder: Path) -> bool:
+    return any(next(folder.glob(name), None) for name in _SAVED)
+
+
+def report(found: Mapping[str, str], before: int) -> Iterator[str]:
+    """Yield a line for each run, by what has become of it, and one that counts them.
+
+    Args:
+        found: As from `states`.
+        before: How many had finished before.
+    """
+    order = ("finished", "failed", "begun", "left")
+    yield from (f"{state:8}  {run}" for state in order for run in found if found[run] == state)
+    count = Counter(found.values())
+    more = "; the same command goes on" if count["begun"] + count["left"] else ""
+    yield (
+        f"{count['finished']} of {len(found)} runs are finished"
+        f" ({count['finished'] - before} of them now), {count['failed']} failed,"
+        f" {count['begun']} begun, {count['left']} left{more}"
+    )

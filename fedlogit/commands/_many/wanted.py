@@ -1,0 +1,112 @@
+"""Which runs are asked for: specs in files, or what tables and figures of a paper need."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedlogit import methods
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_json
+from fedlogit.runs.places import run_dir
+from fedlogit.runs.run import check_folder
+from fedlogit.spec import RunSpec
+
+__all__ = ["Wanted", "asked_runs", "what_options"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Runs that were asked for.
+
+    Attributes:
+        runs: Each run's resolved spec, by its folder below that of all runs.
+        refused: Why a file, or an entry of its list, is no spec of a run.
+    """
+
+    runs: dict[str, RunSpec] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def what_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say which runs."""
+    parser.add_argument(
+        "specs", nargs="*", type=Path, metavar="SPECS",
+        help="a folder of specs, or a JSON file of one spec or of a list",
+    )  # fmt: skip
+    parser.add_argument("--paper", help="instead: the runs of this paper's tables and figures …")
+    parser.add_argument("--scale", help="… at this scale;")
+    parser.add_argument("--artefacts", nargs="+", metavar="NAME", help="only of table1, figure2, …")
+    parser.add_argument("--seeds", nargs="+", type=int, help="instead of the paper's seeds")
+    parser.add_argument("--datasets", nargs="+", metavar="NAME", help="only on these data sets")
+    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"), help="their folder")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+
+
+def asked_runs(args: argparse.Namespace) -> Wanted:
+    """Return the runs that the options of `what_options` ask for.
+
+    Raises:
+        FedlogitError: if they ask for none, or for a paper, scale, table or figure that is not
+            there.
+    """
+    if bool(args.specs) == bool(args.paper):
+        raise FedlogitError("give either files of specs, or --paper and --scale")
+    if bool(args.paper) != bool(args.scale):
+        raise FedlogitError("give --paper and --scale together")
+    wanted = Wanted(_planned(args)) if args.paper else _read(args.specs)
+    if not wanted.runs and not wanted.refused:
+        raise FedlogitError(f"no specs in {', '.join(map(str, args.specs))}")
+    return wanted
+
+
+def _planned(args: argparse.Namespace) -> dict[str, RunSpec]:
+    try:
+        from fedlogit.config import Settings
+        from fedlogit.papers import Plan
+    except ModuleNotFoundError as error:
+        raise FedlogitError(
+            f"--paper needs the package {error.name}, which is not installed; bring specs from"
+            " where it is (python -m fedlogit bundle)"
+        ) from None
+    given = {key: getattr(args, key) for key in ("scale", "seeds", "datasets")}
+    plan = Plan(Settings.load(given | {"papers": args.paper}, "options"), args.papers, args.results)
+    found = plan.of(args.paper, args.scale)
+    if args.artefacts:
+        found = [plan.artefact(args.paper, args.scale, name) for name in args.artefacts]
+    return {run: plan.run(run) for artefact in found for run in plan.runs(artefact)}
+
+
+def _read(paths: Iterable[Path]) -> Wanted:
+    wanted = Wanted()
+    for path in (file for given in paths for file in _files(given)):
+        try:
+            data = read_json(path)
+        except DataError as error:
+            wanted.refused[str(path)] = str(error)
+            continue
+        entries = data if isinstance(data, list) else [data]
+        for i, entry in enumerate(entries):
+            where = f"{path}, entry {i}" if isinstance(data, list) else str(path)
+            try:
+                spec = _resolved(entry, where, path)
+                wanted.runs[str(run_dir(spec))] = spec
+            except FedlogitError as error:
+                wanted.refused[where] = str(error).removeprefix(f"{where}: ")
+    return wanted
+
+
+def _resolved(data: Any, where: str, path: Path) -> RunSpec:
+    """Return a spec with all defaults; a file whose name has a hash must have that spec's."""
+    spec = methods.complete(RunSpec.read(data, where))
+    check_folder(spec, path.with_suffix(""))
+    return spec
+
+
+def _files(given: Path) -> list[Path]:
+    if not given.exists():
+        raise DataError(f"{given} does not exist; give a folder or a file of specs")
+    return sorted(given.rglob("*.json")) if given.is_dir() else [given]

@@ -1,0 +1,59 @@
+"""Pack what runs need on a machine without Snakemake and network: specs and prepared data.
+
+    python -m fedlogit bundle --paper celm --scale paper --artefacts table1 --out bundle
+
+Writes bundle/specs.tar.gz, with the specs of runs that are not finished here and the divisions of
+their data, and an archive for each data set. On the other machine `unpack` takes them, and
+`train_many` trains.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fedlogit.commands._many.archive import pack
+from fedlogit.commands._many.inputs import data_files, spec_files
+from fedlogit.commands._many.report import states
+from fedlogit.commands._many.wanted import asked_runs, what_options
+from fedlogit.errors import FedlogitError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    what_options(parser)
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
+    )
+    parser.add_argument(
+        "--without-data", nargs="*", metavar="NAME",
+        help="leave these data sets out, which are there; all, if none is named",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, required=True, help="folder for the archives")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Carry the command out."""
+    wanted = asked_runs(args)
+    if wanted.refused:
+        raise FedlogitError("; ".join(f"{where}: {why}" for where, why in wanted.refused.items()))
+    known = states(wanted, args.results, {})
+    runs = {run: spec for run, spec in wanted.runs.items() if known[run] != "finished"}
+    if not runs:
+        print(f"all {len(known)} runs are finished; there is nothing to bundle")
+        return
+    data = data_files(runs.values(), args.data)
+    with TemporaryDirectory() as folder:
+        files = spec_files(runs, args.data, Path(folder))
+        pack(args.out / "specs.tar.gz", "inputs", files)
+    _tell(args.out / "specs.tar.gz", f"specs of {len(runs)} runs")
+    for name in data:
+        if args.without_data is None or (args.without_data and name not in args.without_data):
+            pack(args.out / f"{name}.tar.gz", "inputs", data[name])
+            _tell(args.out / f"{name}.tar.gz", f"data set {name}")
+    print(f"{len(runs)} runs are ready to travel in {args.out}")
+
+
+def _tell(path: Path, what: str) -> None:
+    print(f"{path}: {what}, {path.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,137 @@
+"""Train many runs in one job, several at a time, within so many minutes.
+
+    python -m fedlogit train_many specs --minutes 55 --jobs 4 --archive results.tar.gz
+    python -m fedlogit train_many --paper celm --scale paper --artefacts table1 table6
+
+It makes what Snakemake's rules would make, in the same folders and to the same bits, without
+Snakemake and without network; data sets must have been prepared. Called again it goes on. A run
+that fails does not stop the others. `bundle` brings specs and data to another machine; `unpack`
+files there what it brings back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from tqdm import tqdm
+
+from fedlogit.commands._many.archive import pack
+from fedlogit.commands._many.crew import Crew, Limits
+from fedlogit.commands._many.filing import files_of_runs
+from fedlogit.commands._many.report import report, states
+from fedlogit.commands._many.tasks import Task, Tasks
+from fedlogit.commands._many.wanted import Wanted, asked_runs, what_options
+from fedlogit.commands._many.worker import Outcome
+from fedlogit.commands._options import engine_options, wanted_device
+from fedlogit.errors import FedlogitError
+from fedlogit.runs.setup import choose_device
+from fedlogit.stopping import exit_code
+
+_GRACE = 120  # seconds, as a Slurm job of ours is warned before its end
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    what_options(parser)
+    engine_options(parser)
+    parser.add_argument("--partitions", type=Path, help="divisions; default: those of the results")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time; more GPUs share them")
+    parser.add_argument("--workers", type=int, default=1, help="threads of each run on a CPU")
+    parser.add_argument("--minutes", type=float, help="stop, saved, before so many have passed")
+    parser.add_argument(
+        "--grace", type=float, metavar="SECONDS",
+        help=f"ask runs to stop so long before (a tenth of the time, at most {_GRACE})",
+    )  # fmt: skip
+    parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
+    parser.add_argument("--archive", type=Path, metavar="FILE", help="put what is finished here")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Carry the command out; return the exit code."""
+    limits = _limits(args, time.monotonic())
+    device = _device(args)
+    wanted = asked_runs(args)
+    before = states(wanted, args.results, {})
+    tasks = _tasks(args).of(wanted.runs)
+    done = list(before.values()).count("finished")
+    with tqdm(total=len(before), initial=done, unit="run", disable=args.quiet) as bar:
+        teller = _Teller(bar, args.results / "runs")
+        crew = Crew(device, args.jobs, limits, teller.tell)
+        signals = crew.carry_out(tasks)
+    after = states(wanted, args.results, crew.failed)
+    for line in report(after, done):
+        print(line)
+    for where, reason in {**wanted.refused, **crew.failed}.items():
+        print(f"error: {where}: {reason}", file=sys.stderr)
+    if args.archive:
+        _pack(args, after)
+    return _code(signals, wanted, crew)
+
+
+def _limits(args: argparse.Namespace, start: float) -> Limits:
+    for key in ("minutes", "grace"):
+        if getattr(args, key) is not None and getattr(args, key) <= 0:
+            raise FedlogitError(f"{key} = {getattr(args, key):g}: give more than 0")
+    if args.minutes is None:
+        return Limits()
+    seconds = 60 * args.minutes
+    grace = min(_GRACE, seconds / 10) if args.grace is None else args.grace
+    if grace >= seconds:
+        raise FedlogitError(f"grace = {grace:g}: give less than the {seconds:g} seconds of minutes")
+    return Limits.after(start, seconds, grace)
+
+
+def _device(args: argparse.Namespace) -> str:
+    """Return the device's name, once it is clear that it is there."""
+    for key in ("jobs", "workers"):
+        if getattr(args, key) < 1:
+            raise FedlogitError(f"{key} = {getattr(args, key)}: give 1 or more")
+    device = wanted_device(args.device, args.engine)
+    choose_device(device)
+    return device
+
+
+def _tasks(args: argparse.Namespace) -> Tasks:
+    options = {
+        "--data": args.data,
+        "--engine": args.engine,
+        "--workers": args.workers,
+        "--runs-per-gpu": args.jobs,
+    }
+    texts = [text for key, value in options.items() for text in (key, str(value))]
+    return Tasks(
+        args.results,
+        args.partitions or args.results / "partitions",
+        (*texts, "--quiet"),
+        ("--checkpoint-seconds", str(args.checkpoint_seconds)),
+    )
+
+
+class _Teller:
+    """Tells what each task printed, above the bar, and counts the runs that ended."""
+
+    def __init__(self, bar: tqdm, runs: Path) -> None:
+        self._bar, self._runs = bar, runs
+
+    def tell(self, task: Task, outcome: Outcome) -> None:
+        for line in outcome.said.splitlines():
+            self._bar.write(line)
+        if not outcome.stopped and self._runs in task.folder.parents:
+            self._bar.update()
+
+
+def _pack(args: argparse.Namespace, after: dict[str, str]) -> None:
+    finished = [run for run, state in after.items() if state == "finished"]
+    pack(args.archive, "runs", files_of_runs(args.results / "runs", finished))
+    size = args.archive.stat().st_size / 1e6
+    print(f"{args.archive}: {len(finished)} finished runs, {size:.1f} MB")
+
+
+def _code(signals: list[int], wanted: Wanted, crew: Crew) -> int:
+    if signals:
+        return exit_code(signals[0])
+    return 2 if wanted.refused or crew.failed else 0

@@ -1,0 +1,93 @@
+"""What travels to a machine that has neither Snakemake nor network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.calls import script
+from support.many import folder_of, specs_of
+from support.small import TEXT
+
+from fedlogit.commands._many.archive import kind_of, unpack
+from fedlogit.data import load_arrays
+from fedlogit.files import save_npz, write_json
+from fedlogit.runs.places import run_dir, split_dir
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """Return a function that bundles the specs of a folder; what it leaves is in ``out``."""
+
+    def call(*options: str):
+        places = ("--data", f"{tmp_path}/data", "--results", f"{tmp_path}/results")
+        given = (f"{tmp_path}/specs", *places, "--out", f"{tmp_path}/out")
+        return script("bundle", *given, *options)
+
+    return call
+
+
+def prepared(folder: Path) -> None:
+    """Put digits, which need no preparation, where prepared data sets lie."""
+    arrays, _ = load_arrays("digits", folder)
+    save_npz(folder / "data/digits.npz", arrays)
+    write_json(folder / "data/digits.json", {})
+
+
+def archives(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "out").glob("*"))
+
+
+def test_specs_of_missing_runs_divisions_once_and_an_archive_for_each_data_set(tmp_path, bundle):
+    prepared(tmp_path)
+    changes = [{}, {"method": "uwa"}, {"seed": 1}, {"seed": 2}]
+    *missing, finished = specs_of(tmp_path / "specs", *changes)
+    write_json(folder_of(tmp_path, finished) / "result.json", {})
+    done = bundle()
+    assert done.returncode == 0, done.stderr
+    assert archives(tmp_path) == ["digits.tar.gz", "specs.tar.gz"]
+    assert kind_of(tmp_path / "out/specs.tar.gz") == "inputs"
+    found = unpack(tmp_path / "out/specs.tar.gz", tmp_path / "there").files
+    assert set(found) == {f"specs/{run_dir(spec)}.json" for spec in missing} | {
+        f"partitions/{split_dir(spec)}/indices.npz" for spec in missing
+    }
+    assert len(found) == 5  # two runs share a division
+    data = unpack(tmp_path / "out/digits.tar.gz", tmp_path / "there").files
+    assert set(data) == {"data/digits.json", "data/digits.npz"}
+
+
+@pytest.mark.parametrize("named", [(), ("digits",)])
+def test_data_that_are_there_stay(tmp_path, bundle, named):
+    prepared(tmp_path)
+    specs_of(tmp_path / "specs", {})
+    bundle("--without-data", *named)
+    assert archives(tmp_path) == ["specs.tar.gz"]
+
+
+def test_nothing_is_written_when_all_is_finished(tmp_path, bundle):
+    (spec,) = specs_of(tmp_path / "specs", {})
+    write_json(folder_of(tmp_path, spec) / "result.json", {})
+    assert bundle().stdout == "all 1 runs are finished; there is nothing to bundle\n"
+    assert archives(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dataset": "mnist", "partition": "iid"}, "mnist.json does not exist; download and prep"),
+        (TEXT | {"method": "fedavg"}, "sklearn_docs.bpe300.json does not exist; tokenise sklearn_"),
+    ],
+)
+def test_data_that_are_missing_are_named_with_what_makes_them(tmp_path, bundle, changes, said):
+    specs_of(tmp_path / "specs", changes)
+    done = bundle()
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert archives(tmp_path) == []
+
+
+def test_a_spec_that_is_none(tmp_path, bundle):
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs/x.json").write_text("{}")
+    assert "error: " in bundle().stderr
+    assert archives(tmp_path) == []

@@ -1,0 +1,183 @@
+"""Many runs in one job: the bits of `train`, whoever fails, whenever it stops."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import time
+
+import pytest
+import torch
+from support.calls import script
+from support.many import content, folder_of, specs_of, train_many
+from support.refusals import refused
+
+from fedlogit.cli import call
+from fedlogit.commands import train_many as command
+from fedlogit.commands._many import worker
+from fedlogit.commands._many.crew import Limits
+from fedlogit.commands._many.tasks import Queue, Task
+from fedlogit.files import read_json, write_json
+from fedlogit.runs.tensors import read_tensors
+
+pytestmark = pytest.mark.slow  # processes import PyTorch
+SAVED = {"export": ["weights"]}
+ENDLESS = {"rounds": 100_000}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+
+
+def test_runs_have_the_bits_of_train_however_many_at_a_time(folder, tmp_path_factory):
+    changes = [SAVED, SAVED | {"method": "uwa"}, SAVED | {"seed": 1, "method": "fedavg"}]
+    specs = specs_of(folder / "specs", *changes)
+    other = tmp_path_factory.mktemp("three")
+    specs_of(other / "specs", *changes)
+    assert train_many(folder).returncode == 0
+    assert train_many(other, "--jobs", "3").returncode == 0
+    for i, spec in enumerate(specs):
+        alone = folder / f"alone{i}"
+        write_json(folder / "spec.json", spec.model_dump(mode="json"))
+        given = ("--spec", str(folder / "spec.json"), "--out", str(alone), "--data", str(folder))
+        assert script("train", *given, "--device", "cpu", "--quiet").returncode == 0
+        assert content(folder_of(folder, spec)) == content(folder_of(other, spec)) == content(alone)
+
+
+def test_a_list_in_one_file_and_runs_that_are_finished(folder):
+    one, two = specs_of(folder / "specs", {"rounds": 1}, {"rounds": 1, "seed": 1})
+    train_many(folder)
+    before = (folder_of(folder, one) / "result.json").stat().st_mtime_ns
+    files = sorted((folder / "specs").rglob("*.json"))
+    write_json(folder / "list.json", [{"seed": 2}] + [read_json(path) for path in files])
+    places = ("--results", str(folder / "results"), "--quiet")
+    done = script("train_many", str(folder / "list.json"), *places)
+    assert "2 of 2 runs are finished (0 of them now), 0 failed, 0 begun, 0 left\n" in done.stdout
+    assert (folder_of(folder, one) / "result.json").stat().st_mtime_ns == before
+    assert done.returncode == 2
+    assert done.stderr == f"error: {folder / 'list.json'}, entry 0: key 'dataset' is missing\n"
+    assert (folder_of(folder, two) / "result.json").exists()
+
+
+def test_a_bar_counts_runs_and_tells_the_time_left(folder):
+    specs_of(folder / "specs", {"rounds": 1}, {"rounds": 1, "seed": 1})
+    places = ("--data", str(folder), "--results", str(folder / "results"), "--device", "cpu")
+    done = script("train_many", str(folder / "specs"), *places)
+    assert re.search(r"1/2 \[\d\d:\d\d<\d\d:\d\d, .*\r.*2/2 \[", done.stderr), done.stderr
+
+
+def test_one_that_fails_does_not_stop_the_others(folder):
+    one_shot = {"rounds": 1, "dataset": "mnist", "partition": "iid", "method": "feddf"}
+    changes = [one_shot, one_shot | {"method": "fedhkt"}, {"rounds": 1}]
+    *lost, good = specs_of(folder / "specs", *changes)
+    (folder / "specs/broken.json").write_text('{"dataset": "digit"}')
+    done = train_many(folder)
+    assert done.returncode == 2
+    assert (folder_of(folder, good) / "result.json").exists()
+    said = done.stderr.splitlines()
+    assert len(said) == 4, said  # a file, the clients, and the two runs on them
+    assert "broken.json" in said[0]
+    assert "mnist.npz does not exist; make it with" in said[1]
+    assert {line.partition(": its clients failed")[0] for line in said[2:]} == {
+        f"error: {folder_of(folder, spec)}" for spec in lost
+    }
+    assert "1 of 3 runs are finished (1 of them now), 2 failed, 0 begun, 0 left" in done.stdout
+
+
+def test_it_stops_saved_before_the_minutes_are_over_and_goes_on(folder):
+    long, later = specs_of(folder / "specs", ENDLESS, ENDLESS | {"seed": 1})
+    rounds = []
+    for _ in range(2):
+        begun = time.monotonic()
+        done = train_many(folder, "--minutes", "0.1", "--grace", "2", "--archive", f"{folder}/a.gz")
+        assert time.monotonic() - begun < 6
+        assert done.returncode == 0, done.stderr
+        assert "0 of 2 runs are finished (0 of them now), 0 failed, 1 begun, 1 left; the same" in (
+            done.stdout
+        )
+        assert "stopped by signal 15 after round" in done.stdout
+        _, header = read_tensors(folder_of(folder, long) / "checkpoint.safetensors", "checkpoint")
+        rounds.append(int(header["note"].partition('"round": ')[2].partition(",")[0]))
+    assert rounds[0] < rounds[1]
+    assert not folder_of(folder, later).exists()
+    assert done.stdout.endswith("a.gz: 0 finished runs, 0.0 MB\n")
+
+
+def test_a_round_that_does_not_end_in_time_is_ended(folder):
+    specs_of(folder / "specs", {"rounds": 1, "local": {"epochs": 100_000}})
+    begun = time.monotonic()
+    done = train_many(folder, "--minutes", "0.1", "--grace", "2")
+    assert time.monotonic() - begun < 6
+    assert done.returncode == 0, done.stderr
+    assert "0 failed, 0 begun, 1 left" in done.stdout
+
+
+def test_the_runs_of_a_papers_table_are_planned(folder):
+    options = ("--paper", "who_to_trust", "--scale", "smoke", "--artefacts", "table1")
+    places = ("--results", str(folder / "results"), "--data", str(folder))
+    done = script("train_many", *options, *places, "--device", "cpu", "--minutes", "0.0001")
+    assert done.returncode == 0, done.stderr
+    planned = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("left")]
+    assert len(planned) > 5
+    assert all(run.startswith("digits/") for run in planned)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "give either files of specs, or --paper and --scale"),
+        (("specs", "--paper", "celm", "--scale", "smoke"), "give either files of specs, or --pa"),
+        (("--paper", "celm"), "give --paper and --scale together"),
+        (
+            ("--paper", "celm", "--scale", "smoke", "--artefacts", "table9"),
+            "unknown table or figur",
+        ),
+        (("specs",), "specs does not exist; give a folder or a file of specs"),
+        (("specs", "--jobs", "0"), "jobs = 0: give 1 or more"),
+        (("specs", "--minutes", "0"), "minutes = 0: give more than 0"),
+        (("specs", "--minutes", "1", "--grace", "60"), "grace = 60: give less than the 60 seconds"),
+        (("specs", "--device", "cuda:7"), "device = 'cuda:7' is not there"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(options, said):
+    with refused(said):
+        call("train_many", options)
+
+
+def test_a_quarter_of_the_grace_is_for_what_comes_after():
+    assert Limits.after(1000, 100, 20) == Limits(stop=1080, kill=1095)
+    assert command._GRACE == 120
+
+
+def test_a_task_waits_for_the_one_it_comes_after(tmp_path):
+    clients, run, other = (Task(tmp_path / name, ()) for name in "cro")
+    on_clients = Task(run.folder, (), after=clients.folder)
+    queue = Queue([clients, on_clients, other])
+    assert [queue.take(), queue.take(), queue.take()] == [clients, other, None]
+    queue.ended(clients)
+    assert (queue.take(), bool(queue)) == (on_clients, False)
+
+
+def test_a_process_holds_one_gpu_for_all_its_tasks(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(worker, "choose_device", torch.device)
+    with worker._taken("cuda", 2) as device:
+        seen = os.environ["CUDA_VISIBLE_DEVICES"]
+    assert (device, seen) == ("cuda:0", "0")  # a name for which `train` looks for no GPU
+    with worker._taken("cpu", 2) as device:
+        assert device == "cpu"
+
+
+def test_the_peak_of_memory_is_a_tasks_own():
+    def peak() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    size = 300_000_000
+    held = b"x" * size
+    before = peak()
+    del held
+    worker._forget("cpu")
+    assert peak() < before - size / 2
