@@ -21,7 +21,7 @@ ONE_SHOT = {"rounds": 1, "method": "feddf", "local": {"epochs": 3000}}
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start(tmp_path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Return a function that starts the command in a process group of its own, as a shell does."""
     started: list[subprocess.Popen[str]] = []
 
@@ -39,9 +39,8 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     yield go
     for process in started:
-        with suppress(ProcessLookupError):  # all have ended, unless a test failed
+        with process, suppress(ProcessLookupError):  # all have ended, unless a test failed
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 def until(true: Callable[[], object], seconds: float = 60) -> None:
@@ -71,9 +70,7 @@ def checkpoints(folder: Path) -> list[Path]:
     ("number", "whole_group"),
     [(signal.SIGTERM, False), (signal.SIGUSR1, True), (signal.SIGINT, True)],
 )
-def test_asked_to_stop_all_save_and_the_code_is_that_of_the_signal(
-    start, tmp_path, number, whole_group
-):
+def test_asked_to_stop_all_save_and_the_code_is_the_signals(start, tmp_path, number, whole_group):
     specs_of(tmp_path / "specs", LONG | {"rounds": 100_000}, LONG | {"rounds": 99_999}, LONG)
     process = start("--jobs", "2")
     until(lambda: len(checkpoints(tmp_path)) == 2)
