@@ -147,24 +147,23 @@ bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to b
 	@python benchmarks/local_epoch.py
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
-README_BLOCKS = python scripts/readme_results.py $(1) --block record \
-		results/record.png results/record.counts.md \
-	&& python scripts/readme_results.py $(1) --block who_to_trust \
+README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png results/record.counts.md \
+	&& python scripts/readme_results.py $(1) --readme docs/results.md --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
-	&& python scripts/readme_results.py $(1) --block celm \
+	&& python scripts/readme_results.py $(1) --readme docs/results.md --block celm \
 		results/tables/celm/paper/table1.md results/figures/celm/paper/curves.png \
 		results/tables/celm/paper/table2.md \
 		results/tables/celm/paper/table3.md results/figures/celm/paper/figure5.png \
-	&& python scripts/readme_results.py $(1) --block fedol \
+	&& python scripts/readme_results.py $(1) --readme docs/results.md --block fedol \
 		results/tables/fedol/extended/table1.md results/figures/fedol/extended/pseudo_labels.png \
-	&& python scripts/readme_results.py $(1) --block tally_train \
-		results/tables/tally_train/extended/table1.md \
+	&& python scripts/readme_results.py $(1) --readme docs/results.md --block tally_train \
+		results/tables/tally_train/extended/table1.md results/tables/tally_train/extended/table3_tokens.md \
 		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
 		results/tables/tally_train/quick/table3.md \
-	&& python scripts/readme_results.py $(1) --block speed benchmarks/local_epoch.md
+	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block speed benchmarks/local_epoch.md
 
 .PHONY: readme
-readme: $(STAMP) ## Write results into the README, from the files that hold them
+readme: $(STAMP) ## Write results into README and docs, from the files that hold them
 	@$(call README_BLOCKS,)
 
 .PHONY: papers
