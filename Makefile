@@ -148,6 +148,7 @@ bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to b
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
 README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png results/record.counts.md \
+	&& python scripts/readme_results.py $(1) --block comparison results/figures/comparison/paper/heat_map.png \
 	&& python scripts/readme_results.py $(1) --readme docs/results.md --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
 	&& python scripts/readme_results.py $(1) --readme docs/results.md --block celm \

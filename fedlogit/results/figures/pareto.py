@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import bars, kin_look, legend, title, values
+from fedlogit.results.figures._parts import bars, competitors, kin_look, legend, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import GREY, INK, new_figure
@@ -30,7 +30,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """
     if artefact.scale != "paper":
         reference = None  # other models and rounds send other bytes
-    frame = collect(artefact, [_BYTES])
+    frame = competitors(collect(artefact, [_BYTES]))
     by = artefact.options.get("by", "dataset")
     panels = values(frame.dropna(subset=[by]), by)
     columns = min(len(panels), 2)
