@@ -194,9 +194,9 @@ def counts_sentence(rows: pd.DataFrame) -> str:
     if judged:
         several = [f"{found[name]} {name}" for name in VERDICTS[:4]]
         within, outside = (found[name] for name in VERDICTS[4:])
-        text += f": {_joined(several)} by several runs"
+        text += f": {_joined(several)}, of several runs or counted exactly"
         if within + outside:
-            text += f"; by a single one, {within} within 3 points and {outside} outside"
+            text += f"; of single runs, {within} within 3 points and {outside} outside"
     others = [f"{found[name]} {told}" for name, told in _NOT_JUDGED.items() if found[name]]
     return text + (f". The others are not judged: {_joined(others)}." if others else ".")
 

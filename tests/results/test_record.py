@@ -125,9 +125,9 @@ def test_without_published_numbers_there_is_no_record(tmp_path):
 def test_the_counts_are_told_in_words(answered):
     assert counts_sentence(answered) == (
         "Of 4 published numbers, 2 have runs of ours at the paper's scale and on its data: 1"
-        " reproduced, 0 partly reproduced, 0 inconclusive and 0 not reproduced by several runs; by"
-        " a single one, 0 within 3 points and 1 outside. The others are not judged: 1 run at a"
-        " reduced scale only and 1 not run."
+        " reproduced, 0 partly reproduced, 0 inconclusive and 0 not reproduced, of several runs or"
+        " counted exactly; of single runs, 0 within 3 points and 1 outside. The others are not"
+        " judged: 1 run at a reduced scale only and 1 not run."
     )
 
 
@@ -136,7 +136,9 @@ def test_counts_that_are_nil_are_left_out_of_the_words(answered):
         "Of 1 published numbers, none have runs of ours at the paper's scale and on its data. The"
         " others are not judged: 1 not run."
     )
-    assert counts_sentence(answered[:1]).endswith("0 not reproduced by several runs.")
+    assert counts_sentence(answered[:1]).endswith(
+        "0 not reproduced, of several runs or counted exactly."
+    )
 
 
 def test_the_picture_counts_what_the_table_has(answered):
