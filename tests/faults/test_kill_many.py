@@ -62,6 +62,11 @@ def processes(folder: Path) -> list[int]:
     return found
 
 
+def parts(folder: Path) -> list[Path]:
+    """Return the files of the clients that are trained, of those of a one-shot run."""
+    return list(folder.glob("results/clients/*/*/*/*/part-*.safetensors"))
+
+
 def checkpoints(folder: Path) -> list[Path]:
     return list(folder.glob("results/runs/*/*/*/*/checkpoint.safetensors"))
 
@@ -124,11 +129,11 @@ def test_a_run_whose_process_is_killed_fails_alone(start, tmp_path):
 def test_runs_on_clients_whose_process_was_stopped_do_not_wait_for_ever(start, tmp_path):
     (spec,) = specs_of(tmp_path / "specs", ONE_SHOT)
     process = start()
-    locks = lambda: list(tmp_path.glob("results/clients/*/*/*/*/.lock"))  # noqa: E731
-    until(locks)
-    os.kill(holder(*locks()), signal.SIGTERM)
+    until(lambda: parts(tmp_path))
+    (lock,) = tmp_path.glob("results/clients/*/*/*/*/.lock")
+    os.kill(holder(lock), signal.SIGTERM)
     said, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
+    assert process.returncode == 2, said
     clients, run = errors.splitlines()
     assert clients.endswith("its process was asked to stop; the same command goes on")
     assert run.startswith(f"error: {folder_of(tmp_path, spec)}: its clients failed (")
@@ -136,7 +141,7 @@ def test_runs_on_clients_whose_process_was_stopped_do_not_wait_for_ever(start, t
 
 
 def holder(lock: Path) -> int:
-    """Return the process that has a file open."""
+    """Return the process that has a file open: not, for a moment, one that it is just starting."""
     for path in Path("/proc").glob("[0-9]*/fd/*"):
         try:
             if path.readlink() == lock:
@@ -149,14 +154,13 @@ def holder(lock: Path) -> int:
 def test_clients_that_were_killed_go_on_with_those_that_were_trained(start, tmp_path):
     (spec,) = specs_of(tmp_path / "specs", ONE_SHOT)
     process = start()
-    parts = lambda: list(tmp_path.glob("results/clients/*/*/*/*/part-*.safetensors"))  # noqa: E731
-    until(parts)
+    until(lambda: parts(tmp_path))
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     until(lambda: not processes(tmp_path))
-    (first,) = {path.name for path in parts()} & {"part-0.safetensors"}
-    before = next(path for path in parts() if path.name == first).stat().st_mtime_ns
+    (first,) = {path.name for path in parts(tmp_path)} & {"part-0.safetensors"}
+    before = next(path for path in parts(tmp_path) if path.name == first).stat().st_mtime_ns
     process = start("--minutes", "0.15", "--grace", "2")
     assert "1 begun, 0 left" in process.communicate()[0]
-    after = next(path for path in parts() if path.name == first).stat().st_mtime_ns
+    after = next(path for path in parts(tmp_path) if path.name == first).stat().st_mtime_ns
     assert (before, (folder_of(tmp_path, spec) / "result.json").exists()) == (after, False)
