@@ -49,7 +49,7 @@ def test_a_run_needs_its_spec_the_data_and_their_division(planned, tmp_path):
         "split": f"{tmp_path}/partitions/{split_dir(plan.run(run))}/indices.npz",
     }
     assert Path(asked["spec"]).exists()
-    assert inputs.split_of_run(run) == asked["split"]
+    assert inputs.split_of(run) == asked["split"]
 
 
 def test_a_finished_run_needs_nothing_unless_it_is_forced(planned, tmp_path):
@@ -81,7 +81,7 @@ def test_clients_are_trained_once(planned, tmp_path):
     clients = run_of(plan, "local")
     asked = inputs.train_clients(clients)
     assert asked["spec"] == f"{tmp_path}/plan/clients/{clients}.json"
-    assert inputs.split_of_clients(clients) == asked["split"]
+    assert inputs.split_of(clients) == asked["split"]
     touch(tmp_path, "clients", clients, "clients.json")
     assert inputs.train_clients(clients) == {}
 
@@ -97,7 +97,7 @@ def test_clients_of_a_run_that_keeps_its_weights_answer(planned, tmp_path):
     (run,) = plan.runs(plan.artefact("who_to_trust", "smoke", "ensembles"))
     asked = inputs.export_logits(run)
     assert asked["note"] == f"{tmp_path}/runs/{run}/result.json"
-    assert asked["split"] == inputs.split_of_run(run)
+    assert asked["split"] == inputs.split_of(run)
     with refused("keeps no weights"):
         inputs.export_logits(run_of(plan, "uwa"))
 

@@ -21,7 +21,7 @@ if not SETTINGS.frozen:
             spec="results/plan/runs/{run}.json",
             folder=subpath(output[0], parent=True),
             data=f"{DATA}/prepared",
-            split=asked(INPUTS.split_of_run),
+            split=asked(INPUTS.split_of),
             device=SETTINGS.device,
             engine=SETTINGS.engine,
             shared=SETTINGS.runs_per_gpu,
