@@ -57,7 +57,7 @@ def _panel(axes: Axes, artefact: Artefact, found: Ranking) -> None:
             f"{rank:.1f}", (rank, row), (6, 0), textcoords="offset points", va="center",
             fontsize=8.5,
         )  # fmt: skip
-    right = len(found.ranks) + 0.8
+    right = len(found.ranks) + 1.6
     for place, (first, last) in enumerate(found.cliques):
         x = right + 0.45 * place
         axes.plot([x, x], [first - 0.25, last + 0.25], color=INK, lw=2.2, solid_capstyle="butt")
