@@ -18,7 +18,7 @@ def about(documented: object) -> str:
 def attributes(cls: type) -> dict[str, str]:
     """Return what a class and those it derives from say of their attributes, in Markdown."""
     found: dict[str, str] = {}
-    for one in reversed(cls.__mro__):
+    for one in reversed([one for one in cls.__mro__ if one.__module__ != "pydantic.main"]):
         parts = re.split(_SECTIONS, inspect.cleandoc(one.__dict__.get("__doc__") or ""), flags=re.M)
         for section, text in zip(parts[1::2], parts[2::2], strict=True):
             if section == "Attributes":

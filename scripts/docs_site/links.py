@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 __all__ = ["relinked"]
 
-_CODE = re.compile(r"(^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|<!--.*?-->|`+[^`]*`+)", re.M | re.S)
+_CODE = re.compile(
+    r"(^ *(?P<fence>```+|~~~+).*?^ *(?P=fence) *$|<!--.*?-->|`+[^`]*`+)", re.M | re.S
+)
 _LINK = re.compile(r"(?<=\]\()([^()\s]+)(?=(?:\s+\"[^\"]*\")?\))")
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#", re.I)
 

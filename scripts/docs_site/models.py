@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from pydantic import BaseModel
 
-from fedlogit.component import ComponentRef, FrozenConfig
+from fedlogit.component import ComponentRef, FrozenConfig, model_in
 from fedlogit.results.formatting import markdown
 from scripts.docs_site.docstrings import about, attributes
 
@@ -48,11 +48,17 @@ def fields_table(model: type[BaseModel]) -> str:
             "Key": f"`{key}`",
             "Type": in_cell(_type(part)),
             "Default": "required" if key in required else _default(part),
-            "Meaning": in_cell(meaning.get(aliases[key], "")),
+            "Meaning": in_cell(meaning.get(aliases[key]) or _of_the_type(model, aliases[key])),
         }
         for key, part in schema.get("properties", {}).items()
     ]
     return markdown(pd.DataFrame(rows)) if rows else ""
+
+
+def _of_the_type(model: type[BaseModel], name: str) -> str:
+    """Return what a field's own model says of itself, or ""."""
+    inner = model_in(model.model_fields[name].annotation)
+    return about(inner).partition("\n")[0] if inner else ""
 
 
 def _default(part: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import importlib
 import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import get_args
 
 import pandas as pd
@@ -60,22 +61,32 @@ _LIBRARY = {
 
 def reference_pages() -> Iterator[tuple[str, str]]:
     """Yield each page: its place in the site and its Markdown."""
-    yield "reference/config.md", model_page(
-        "Keys of `config.yaml`",
-        "What a user may choose; every key can be given for one call, `--config key=value`.",
-        Settings,
+    yield (
+        "reference/config.md",
+        model_page(
+            "Keys of `config.yaml`",
+            "What a user may choose; every key can be given for one call, `--config key=value`.",
+            Settings,
+        ),
     )
-    yield "reference/spec.md", model_page(
-        "Fields of a run's spec",
-        f"{about(RunSpec)} A paper's file gives them under `defaults`, `datasets`, `methods` and"
-        " `scales`, nested or not; `spec.json` in a run's folder has them all. Fields at their"
-        " default are left out of the hash, parameters of components never are.",
-        RunSpec,
+    yield (
+        "reference/spec.md",
+        model_page(
+            "Fields of a run's spec",
+            f"{about(RunSpec)} A paper's file gives them under `defaults`, `datasets`, `methods`"
+            " and `scales`, nested or not; `spec.json` in a run's folder has them all. Fields at"
+            " their default are left out of the hash, parameters of components never are. What an"
+            " optimizer's keys mean, where nothing is said, is as in `torch.optim`.",
+            RunSpec,
+        ),
     )
-    yield "reference/paper-file.md", model_page(
-        "Keys of a paper's file",
-        f"{about(Paper)} It lies in `workflow/papers/`.",
-        Paper,
+    yield (
+        "reference/paper-file.md",
+        model_page(
+            "Keys of a paper's file",
+            f"{about(Paper)} It lies in `workflow/papers/`.",
+            Paper,
+        ),
     )
     yield "reference/methods.md", _components("Methods", "fedlogit.methods", Method)
     yield "reference/partitions.md", _components("Partitions", "fedlogit.partition", Partition)
@@ -105,11 +116,10 @@ def _components(title: str, package: str, base: type[Component]) -> str:
     return "\n\n".join(parts)
 
 
-def _source(thing: object) -> str:
+def _source(thing: type | ModuleType) -> str:
     """Return where something is written, from the repository's root."""
-    module = inspect.getmodule(thing)
-    assert module is not None and module.__file__ is not None  # all are of this library
-    return Path(module.__file__).relative_to(Path(cli.__file__).parents[1]).as_posix()
+    file = Path(inspect.getfile(thing))
+    return file.relative_to(Path(cli.__file__).parents[1]).as_posix()
 
 
 def _datasets() -> str:
@@ -201,8 +211,8 @@ def _commands() -> str:
         module = importlib.import_module(f"{commands.__name__}.{name}")
         parser = argparse.ArgumentParser()
         module.add_arguments(parser)
-        first, _, rest = inspect.cleandoc(module.__doc__ or "").partition("\n")
-        parts += [f"## `{name}`", in_markdown(first), in_markdown(rest.strip("\n")), _options(parser)]
+        first, _, rest = in_markdown(inspect.cleandoc(module.__doc__ or "")).partition("\n")
+        parts += [f"## `{name}`", first, rest.strip("\n"), _options(parser)]
     return "\n\n".join(filter(None, parts))
 
 

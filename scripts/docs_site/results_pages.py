@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
@@ -43,8 +44,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
         cells = "\n".join(_small(file, f"results/figures/{name}") for file in files)
         grid = f'<div class="grid cards gallery" markdown>\n\n{cells}\n</div>'
         overview += [f"## {short_name(paper)}", grid]
-        title = f"# Figures of {short_name(paper)}"
-        yield f"gallery/{name}.md", "\n\n".join([title, *map(_figure, files)])
+        yield f"gallery/{name}.md", _of_paper(paper, files)
     yield "gallery/index.md", "\n\n".join(overview)
 
 
@@ -52,6 +52,14 @@ def _order(paper: Paper, file: Path) -> tuple[int, str, str]:
     """Put the scale `paper` first, then the others by name, and figures by id."""
     scale = file.parent.name
     return int(scale != "paper"), scale, file.stem
+
+
+def _of_paper(paper: Paper, files: list[Path]) -> str:
+    """Return the page of a paper's figures, by scale."""
+    parts = [f"# Figures of {short_name(paper)}"]
+    for scale, those in groupby(files, lambda file: file.parent.name):
+        parts += [f"## Scale `{scale}`", paper.scale(scale).summary, *map(_figure, those)]
+    return "\n\n".join(parts)
 
 
 def _small(file: Path, page: str) -> str:
@@ -62,12 +70,12 @@ def _small(file: Path, page: str) -> str:
 
 
 def _figure(file: Path) -> str:
-    """Return a section: the figure, what it shows, and how to make it."""
+    """Return the section of a figure: what it shows, and how to make it."""
     title, caption = _title(file)
     path = _path(file)
     return "\n\n".join(
         [
-            f"## {title} {{ #{_anchor(file)} }}",
+            f"### {title} {{ #{_anchor(file)} }}",
             f"[![{title}]({path})]({path})",
             caption,
             f"```bash\nsnakemake --cores all {path}\n```",
@@ -101,10 +109,11 @@ def record_page(record: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     rows = pd.concat([_rows(of, papers[str(name)]) for name, of in record.groupby("paper")])
     return "\n\n".join(
         [
+            "---\nhide: [navigation, toc]\n---",
             "# The record, as a table",
             counts_sentence(record),
-            f"[How to read it](docs/record.md), with what was tried where numbers did not come out."
-            f" To compute with: [record.csv](results/record.csv).",
+            "[How to read it](docs/record.md), with what was tried where numbers did not come out."
+            " To compute with: [record.csv](results/record.csv).",
             _filters(rows),
             f'<div class="record" data-search-exclude>\n{_table(rows)}\n</div>',
             VERDICT_RULE,
@@ -125,8 +134,7 @@ def _rows(of: pd.DataFrame, paper: Paper) -> pd.DataFrame:
             "Metric": of["metric"].map(lambda m: paper.labels.get(m) or metric_label(str(m))),
             "Data": shown["Dataset"],
             "Partition": shown["Partition"],
-            "Method": shown["Method"],
-            "Setting": of["where"],
+            "Method": shown["Method"].str.cat(of["where"].map(_setting)),
             "Reported": shown["Paper"],
             "Ours": shown["Ours"],
             "n": shown["n"].replace("0", "–"),
@@ -138,11 +146,15 @@ def _rows(of: pd.DataFrame, paper: Paper) -> pd.DataFrame:
     )
 
 
+def _setting(where: str) -> str:
+    return f" ({where})" if where else ""
+
+
 def _filters(rows: pd.DataFrame) -> str:
     """Return a form: a choice for each of `_FILTERS`, and a text to look for."""
     fields = [
-        f"<label>{key} <select data-column=\"{list(rows.columns).index(key)}\">"
-        f"<option value=\"\">all</option>{''.join(map(_option, dict.fromkeys(rows[key])))}"
+        f'<label>{key} <select data-column="{list(rows.columns).index(key)}">'
+        f'<option value="">all</option>{"".join(map(_option, dict.fromkeys(rows[key])))}'
         "</select></label>"
         for key in _FILTERS
     ]
@@ -163,4 +175,5 @@ def _table(rows: pd.DataFrame) -> str:
         + "</tr>"
         for row in rows.itertuples(index=False)
     )
-    return f'<table id="record">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+    head = f"<thead><tr>{head}</tr></thead>"
+    return f'<table id="record" class="record-table">\n{head}\n<tbody>\n{body}\n</tbody></table>'

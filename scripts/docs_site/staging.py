@@ -16,7 +16,7 @@ __all__ = ["Stage"]
 
 # Files whose page has another place in the site.
 _MOVED = {"CHANGELOG.md": "changelog.md", "config/README.md": "configuration.md"}
-# Files and folders in whose place a page is shown that is made of them, or of what they are made of.
+# Files and folders in whose place a page is shown that is made of them or of the same models.
 _INSTEAD = {
     "README.md": "index.md",
     "docs": "index.md",
