@@ -42,9 +42,8 @@ def main(argv: Sequence[str]) -> int:
     made.append(("record-table.md", record_page(_numbers(record), papers)))
     for place, text in made:
         stage.page(place, text, "made")
-    for page in sorted(Path("docs").rglob("*.md")):
-        stage.add(page.as_posix())
-    for page in ("CHANGELOG.md", "config/README.md"):
+    documents = sorted(path.as_posix() for path in Path("docs").rglob("*.md"))
+    for page in (*documents, "CHANGELOG.md", "config/README.md"):
         stage.add(page)
     shutil.copytree(_ASSETS, args.out / "assets", dirs_exist_ok=True)
     return 0

@@ -109,7 +109,7 @@ def _components(title: str, package: str, base: type[Component]) -> str:
         f"Each is a class found by its name; a {what} is chosen in YAML by a call such as"
         " `name(key=value)`. One of your own is named as `package.module:Class`.",
     ]
-    found = catalogue(package, base)  # type: ignore[type-abstract]
+    found = catalogue(package, base)
     for name, cls in sorted(found.items()):
         parts += [f"## `{name}`", about(cls), fields_table(cls) or "No parameters."]
         parts.append(f"[Source]({_source(cls)})")

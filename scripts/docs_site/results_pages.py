@@ -170,7 +170,7 @@ def _option(value: str) -> str:
 def _table(rows: pd.DataFrame) -> str:
     head = "".join(f"<th>{html.escape(column)}</th>" for column in rows.columns)
     body = "\n".join(
-        f'<tr data-verdict="{html.escape(row.Verdict)}">'
+        f'<tr data-verdict="{html.escape(str(row.Verdict))}">'
         + "".join(f"<td>{html.escape(str(value))}</td>" for value in row)
         + "</tr>"
         for row in rows.itertuples(index=False)
