@@ -99,7 +99,7 @@ slurm-packages: ## Install what slurm-test needs (Debian, as root); starts no se
 	@$(call INSTALL,slurm-wlm slurmdbd munge mariadb-server iproute2 procps)
 
 .PHONY: test-packages
-test-packages: ## Install what tests of remotes and of the report need (Debian, as root)
+test-packages: ## Install what tests of remotes, of the report and of the site need (Debian, as root)
 	@$(call INSTALL,openssh-server openssh-client chromium)
 
 .PHONY: remotes-test
@@ -124,6 +124,28 @@ mutation-test: $(STAMP) ## Change algorithms at random, see tests fail, write do
 		--out $(MUTATION)/sample.jsonl
 	@PYTHONPATH=$(CURDIR):$(CURDIR)/tests python tests/mutation/run.py --sample $(MUTATION)/sample.jsonl \
 		--work $(MUTATION) --page docs/mutation.md
+
+# The site has an environment of its own; its pages are made in the project's.
+DOCS := $(VENV)/docs
+DOCS_STAMP := $(DOCS)/.installed-$(shell sha256sum envs/docs.txt | cut -c1-16)
+
+$(DOCS_STAMP):
+	@$(OUTSIDE) $(PYTHON) -m venv --clear --without-pip $(DOCS)
+	@$(OUTSIDE) $(PYTHON) -m pip --python $(DOCS)/bin/python install --quiet \
+		--disable-pip-version-check --requirement envs/docs.txt
+	@touch $@
+
+.PHONY: docs-environment
+docs-environment: $(STAMP) $(DOCS_STAMP)
+
+.PHONY: docs
+docs: docs-environment ## Build the documentation site: open site/index.html
+	@python -m scripts.docs_site
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+.PHONY: docs-test
+docs-test: docs-environment ## Build the site and open its pages in a browser (needs Debian's chromium)
+	@DOCS_ENVIRONMENT=$(abspath $(DOCS)) python -m pytest -rs tests/docs_site
 
 .PHONY: lint
 lint: $(STAMP) ## Check style, types and the workflow
@@ -184,7 +206,7 @@ lock: $(STAMP) ## Resolve envs/requirements.in into the lock file
 
 .PHONY: clean
 clean: ## Remove logs, caches and plans; runs, tables and figures stay
-	@rm -rf logs benchmarks/jobs results/plan .mutation .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@rm -rf logs benchmarks/jobs results/plan .docs .mutation .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 # Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.

@@ -17,7 +17,9 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "config/README.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+PAPER_PAGES = sorted(f"docs/papers/{path.name}" for path in ROOT.glob("docs/papers/*.md"))
+_DOCS = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md")}
+PAGES = ["README.md", "config/README.md", *sorted(_DOCS - set(PAPER_PAGES))]
 _PROGRAM = re.compile(r"(make|snakemake|python|dvc)\b(?! [a-z]+ing)")
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -50,7 +52,7 @@ class Block:
 def blocks(page: str) -> list[Block]:
     """Return the blocks of a page and the commands in its tables, from top to bottom."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = list(_rows(page, text)) if page == "README.md" else []
+    found = list(_rows(page, text))
     for token in MarkdownIt().parse(text):
         if token.type == "fence" and token.map:
             language, _, rest = token.info.partition(" ")

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from documented import PAGES, ROOT, applied, blocks, make_targets
+from documented import PAGES, PAPER_PAGES, ROOT, applied, blocks, make_targets
 from reader import Reader
 
 NOT_RUN = yaml.safe_load(Path(__file__).with_name("not_run.yaml").read_text())
-LANGUAGES = {"bash", "python", "yaml", "diff", "csv", "text"}
+LANGUAGES = {"bash", "python", "yaml", "diff", "csv", "text", "bibtex"}
 # Papers of config.yaml, where a page is about another than the first.
 PAPERS = {"docs/add-an-aggregator.md": ["who_to_trust", "fedol"]}
-PAPER_PAGES = sorted(f"docs/papers/{path.name}" for path in ROOT.glob("docs/papers/*.md"))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,179 @@
+"""The gallery of the committed figures, and the record as a table that one can filter."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+
+import pandas as pd
+
+from fedlogit.papers import Paper
+from fedlogit.results.compare import comparison_table
+from fedlogit.results.metrics import metric_label
+from fedlogit.results.record import as_comparison, counts_sentence
+from fedlogit.results.record_picture import short_name
+from fedlogit.results.verdict import VERDICT_RULE
+
+__all__ = ["gallery_pages", "record_page"]
+
+_FILTERS = ("Paper", "Table", "Verdict")
+
+
+def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[str, str]]:
+    """Yield the gallery: a page with all figures small, and one per paper.
+
+    Args:
+        papers: All papers, by name.
+        figures: The committed figures, ``<paper>/<scale>/<id>.png`` with a caption beside each.
+
+    Yields:
+        A page's place in the site, and its Markdown with links from the repository's root.
+    """
+    overview = [
+        "# Gallery",
+        "Every figure that the finished runs in this repository cover. Each page has, under each"
+        " figure, the scale it was made at and the command that makes it.",
+    ]
+    for name, paper in papers.items():
+        files = sorted(figures.glob(f"{name}/*/*.png"), key=lambda f: _order(paper, f))
+        if not files:
+            continue
+        cells = "\n".join(_small(file, f"results/figures/{name}") for file in files)
+        grid = f'<div class="grid cards gallery" markdown>\n\n{cells}\n</div>'
+        overview += [f"## {short_name(paper)}", grid]
+        yield f"gallery/{name}.md", _of_paper(paper, files)
+    yield "gallery/index.md", "\n\n".join(overview)
+
+
+def _order(paper: Paper, file: Path) -> tuple[int, str, str]:
+    """Put the scale `paper` first, then the others by name, and figures by id."""
+    scale = file.parent.name
+    return int(scale != "paper"), scale, file.stem
+
+
+def _of_paper(paper: Paper, files: list[Path]) -> str:
+    """Return the page of a paper's figures, by scale."""
+    parts = [f"# Figures of {short_name(paper)}"]
+    for scale, those in groupby(files, lambda file: file.parent.name):
+        parts += [f"## Scale `{scale}`", paper.scale(scale).summary, *map(_figure, those)]
+    return "\n\n".join(parts)
+
+
+def _small(file: Path, page: str) -> str:
+    """Return a figure as an item of the overview, which leads to its section on a page."""
+    title, _ = _title(file)
+    link = f"[![{title}]({_path(file)})]({page}#{_anchor(file)})"
+    return f"-   {link}\n\n    {title} (`{file.parent.name}`)\n"
+
+
+def _figure(file: Path) -> str:
+    """Return the section of a figure: what it shows, and how to make it."""
+    title, caption = _title(file)
+    path = _path(file)
+    return "\n\n".join(
+        [
+            f"### {title} {{ #{_anchor(file)} }}",
+            f"[![{title}]({path})]({path})",
+            caption,
+            f"```bash\nsnakemake --cores all {path}\n```",
+            f"[PDF]({path.removesuffix('.png')}.pdf)",
+        ]
+    )
+
+
+def _title(file: Path) -> tuple[str, str]:
+    """Return a figure's title and caption, from the page that was made with it."""
+    text = file.with_suffix(".md").read_text(encoding="utf-8")
+    first, _, rest = text.strip().partition("\n")
+    return first.strip("*# "), re.sub(r"!\[[^\]]*\]\([^)]*\)", "", rest).strip()
+
+
+def _anchor(file: Path) -> str:
+    return f"{file.parent.name}-{file.stem}"
+
+
+def _path(file: Path) -> str:
+    return file.as_posix()
+
+
+def record_page(record: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return the page of all published numbers beside ours.
+
+    Args:
+        record: As in ``results/record.csv``, with "" where there is no text.
+        papers: All papers, for titles and labels.
+    """
+    rows = pd.concat([_rows(of, papers[str(name)]) for name, of in record.groupby("paper")])
+    return "\n\n".join(
+        [
+            "---\nhide: [navigation, toc]\n---",
+            "# The record, as a table",
+            counts_sentence(record),
+            "[How to read it](docs/record.md), with what was tried where numbers did not come out."
+            " To compute with: [record.csv](results/record.csv).",
+            _filters(rows),
+            f'<div class="record" data-search-exclude>\n{_table(rows)}\n</div>',
+            VERDICT_RULE,
+            "Ours at a reduced scale stands beside the paper's number and is not judged. *n* is the"
+            " number of runs, one per seed.",
+        ]
+    )
+
+
+def _rows(of: pd.DataFrame, paper: Paper) -> pd.DataFrame:
+    """Return a paper's numbers as strings."""
+    shown = comparison_table(as_comparison(of), paper.labels, whole=True)
+    tables = of["table"].map(lambda key: paper.artefacts[str(key)].title)
+    return pd.DataFrame(
+        {
+            "Paper": short_name(paper),
+            "Table": tables.str.partition(":")[0],
+            "Metric": of["metric"].map(lambda m: paper.labels.get(m) or metric_label(str(m))),
+            "Data": shown["Dataset"],
+            "Partition": shown["Partition"],
+            "Method": shown["Method"].str.cat(of["where"].map(_setting)),
+            "Reported": shown["Paper"],
+            "Ours": shown["Ours"],
+            "n": shown["n"].replace("0", "–"),
+            "Difference": shown["Difference"],
+            "Verdict": of["verdict"],
+            "Scale": of["scale"].replace("", "–"),
+            "Why": of["why"],
+        }
+    )
+
+
+def _setting(where: str) -> str:
+    return f" ({where})" if where else ""
+
+
+def _filters(rows: pd.DataFrame) -> str:
+    """Return a form: a choice for each of `_FILTERS`, and a text to look for."""
+    fields = [
+        f'<label>{key} <select data-column="{list(rows.columns).index(key)}">'
+        f'<option value="">all</option>{"".join(map(_option, dict.fromkeys(rows[key])))}'
+        "</select></label>"
+        for key in _FILTERS
+    ]
+    text = '<label>Text <input type="search" placeholder="celm cifar-10"></label>'
+    count = f'<output aria-live="polite">{len(rows)} of {len(rows)} numbers</output>'
+    return f'<form class="record-filter">{"".join(fields)}{text}{count}</form>'
+
+
+def _option(value: str) -> str:
+    return f"<option>{html.escape(value)}</option>"
+
+
+def _table(rows: pd.DataFrame) -> str:
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in rows.columns)
+    body = "\n".join(
+        f'<tr data-verdict="{html.escape(str(row.Verdict))}">'
+        + "".join(f"<td>{html.escape(str(value))}</td>" for value in row)
+        + "</tr>"
+        for row in rows.itertuples(index=False)
+    )
+    head = f"<thead><tr>{head}</tr></thead>"
+    return f'<table id="record" class="record-table">\n{head}\n<tbody>\n{body}\n</tbody></table>'

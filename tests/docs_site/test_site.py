@@ -1,0 +1,157 @@
+"""The site is built strictly, and its pages are opened in a real browser, wide and narrow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = Path(os.environ.get("DOCS_ENVIRONMENT", Path(sys.prefix, "docs")))
+MKDOCS = PACKAGES / "bin/mkdocs"
+# One worker builds the site and opens it.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docs_site")]
+
+
+def mkdocs(pages: Path, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    if not MKDOCS.exists():
+        pytest.skip(f"no MkDocs in {PACKAGES}; make docs-environment")
+    return subprocess.run(
+        [MKDOCS, "build", "--strict", "--site-dir", out, *options],
+        cwd=ROOT,
+        env=os.environ | {"DOCS_PAGES": str(pages), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    if not MKDOCS.exists():
+        pytest.skip(f"no MkDocs in {PACKAGES}; make docs-environment")
+    folder = tmp_path_factory.mktemp("docs_site")
+    staged = [sys.executable, "-m", "scripts.docs_site", "--out", str(folder / "pages")]
+    subprocess.run(staged, cwd=ROOT, check=True)
+    done = mkdocs(folder / "pages", folder / "site")
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no chromium here; make test-packages")
+    sys.path += map(str, PACKAGES.glob("lib/python*/site-packages"))
+    playwright = pytest.importorskip("playwright.sync_api", reason="make docs-environment")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium):
+    """A tab that remembers errors and what it asked the network for, as `complaints`."""
+    tab = chromium.new_page()
+    tab.complaints = []
+    tab.on("pageerror", lambda error: tab.complaints.append(f"{tab.url}: {error}"))
+    tab.on("console", lambda said: _told(tab, said))
+    tab.on("request", lambda request: _asked(tab, request.url))
+    yield tab
+    tab.close()
+
+
+def _told(tab, said) -> None:
+    if said.type == "error":
+        tab.complaints.append(f"{tab.url}: {said.text}")
+
+
+def _asked(tab, url: str) -> None:
+    if not url.startswith(("file:", "data:", "blob:", "about:")):
+        tab.complaints.append(f"{tab.url}: asks for {url}")
+
+
+def too_wide(tab) -> bool:
+    return tab.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+
+@pytest.mark.parametrize(("text", "said"), [("[a](b.md)", "b.md"), ("[a](#nowhere)", "nowhere")])
+def test_a_link_to_nothing_fails_the_build(tmp_path, text, said):
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/index.md").write_text(f"# Page\n\n{text}\n")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"INHERIT: {ROOT / 'mkdocs.yml'}\nnav: [index.md]\n")
+    done = mkdocs(tmp_path / "pages", tmp_path / "site", "--config-file", str(config))
+    assert done.returncode == 1
+    assert f"'{said}'" in done.stderr or f"'#{said}'" in done.stderr
+
+
+def test_mistakes_of_a_page_are_noticed(page, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(
+        "<!doctype html><div style='width: 2000px'>wide</div><script>undefined_name()</script>"
+        "<img src='http://127.0.0.1:9/picture.png'>"
+    )
+    page.goto(path.as_uri())
+    assert too_wide(page)
+    assert any("undefined_name" in said for said in page.complaints)
+    assert any("asks for http://127.0.0.1:9" in said for said in page.complaints)
+
+
+def pages_of(site: Path) -> list[Path]:
+    """Every page but those of source files and, of the tables, all but a few, which are all alike.
+
+    The 404 page is for a host, which shows it at any address, so its links begin with ``/``.
+    """
+    pages = [path.relative_to(site) for path in sorted(site.rglob("*.html"))]
+    tables = [path for path in pages if path.parts[0] == "results"]
+    left_out = {Path("404.html"), *tables[8:]}
+    return [path for path in pages if path not in left_out and path.parts[0] != "source"]
+
+
+def test_every_page_opens_from_disk_and_fits(page, site):
+    """As wide as a desktop's window and as narrow as a phone."""
+    pages = pages_of(site)
+    assert len(pages) > 60
+    wide = []
+    for path in pages:
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto((site / path).as_uri())
+        wide += [(path, "wide")] * too_wide(page)
+        page.set_viewport_size({"width": 390, "height": 900})
+        wide += [(path, "narrow")] * too_wide(page)
+    assert not wide
+    assert not page.complaints
+
+
+def test_the_record_is_filtered(page, site):
+    page.goto((site / "record-table.html").as_uri())
+    rows, said = page.locator("#record tbody tr:visible"), page.locator(".record-filter output")
+    every = rows.count()
+    assert every > 400
+    form = page.locator("form.record-filter")
+    form.get_by_label("Paper").select_option("CELM")
+    form.get_by_label("Verdict").select_option("reproduced")
+    found = rows.all_inner_texts()
+    assert 0 < len(found) < every
+    assert all("CELM" in text and "reproduced" in text for text in found)
+    assert said.inner_text() == f"{len(found)} of {every} numbers"
+    form.get_by_label("Text").fill("shapfed TABLE 1")
+    assert all("ShapFed" in text for text in rows.all_inner_texts())
+    assert 0 < rows.count() < len(found)
+    form.get_by_label("Text").fill("no such method")
+    assert rows.count() == 0
+
+
+def test_the_search_finds_a_page_opened_from_disk(page, site):
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto((site / "index.html").as_uri())
+    page.get_by_placeholder("Search").fill("variance_floor")
+    page.locator(".md-search-result__link").first.wait_for(timeout=20_000)
+    assert "methods" in page.locator(".md-search-result__link").first.get_attribute("href")

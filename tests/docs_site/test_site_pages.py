@@ -1,0 +1,137 @@
+"""What is done to pages before MkDocs reads them, and the pages that are made of models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from fedlogit.component import FrozenConfig
+from fedlogit.errors import DataError
+from scripts.docs_site.docstrings import about, attributes
+from scripts.docs_site.links import relinked
+from scripts.docs_site.markdown_dialect import for_mkdocs
+from scripts.docs_site.models import fields_table
+from scripts.docs_site.reference import reference_pages
+from scripts.docs_site.staging import Stage
+
+PAGES = dict(reference_pages())
+# Called as in torch.optim, as the page says.
+KNOWN = ["format", "name", "lr", "momentum", "weight_decay", "beta1", "beta2", "eps", "gamma"]
+
+
+class Wheel(FrozenConfig):
+    """A wheel of ``n`` spokes.
+
+    Attributes:
+        spokes: How many
+            there are.
+        tyre: One | none.
+    """
+
+    spokes: Annotated[int, Field(gt=2)]
+    tyre: str | None = None
+
+
+class Rim(Wheel):
+    """Another.
+
+    Attributes:
+        tyre: None here.
+    """
+
+
+@pytest.fixture
+def stage(tmp_path):
+    for name, text in {
+        "docs/a.md": "# A\n[b](../results/b.md#c) [code](../lib/x.py) ![p](../results/p.png)\n",
+        "results/b.md": "**B**\n\n[a](../docs/a.md)\n",
+        "results/p.png": "picture",
+        "lib/x.py": "x = 1\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return Stage(tmp_path, tmp_path / "out")
+
+
+def test_a_page_brings_along_what_it_links_to(stage):
+    assert stage.add("docs/a.md") == "a.md"
+    page = (stage.out / "a.md").read_text()
+    assert page == "# A\n[b](results/b.md#c) [code](source/lib/x.py.md) ![p](results/p.png)\n"
+    assert (stage.out / "results/b.md").read_text() == "# B\n\n[a](../a.md)\n"
+    assert (stage.out / "results/p.png").read_text() == "picture"
+    assert "x = 1" in (stage.out / "source/lib/x.py.md").read_text()
+
+
+def test_a_link_to_nothing_is_refused(stage):
+    (stage.root / "results/p.png").unlink()
+    with pytest.raises(DataError, match=r"docs/a.md: a link names ../results/p.png"):
+        stage.add("docs/a.md")
+
+
+def test_links_in_code_and_to_elsewhere_stay():
+    text = "[a](b.md) `[a](b.md)` [c](https://x.org) [d](#e)\n```\n[a](b.md)\n```\n[`f`](g.md#h)"
+    assert relinked(text, lambda link: f"new/{link}") == text.replace(
+        "[a](b.md) `", "[a](new/b.md) `"
+    ).replace("g.md", "new/g.md")
+
+
+@pytest.mark.parametrize(
+    ("github", "mkdocs"),
+    [
+        ("text\n- a\n  b", "text\n\n- a\n    b"),
+        ("1. a\n\n   ```sh\n   b\n     c\n   ```", "1. a\n\n    ```sh\n    b\n      c\n    ```"),
+        ("- a\n  - b\n    c", "- a\n    - b\n        c"),
+        ("- a\nlazy", "- a\n    lazy"),
+        ("```\n- a\n  b\n```", "```\n- a\n  b\n```"),
+    ],
+)
+def test_lists_are_indented_as_python_markdown_wants(github, mkdocs):
+    assert for_mkdocs(github) == mkdocs
+
+
+def test_a_docstring_is_taken_apart():
+    assert about(Wheel) == "A wheel of `n` spokes."
+    assert attributes(Wheel) == {"spokes": "How many there are.", "tyre": "One | none."}
+    assert attributes(Rim)["tyre"] == "None here."
+
+
+def test_a_models_keys_have_type_default_and_meaning():
+    _, _, spokes, tyre = fields_table(Wheel).splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in (spokes, tyre)]
+    assert cells == [
+        ["`spokes`", "integer &gt; 2", "required", "How many there are."],
+        ["`tyre`", "string or null", "`null`", "One &#124; none."],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("config", "| `checkpoint_seconds`"),
+        ("spec", "## Participation"),
+        ("paper-file", "## ScaledClaim"),
+        ("methods", "## `uwa`\n\nUncertainty-weighted averaging."),
+        ("partitions", "| `private_size`"),
+        ("models", "## `lenet`\n\nLeNet-5"),
+        ("datasets", "| `fashion_mnist`"),
+        ("metrics", "| `balanced_accuracy`"),
+        ("figures", "## `accuracy_by_round`"),
+        ("claim-tests", "`shrinking`"),
+        ("commands", "| `--minutes MINUTES`"),
+        ("result-file", "## `provenance`"),
+        ("library/aggregation", "::: fedlogit.aggregation.uwa"),
+    ],
+)
+def test_the_reference_has_what_the_library_has(page, said):
+    assert said in PAGES[f"reference/{page}.md"]
+
+
+@pytest.mark.parametrize("page", ["methods", "partitions", "models", "config", "spec"])
+def test_every_key_of_the_reference_is_explained(page):
+    rows = [line for line in PAGES[f"reference/{page}.md"].splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
+    assert cells
+    unexplained = {key for key, *_, meaning in cells if not meaning}
+    assert unexplained <= {f"`{name}`" for name in KNOWN}
