@@ -53,6 +53,7 @@ figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every s
 	@$(MAKE) pull
 	@$(SNAKEMAKE) --config frozen=true partial=true scale=paper $(CONFIG) \
 		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
+	@python -m fedlogit summary $(PAPERS)
 
 .PHONY: redraw
 redraw: $(STAMP) ## Draw again what finished runs cover and remove the rest (CHECK=1: only compare)
