@@ -321,8 +321,11 @@ def test_a_plan_is_a_page_and_a_run_names_each_job(snakemake, tmp_path):
     }
     done = snakemake(tmp_path, "results/figures/who_to_trust/smoke/uwa_weights.pdf")
     assert done.returncode == 0, done.stdout
-    assert f"\nFinished train {run}\n" in done.stdout
-    assert "\nFinished figure who_to_trust smoke uwa_weights\n" in done.stdout
+    assert f"\nRun 1 of 1: {run}\n" in done.stdout
+    assert re.search(
+        r"^Step (\d+) of \1: figure who_to_trust smoke uwa_weights$", done.stdout, re.M
+    )
+    assert len(done.stdout.splitlines()) < 30
     assert "rule train:" not in done.stdout
     # An error is told in full.
     picture = "results/figures/who_to_trust/smoke/uwa_weights.png"
