@@ -143,14 +143,14 @@ def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
         DataError: if there is none, or it is damaged.
     """
     path = results / "summary" / paper / scale / "compare.csv"
-    text = dict.fromkeys(("table", *_KEYS, "metric"), str)
+    text = dict.fromkeys(("table", *_KEYS, "where", "metric"), str)
     try:
         rows = pd.read_csv(path, dtype=text, keep_default_na=True)
     except (OSError, ValueError) as error:
         raise DataError(
             f"cannot read {path}: {error}; run python -m fedlogit compare first"
         ) from None
-    return rows.fillna(dict.fromkeys(text, ""))
+    return rows.fillna({key: "" for key in text if key in rows})
 
 
 def matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:

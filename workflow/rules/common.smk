@@ -88,5 +88,5 @@ def told_covered(wildcards):
     kinds = [artefact.kind for artefact in artefacts]
     return (
         f"{kinds.count('table')} tables and {kinds.count('figure')} figures are in results/tables"
-        f" and results/figures; each paper on one page: {' '.join(INPUTS.pages(artefacts))}"
+        " and results/figures, and all together in results/report.html"
     )
