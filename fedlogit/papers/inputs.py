@@ -147,10 +147,20 @@ class Inputs:
         ]
 
     def covered(self) -> list[str]:
-        """Return the tables, figures, pages and record, at any scale, that finished runs cover."""
-        artefacts = self._plan.covered()
+        """Return the tables, figures, report and record, at any scale, that finished runs cover."""
         record = [f"{self._results}/record.csv"] if self.record() else []
-        return [*self.drawn(artefacts), *self.pages(artefacts), *record]
+        return [*self.drawn(self._plan.covered()), *record, f"{self._results}/report.html"]
+
+    def report(self) -> Files:
+        """Return the pages of the configured scale; with `partial`, of all that runs cover.
+
+        The report has those of other papers and scales, too, if they are there. If it shows the
+        record, and that is to be drawn, that comes first.
+        """
+        partial = self._plan.settings.partial
+        artefacts = self._plan.covered() if partial else self._plan.artefacts
+        record = [f"{self._results}/record.png"] if partial and self.record() else []
+        return {"pages": self.pages(artefacts), "record": record}
 
     def record(self) -> list[str]:
         """Return the summaries, at any scale, that the record of all numbers is made of.

@@ -180,8 +180,9 @@ def test_a_page_shows_what_finished_runs_cover_where_that_is_asked_for(planned, 
     covered = partial.page("who_to_trust", "smoke")
     assert [Path(path).name.partition(".")[0] for path in covered["artefacts"]] == ["uwa_weights"]
     assert covered["summary"] == []  # of tables, and there is none
-    page = f"{tmp_path}/report/who_to_trust/smoke.html"
-    assert partial.covered() == [*covered["drawn"], page]
+    report = partial.report()
+    assert report == {"pages": [f"{tmp_path}/report/who_to_trust/smoke.html"], "record": []}
+    assert partial.covered() == [*covered["drawn"], f"{tmp_path}/report.html"]
 
 
 def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path):
@@ -190,7 +191,8 @@ def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path)
         touch(tmp_path, "runs", run, "result.json")
     _, inputs = planned("who_to_trust", partial=True)
     assert inputs.record() == [f"{tmp_path}/summary/who_to_trust/quick/summary.md"]
-    assert inputs.covered()[-1] == f"{tmp_path}/record.csv"
+    assert inputs.covered()[-2:] == [f"{tmp_path}/record.csv", f"{tmp_path}/report.html"]
+    assert inputs.report()["record"] == [f"{tmp_path}/record.png"]  # which the report shows
     assert f"{REFERENCES}/notes.yaml" in inputs.references()
 
 
