@@ -1,4 +1,4 @@
-"""fedlogit as a contestant (`peers/protocol.py`): ours.py FOLDER --engine E --data D --workers N."""
+"""fedlogit as a contestant: ours.py FOLDER --engine ENGINE --data DATA --workers N."""
 
 from __future__ import annotations
 
