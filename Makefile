@@ -30,8 +30,9 @@ chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d 
 CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
 CHOSEN_SCALE = $(strip $(call chosen,$(SCALE),scale))
 CHOSEN_DATASETS = $(filter-out null,$(call chosen,$(DATASETS),datasets))
-# Which comparisons the report does not have yet; a paper that has none of the data sets has none.
-NEWER = find results/summary -path '*/$(CHOSEN_SCALE)/summary.md' -newer results/report.html
+# What finished runs cover, of all papers at every scale.
+COVERED = --config frozen=true partial=true scale=paper $(CONFIG) \
+	$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))')
 PYTHON_FILES := fedlogit scripts tests examples $(wildcard benchmarks)
 
 .PHONY: help
@@ -45,22 +46,21 @@ environment: $(STAMP) ## Install the locked packages into .venv
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
 	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
-	@[ -e results/report.html ] && [ -z "$$($(NEWER))" ] || $(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
 	@python -m fedlogit summary --scale $(CHOSEN_SCALE) --datasets $(CHOSEN_DATASETS) -- $(CHOSEN_PAPERS)
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
 	@$(MAKE) pull
-	@$(SNAKEMAKE) --config frozen=true partial=true scale=paper $(CONFIG) \
-		$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))') -- covered
+	@$(SNAKEMAKE) $(COVERED) -- covered
+	@python -m fedlogit summary $(PAPERS)
 
 .PHONY: redraw
 redraw: $(STAMP) ## Draw again what finished runs cover and remove the rest (CHECK=1: only compare)
 	@python -m fedlogit redraw $(if $(CHECK),--check,--prune)
 
 .PHONY: report
-report: $(STAMP) ## Put every paper's tables and figures, as they are, into results/report.html
-	@$(SNAKEMAKE) $(WITH_CONFIG) --quiet all --report results/report.html
+report: $(STAMP) ## Put all that finished runs cover into one page, results/report.html; trains nothing
+	@$(SNAKEMAKE) $(COVERED) -- results/report.html
 
 .PHONY: pull
 pull: $(STAMP) ## Fetch finished runs that are not here from the cache in dvc-remote; needs no network

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from fedlogit.commands._first import tell_first
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.finished import check_run
 
@@ -71,21 +73,27 @@ def tell(runs: Path, outs: dict[str, dict[str, Any]], reasons: dict[str, str]) -
         "not in it: data sets (a run that is missing fetches its own from the official source),"
         " checkpoints, and runs at scale smoke and quick unless published by name"
     )
-    for run in unfinished:
-        folder = runs / run
-        print(
-            f"left alone: {folder} is here and not finished; rm -r {folder}; dvc pull {folder} has"
-            " the published one",
-            file=sys.stderr,
-        )
     missing = sorted({*outs} - {*here})
-    for run in missing:
-        folder = runs / run
-        why = reasons.get(run, f"dvc pull {folder}")
-        print(f"error: {folder} is missing; {why}", file=sys.stderr)
-    for reason in damaged.values():
-        print(f"error: {reason}", file=sys.stderr)
-    return 2 if damaged or missing else 0
+    wrong = [*map(partial(_unfinished, runs), unfinished)]
+    wrong += [_missing(runs / run, reasons.get(run)) for run in missing]
+    wrong += [f"error: {reason}" for reason in damaged.values()]
+    tell_first(wrong, Path("logs/cache.txt"))
+    if damaged or missing:
+        return 2
+    print("Next: make figures draws what these runs cover; make reproduce trains the rest")
+    return 0
+
+
+def _unfinished(runs: Path, run: str) -> str:
+    folder = runs / run
+    return (
+        f"left alone: {folder} is here and not finished; rm -r {folder}; dvc pull {folder} has the"
+        " published one"
+    )
+
+
+def _missing(folder: Path, why: str | None) -> str:
+    return f"error: {folder} is missing; {why or f'dvc pull {folder}'}"
 
 
 def _damage(root: Path, folder: Path) -> str:

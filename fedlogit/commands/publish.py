@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing
+from fedlogit.commands._first import tell_first
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, list_papers, load_paper
 from fedlogit.results.finished import sort_runs
@@ -80,12 +81,21 @@ def main(args: argparse.Namespace) -> int:
     if changed and not args.replace:
         print(
             f"not published again, although they differ from the cache (--replace would;"
-            f" dvc checkout --force {listing} restores the cache's): {', '.join(changed)}",
+            f" dvc checkout --force {listing} restores the cache's): {_some(changed)}",
             file=sys.stderr,
         )
-    for reason in found.refused.values():
-        print(f"error: refused {reason}", file=sys.stderr)
-    return 2 if found.refused else 0
+    refused = [f"error: refused {reason}" for reason in found.refused.values()]
+    tell_first(refused, Path("logs/refused.txt"))
+    if found.refused:
+        return 2
+    print(f"Next: make redraw, then git add {listing} dvc-remote results (docs/cache.md)")
+    return 0
+
+
+def _some(runs: Sequence[str]) -> str:
+    """Return the first runs, and how many more there are."""
+    more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
+    return ", ".join(runs[:3]) + more
 
 
 def _tell_unused(listing: Path, unused: set[str], prune: bool) -> None:

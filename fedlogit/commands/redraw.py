@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedlogit.config import Settings
 from fedlogit.papers import Plan, list_papers
+from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.redraw import differences, orphans, redraw
 
 
@@ -37,11 +39,7 @@ def main(args: argparse.Namespace) -> int:
     plan = Plan(settings, args.papers, args.results)
     if not args.check:
         drawn = redraw(plan, args.references, args.results)
-        stale = orphans(args.results, drawn) if args.prune else []
-        for path in stale:
-            path.unlink()
-            print(f"removed {path}: no finished run gives it")
-        print(f"{len(drawn)} files drawn, {len(stale)} removed")
+        _tell_drawn(plan, drawn, _pruned(args.results, drawn) if args.prune else [])
         return 0
     with TemporaryDirectory() as folder:
         drawn = redraw(plan, args.references, Path(folder))
@@ -50,3 +48,22 @@ def main(args: argparse.Namespace) -> int:
         print(f"error: {line}; run make redraw", file=sys.stderr)
     print(f"{len(drawn)} files drawn again, {len(found)} differ from what is there")
     return int(bool(found))
+
+
+def _pruned(results: Path, drawn: Sequence[Path]) -> list[Path]:
+    """Remove what was not drawn; return what that was."""
+    stale = orphans(results, drawn)
+    for path in stale:
+        path.unlink()
+    return stale
+
+
+def _tell_drawn(plan: Plan, drawn: Sequence[Path], stale: Sequence[Path]) -> None:
+    """Print what was drawn, and the first of what was removed."""
+    removed = f"; {len(stale)} removed that no finished run gives" if stale else ""
+    removed += f", the first {stale[0]}" if stale else ""
+    following = where_to_look(
+        plan.results, plan.results / "record.md", plan.results / "report.html"
+    )
+    counts = f"Files: {len(drawn)} drawn{removed} (git status lists what changed)"
+    print("\n".join(closing(plan, plan.covered(), [counts, *following])))

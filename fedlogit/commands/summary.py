@@ -1,9 +1,11 @@
-"""Print every paper beside ours and where tables, figures and the report are.
-
-Also writes results/summary.md. Needs what `compare` wrote.
+"""Say what was made, three numbers beside the paper's, and where tables, figures and report are.
 
     python -m fedlogit summary --scale quick who_to_trust
     python -m fedlogit summary --scale paper --datasets mnist -- who_to_trust celm
+    python -m fedlogit summary
+
+Every number stands in results/summary.md, which it writes too; without --scale, which speaks of all
+that finished runs cover, in results/record.md. Needs what `compare` wrote.
 """
 
 from __future__ import annotations
@@ -12,15 +14,17 @@ import argparse
 from pathlib import Path
 
 from fedlogit.config import Settings
-from fedlogit.papers import Plan
+from fedlogit.errors import FedlogitError
+from fedlogit.papers import Plan, list_papers
+from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("papers", nargs="+", help="which papers")
-    parser.add_argument("--scale", required=True, help="at which scale")
+    parser.add_argument("papers", nargs="*", help="which papers; default: all")
+    parser.add_argument("--scale", help="at which scale; default: all")
     parser.add_argument("--datasets", nargs="*", help="leave out papers without a run on these")
     parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
     parser.add_argument(
@@ -31,12 +35,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    chosen = {"papers": args.papers, "scale": args.scale, "datasets": args.datasets or None}
+    lines = _at_scale(args) if args.scale else _everywhere(args)
+    print("\n".join(lines))
+
+
+def _at_scale(args: argparse.Namespace) -> list[str]:
+    """Write the table of all numbers at a scale; return what to say of it."""
+    chosen = {
+        "papers": args.papers or list_papers(args.papers_folder),
+        "scale": args.scale,
+        "datasets": args.datasets or None,
+    }
     plan = Plan(Settings.load(chosen, "options"), args.papers_folder, args.results)
     labels = {paper: plan.papers[paper].labels for paper in plan.chosen}
-    text = overview(args.results, args.scale, labels)
-    pages = [args.results / "report" / paper / f"{args.scale}.html" for paper in labels]
-    text += f"\n\nEach paper on one page: {', '.join(map(str, pages))}"
-    text += f"\n\nReport: {args.report}{'' if args.report.exists() else ' (not made yet)'}"
-    print(text)
-    print(f"\nThis summary: {write_text(args.results / 'summary.md', text)}")
+    full = write_text(args.results / "summary.md", overview(args.results, args.scale, labels))
+    made = [a for a in plan.artefacts if a.paper.paper in plan.chosen]
+    return closing(plan, made, where_to_look(args.results, full, args.report, args.scale))
+
+
+def _everywhere(args: argparse.Namespace) -> list[str]:
+    """Return what to say of all that finished runs cover."""
+    if args.datasets:
+        raise FedlogitError("datasets: give a scale, too")
+    papers = tuple(args.papers or list_papers(args.papers_folder))
+    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
+    plan = Plan(settings, args.papers_folder, args.results)
+    following = where_to_look(args.results, args.results / "record.md", args.report)
+    return closing(plan, plan.covered(), following)

@@ -12,12 +12,13 @@ files there what it brings back.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tqdm import tqdm
 
+from fedlogit.commands._first import tell_first, write_lines
 from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.crew import Crew, Limits
 from fedlogit.commands._many.filing import files_of_runs
@@ -63,13 +64,21 @@ def main(args: argparse.Namespace) -> int:
         crew = Crew(device, args.jobs, limits, teller.tell)
         signals = crew.carry_out(tasks)
     after = states(wanted, args.results, crew.failed)
-    for line in report(after, done):
-        print(line)
-    for where, reason in {**wanted.refused, **crew.failed}.items():
-        print(f"error: {where}: {reason}", file=sys.stderr)
+    errors = [f"error: {where}: {why}" for where, why in {**wanted.refused, **crew.failed}.items()]
+    tell_first(errors, args.results / "train_many.errors.txt")
+    *each, counts = report(after, done)
+    print(f"{counts}\nEach run: {write_lines(args.results / 'train_many.txt', each)}")
+    print(_following(after))
     if args.archive:
         _pack(args, after)
     return _code(signals, wanted, crew)
+
+
+def _following(after: Mapping[str, str]) -> str:
+    """Return what to do next."""
+    if set(after.values()) - {"finished"}:
+        return "Next: the same command again; what has finished is not repeated"
+    return "Next: snakemake draws tables and figures from these runs (docs/cluster.md)"
 
 
 def _limits(args: argparse.Namespace, start: float) -> Limits:

@@ -1,4 +1,4 @@
-"""Test scores from counts: accuracy, balanced accuracy, per class, per client, and perplexity.
+"""Test scores from counts: accuracy, balanced, per class and per client, perplexity, calibration.
 
 What is counted is a prediction: one a sample, or one a position where a sample has several.
 """
@@ -23,15 +23,20 @@ class EvalCounts:
         hits: Right predictions by true class, int64 (classes,).
         totals: Predictions by true class, int64 (classes,).
         loss: Sum of -log p(true class), in nats, float64 ().
+        gaps: Sum of (right or not) - p(predicted class), by bins of the latter, float64 (15,).
     """
 
     hits: torch.Tensor
     totals: torch.Tensor
     loss: torch.Tensor
+    gaps: torch.Tensor
 
     def __add__(self, other: EvalCounts) -> EvalCounts:
         return EvalCounts(
-            self.hits + other.hits, self.totals + other.totals, self.loss + other.loss
+            self.hits + other.hits,
+            self.totals + other.totals,
+            self.loss + other.loss,
+            self.gaps + other.gaps,
         )
 
 
@@ -44,12 +49,16 @@ class Scores:
         balanced: Mean per-class recall of each client over classes in the test set, (clients,).
         per_class: Recall of each class, mean over clients, (classes,); NaN for absent classes.
         loss: Mean cross-entropy of each client, in nats, (clients,).
+        ece: Expected calibration error of each client, (clients,): by how much accuracy and
+            confidence differ within a bin of confidence, mean over predictions (Guo et al. 2017,
+            "On calibration of modern neural networks", Eq. 3).
     """
 
     per_client: np.ndarray
     balanced: np.ndarray
     per_class: np.ndarray
     loss: np.ndarray
+    ece: np.ndarray
 
     def row(self) -> dict[str, float]:
         """Return the columns of `rounds.csv`; the spread over clients is the population's."""
@@ -61,10 +70,12 @@ class Scores:
             "balanced_accuracy": float(self.balanced.mean()),
             "loss_test": float(self.loss.mean()),
             "perplexity": float(np.exp(np.minimum(self.loss, _LARGEST)).mean()),
+            "ece": float(self.ece.mean()),
         }
 
 
 _LARGEST = 700.0  # nats: e to this power is still a number
+_BINS = 15  # of equal width, each with its upper end, as Guo et al. §4 have them
 
 
 def count_correct(logits: torch.Tensor, labels: torch.Tensor) -> EvalCounts:
@@ -76,10 +87,16 @@ def count_correct(logits: torch.Tensor, labels: torch.Tensor) -> EvalCounts:
     """
     rows, true = logits.detach().flatten(0, -2), labels.flatten()
     nothing = true.new_zeros(rows.shape[1])
-    hits = nothing.scatter_add(0, true, (rows.argmax(1) == true).to(true.dtype))
+    highest, predicted = rows.max(1)
+    right = predicted == true
+    hits = nothing.scatter_add(0, true, right.to(true.dtype))
     totals = nothing.scatter_add(0, true, torch.ones_like(true))
     loss = F.cross_entropy(rows, true, reduction="none").double().sum()
-    return EvalCounts(hits, totals, loss)
+    confidence = (rows - highest[:, None]).exp().sum(1).double().reciprocal()
+    bins = (confidence * _BINS).ceil().long().clamp(1, _BINS) - 1
+    of_bins = bins[:, None] == torch.arange(_BINS, device=bins.device)
+    gaps = (right.double() - confidence) @ of_bins.double()  # sums in a fixed order, on a GPU too
+    return EvalCounts(hits, totals, loss, gaps)
 
 
 def score(counts: Sequence[EvalCounts]) -> Scores:
@@ -92,6 +109,7 @@ def score(counts: Sequence[EvalCounts]) -> Scores:
         balanced=recall[:, present].mean(1),
         per_class=recall.mean(0),
         loss=_fetched([m.loss for m in counts]) / totals.sum(1),
+        ece=np.abs(_fetched([m.gaps for m in counts])).sum(1) / totals.sum(1),
     )
 
 

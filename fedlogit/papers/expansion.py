@@ -24,11 +24,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
 from typing import Any
 
 from fedlogit.component import Component, ComponentRef, parse_call
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
+from fedlogit.papers.completion import Completed, complete
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 from fedlogit.reading import check_keys
 from fedlogit.runs.places import run_dir, split_dir
@@ -48,15 +48,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Cell:
-    """A run in a grid: its spec, and where it stands on the axes (values as the file has them)."""
+    """A run in a grid, and where it stands on the axes (values as the file has them)."""
 
-    spec: RunSpec
+    completed: Completed
     axes: Mapping[str, Any]
 
-    @cached_property  # asked for every rule that may need the run
+    @property
+    def spec(self) -> RunSpec:
+        """The run's spec."""
+        return self.completed.spec
+
+    @property
     def run(self) -> str:
         """Where the run lives, as a path below the folder of runs."""
-        return str(run_dir(self.spec))
+        return self.completed.run
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ def expand(
     seeds: tuple[int, ...] | None = None,
     datasets: tuple[str, ...] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    completing: Callable[[str], Completed] = complete,
 ) -> list[PlannedArtefact]:
     """Return the artefacts of `paper` at `scale`.
 
@@ -112,6 +118,7 @@ def expand(
         seeds: Use these instead of the seeds of the file.
         datasets: Keep only the cells on these datasets, of which the paper has one at least.
         overrides: A last layer for every run (a user's wish, such as ``precision``).
+        completing: Completes a spec, which is given as JSON.
 
     Raises:
         FedlogitError: one line naming the file, the artefact, the cell and the key.
@@ -119,7 +126,9 @@ def expand(
     ids = paper.scale(scale).include or tuple(paper.artefacts)
     if datasets and not {*datasets} & {*paper.datasets}:
         raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
-    made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}) for id_ in ids)
+    made = (
+        _artefact(paper, scale, id_, seeds, datasets, overrides or {}, completing) for id_ in ids
+    )
     return [artefact for artefact in made if artefact.cells]
 
 
@@ -168,6 +177,7 @@ def _artefact(
     seeds: tuple[int, ...] | None,
     datasets: tuple[str, ...] | None,
     overrides: Mapping[str, Any],
+    completing: Callable[[str], Completed],
 ) -> PlannedArtefact:
     """Expand one artefact; those that say ``from`` have the cells of their source."""
     source = paper.artefacts[id_].source or id_
@@ -189,14 +199,14 @@ def _artefact(
         unwanted = datasets and cell.get("dataset") not in datasets
         where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
         for seed in chosen:
-            spec, data = _resolve(paper, scale, cell, last, seed, where)
+            run, data = _resolve(paper, scale, cell, last, seed, where, completing)
             axes = {name: cell[name] if name in cell else _get(data, name) for name in names}
-            axes |= {name: spec.setting(name) for name in parameters}
-            key = spec.digest(), _describe(axes)
+            axes |= {name: run.spec.setting(name) for name in parameters}
+            key = run.run, _describe(axes)
             if unwanted:
-                left_out.setdefault(key, (len(cells), Cell(spec, axes)))
+                left_out.setdefault(key, (len(cells), Cell(run, axes)))
             else:
-                cells[key] = Cell(spec, axes)
+                cells[key] = Cell(run, axes)
     return PlannedArtefact(paper, id_, scale, tuple(cells.values()), tuple(left_out.values()))
 
 
@@ -217,22 +227,15 @@ def _resolve(
     last: Mapping[str, Any],
     seed: int,
     where: str,
-) -> tuple[RunSpec, dict[str, Any]]:
+    completing: Callable[[str], Completed],
+) -> tuple[Completed, dict[str, Any]]:
     """Return the completed spec of one cell, and its merged layers as the file has them."""
     try:
         merged = _layered(paper, paper.scale(scale), cell, last)
         data = merged | {"seed": seed} | _calls(paper, paper.scale(scale), merged)
-        return _completed(json.dumps(data, sort_keys=True)), merged
+        return completing(json.dumps(data, sort_keys=True)), merged
     except FedlogitError as error:
         raise FedlogitError(f"{where}: {error}") from None
-
-
-@cache
-def _completed(text: str) -> RunSpec:
-    """Validate a spec and fill in every default, so that equal runs have equal hashes."""
-    from fedlogit.methods import complete  # imports PyTorch, which reading a paper does not need
-
-    return complete(RunSpec.read(json.loads(text), "run"))
 
 
 def _layered(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.expansion import PlannedArtefact, split_dir
+from fedlogit.papers.expansion import PlannedArtefact
 from fedlogit.papers.plan import Plan
 from fedlogit.runs.places import data_stems, stage_options
 from fedlogit.spec import RunSpec
@@ -59,7 +59,7 @@ class Inputs:
         found: Files = {"spec": self._plan.spec_file(run)}
         clients = self._plan.clients_of(run)
         if clients is None:
-            return found | self._divided_data(spec)
+            return found | self._divided_data(run, spec)
         found["logits"] = f"{self._results}/clients/{clients}/logits.json"
         if spec.server is not None:  # the method teaches a model of the server
             found["targets"] = f"{self._results}/targets/{run}/targets.npz"
@@ -70,7 +70,7 @@ class Inputs:
         spec = self._plan.clients(run)
         if self._made(f"{self._results}/clients/{run}/clients.json", "train_clients"):
             return {}
-        return {"spec": self._plan.clients_file(run)} | self._divided_data(spec)
+        return {"spec": self._plan.clients_file(run)} | self._divided_data(run, spec)
 
     def export_logits(self, run: str) -> Files:
         """Return the record of the clients that answer, and the data that they answer on.
@@ -78,7 +78,7 @@ class Inputs:
         They are clients of a one-shot run, or those of any run that exports its weights.
         """
         note, _, spec = self._plan.answering(run)
-        return {"note": note} | self._divided_data(spec)
+        return {"note": note} | self._divided_data(run, spec)
 
     def aggregate(self, run: str) -> Files:
         """Return the logits of the clients that a run in stages rests on."""
@@ -147,10 +147,20 @@ class Inputs:
         ]
 
     def covered(self) -> list[str]:
-        """Return the tables, figures, pages and record, at any scale, that finished runs cover."""
-        artefacts = self._plan.covered()
+        """Return the tables, figures, report and record, at any scale, that finished runs cover."""
         record = [f"{self._results}/record.csv"] if self.record() else []
-        return [*self.drawn(artefacts), *self.pages(artefacts), *record]
+        return [*self.drawn(self._plan.covered()), *record, f"{self._results}/report.html"]
+
+    def report(self) -> Files:
+        """Return the pages of the configured scale; with `partial`, of all that runs cover.
+
+        The report has those of other papers and scales, too, if they are there. If it shows the
+        record, and that is to be drawn, that comes first.
+        """
+        partial = self._plan.settings.partial
+        artefacts = self._plan.covered() if partial else self._plan.artefacts
+        record = [f"{self._results}/record.png"] if partial and self.record() else []
+        return {"pages": self.pages(artefacts), "record": record}
 
     def record(self) -> list[str]:
         """Return the summaries, at any scale, that the record of all numbers is made of.
@@ -166,13 +176,9 @@ class Inputs:
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
         return [f"{self._results}/report/{paper}/{scale}.html" for paper, scale in shown]
 
-    def split_of_run(self, run: str) -> str:
-        """Return the division of the data of a run."""
-        return self._indices(self._plan.run(run))
-
-    def split_of_clients(self, run: str) -> str:
-        """Return the division of the data of a set of clients."""
-        return self._indices(self._plan.clients(run))
+    def split_of(self, run: str) -> str:
+        """Return the division of the data of a run, or of a set of clients."""
+        return f"{self._results}/partitions/{self._plan.split_of(run)}/indices.npz"
 
     def _allow(self, artefacts: list[PlannedArtefact]) -> None:
         """Refuse what cannot be made of the runs that these need, before anything starts."""
@@ -200,14 +206,11 @@ class Inputs:
             for suffix in _SUFFIXES[a.kind]
         ]
 
-    def _divided_data(self, spec: RunSpec) -> Files:
+    def _divided_data(self, run: str, spec: RunSpec) -> Files:
         """Return a run's prepared data, that of foreign public samples, and the division."""
         other = spec.public.dataset if spec.public else None
         data = self._data(spec) + (self._pair(other) if other else [])
-        return {"data": data, "split": self._indices(spec)}
-
-    def _indices(self, spec: RunSpec) -> str:
-        return f"{self._results}/partitions/{split_dir(spec)}/indices.npz"
+        return {"data": data, "split": self.split_of(run)}
 
     def _data(self, spec: RunSpec) -> list[str]:
         """Return the prepared files of a run's data set; a text has tokens, and their tokenizer."""

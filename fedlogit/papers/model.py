@@ -170,6 +170,7 @@ class Paper(FrozenConfig):
         datasets: The data sets it may use, with overrides.
         partitions: Short names for partitions with this paper's parameters.
         methods: Short names for methods: a call, or ``{method: call, …overrides}``.
+        proposes: The methods that are the paper's own; their numbers are shown first.
         labels: How to print datasets, partitions, methods and axes.
     """
 
@@ -181,6 +182,7 @@ class Paper(FrozenConfig):
     datasets: dict[str, Overrides]
     partitions: dict[str, str] = Field(default_factory=dict)
     methods: dict[str, str | Overrides]
+    proposes: tuple[str, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)
     tables: dict[str, Table]
     figures: dict[str, Figure] = Field(default_factory=dict)
@@ -235,6 +237,8 @@ def _check_names(paper: Paper) -> None:
     shared = sorted(set(paper.tables) & set(paper.figures))
     if shared:
         raise FedlogitError(f"{shared[0]!r} is both a table and a figure")
+    for name in paper.proposes:
+        _known("proposes", name, paper.methods)
     sources: list[tuple[str, _Source | Claim | ScaledClaim]]
     sources = [*paper.artefacts.items(), *paper.claims.items()]
     for name, scale in paper.scales.items():

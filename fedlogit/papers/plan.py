@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
+from fedlogit.papers.completion import Completed, Completions
 from fedlogit.papers.expansion import (
     Cell,
     PlannedArtefact,
@@ -28,8 +29,6 @@ from fedlogit.papers.expansion import (
     check_calls,
     claims_of,
     expand,
-    run_dir,
-    split_dir,
 )
 from fedlogit.papers.model import Paper, load_paper
 from fedlogit.spec import RunSpec
@@ -60,13 +59,15 @@ class Plan:
         self.settings = settings
         self.results = results
         papers = {name: load_paper(name, folder) for name in settings.papers}
+        self._completions = Completions(results / "plan")
         for paper in papers.values():
-            check_calls(paper)
+            self._completions.check(paper, check_calls)
         self.papers = _with_datasets(papers, settings.datasets or ())
         self._runs: dict[str, RunSpec] = {}
         self._splits: dict[str, RunSpec] = {}
         self._clients: dict[str, RunSpec] = {}
         self._staged: dict[str, str] = {}
+        self._split_of: dict[str, str] = {}
         self._written: set[tuple[str, str, int]] = set()
         self._made: dict[tuple[str, str], list[PlannedArtefact]] = {}
         self._drawn: dict[tuple[str, str], dict[str, Any]] = {}
@@ -101,13 +102,13 @@ class Plan:
                 self.settings.seeds,
                 self.settings.datasets,
                 self.settings.overrides(),
+                self._completions.of,
             )
             for artefact in whole:
                 for cell in artefact.cells:
                     if cell.run not in self._runs:
-                        self._runs[cell.run] = cell.spec
-                        self._splits.setdefault(str(split_dir(cell.spec)), cell.spec)
-                        self._note_stages(cell)
+                        self._note(cell.completed)
+            self._completions.save()
             self._whole[paper, scale] = {artefact.id: artefact for artefact in whole}
             self._made[paper, scale] = [self._kept(artefact) for artefact in whole]
         return [artefact for artefact in self._made[paper, scale] if artefact.cells]
@@ -303,18 +304,28 @@ class Plan:
 
     def splits(self) -> list[str]:
         """Return the divisions of the data at the configured scale, as paths below their folder."""
-        specs = (cell.spec for artefact in self.artefacts for cell in artefact.cells)
-        return list(dict.fromkeys(str(split_dir(spec)) for spec in specs))
+        cells = (cell for artefact in self.artefacts for cell in artefact.cells)
+        return list(dict.fromkeys(cell.completed.split for cell in cells))
 
-    def _note_stages(self, cell: Cell) -> None:
-        """Remember a run in stages, and its clients."""
-        from fedlogit import methods  # imports PyTorch, as a paper's expansion does
-        from fedlogit.runs.stages import clients_spec, in_stages
+    def split_of(self, path: str) -> str:
+        """Return the division of the data of a run or a set of clients, as a path like `splits`'.
 
-        if in_stages(cell.spec, methods.get(cell.spec.method)):
-            clients = clients_spec(cell.spec)
-            self._staged[cell.run] = str(run_dir(clients))
-            self._clients[self._staged[cell.run]] = clients
+        Raises:
+            FedlogitError: if no paper at any scale has it.
+        """
+        if path not in self._clients:
+            self.run(path)  # which may expand another scale
+        return self._split_of[path]
+
+    def _note(self, found: Completed) -> None:
+        """Remember a run, the division of its data, and the clients of one in stages."""
+        self._runs[found.run] = found.spec
+        self._splits.setdefault(found.split, found.spec)
+        self._split_of[found.run] = found.split
+        if clients := found.clients:
+            self._staged[found.run] = clients.run
+            self._clients[clients.run] = clients.spec
+            self._split_of[clients.run] = clients.split
 
     def _find(self, path: str, kind: str, known: dict[str, RunSpec]) -> RunSpec:
         for _ in self._scales():

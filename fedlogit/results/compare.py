@@ -26,6 +26,7 @@ __all__ = [
     "not_run",
     "nothing_published",
     "published",
+    "read_comparison",
     "read_reference",
 ]
 
@@ -135,6 +136,23 @@ def _row(paper: Mapping[Any, Any], frame: pd.DataFrame | None) -> dict[str, Any]
     return row | {"verdict": unjudged or _judge(row)} | where
 
 
+def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
+    """Return the comparison of a paper at a scale, from the file that `write_summary` wrote.
+
+    Raises:
+        DataError: if there is none, or it is damaged.
+    """
+    path = results / "summary" / paper / scale / "compare.csv"
+    text = dict.fromkeys(("table", *_KEYS, "where", "metric"), str)
+    try:
+        rows = pd.read_csv(path, dtype=text, keep_default_na=True)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"cannot read {path}: {error}; run python -m fedlogit compare first"
+        ) from None
+    return rows.fillna({key: "" for key in text if key in rows})
+
+
 def matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:
     """Return the runs of a published number; an empty partition matches any.
 
@@ -189,8 +207,7 @@ def comparison_table(
     So are numbers whose runs do not exist, of which there may be hundreds, unless it is to be
     `whole`; `not_run` tells of them.
     """
-    there = rows["verdict"] != "not run"
-    rows = rows if whole or not there.any() else rows[there]
+    rows = rows if whole else rows[rows["verdict"] != "not run"]
     metric = rows["metric"].map(lambda value: labels.get(value, value))
     shown = {"Table": rows["table"], "Metric": metric}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
@@ -212,7 +229,7 @@ def comparison_table(
 def not_run(rows: pd.DataFrame) -> str:
     """Return a sentence on the published numbers that have no counterpart here, or ""."""
     missing = rows[rows["verdict"] == "not run"]
-    if missing.empty or len(missing) == len(rows):
+    if missing.empty:
         return ""
     places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
     numbers = (f"{r.table} on {r.dataset}: {r.numbers}" for r in places.itertuples(index=False))
@@ -236,7 +253,7 @@ def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> st
     if rows.empty:
         return f"### Paper beside ours\n\n{NOTHING_PUBLISHED}"
     table = comparison_table(rows, artefacts[0].labels)
-    text = markdown(table, right=RIGHT)
+    text = "" if table.empty else markdown(table, right=RIGHT)
     used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]
     source = describe(pd.concat([collect(a) for a in used])) if used else "nothing was run"
     parts = ["### Paper beside ours", text, not_run(rows), f"Ours: {source}.", VERDICT_RULE]

@@ -1,10 +1,10 @@
-"""A paper at a scale on one page: tables, figures, claims, and where each comes from."""
+"""A paper at a scale as HTML: tables, figures, claims; each number leads to its runs."""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,22 @@ from markupsafe import Markup
 
 from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.formatting import write_text
+from fedlogit.results.collect import collect
+from fedlogit.results.compare import RIGHT, comparison_table, matching, read_comparison
+from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.provenance import caption, provenance
+from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.templating import render
 
-__all__ = ["write_page"]
+__all__ = ["embedded", "shell", "to_html", "write_page"]
 
-_TEMPLATE = "page.html"
 _LOOK = {"reproduced": "good", "holds": "good", "not reproduced": "bad", "does not hold": "bad"}
 _VERDICT = re.compile(
     r">(reproduced|partly reproduced|not reproduced|reduced scale|stand-in data|diverged|holds"
-    r"|does not hold|undecided|not run)( \(n=1\))?</td>"
+    r"|does not hold|undecided|not run|inconclusive|single run, within|single run, outside"
+    r"|holds on average|does not hold on average)</td>"
 )
+_HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
 
 
 def write_page(artefacts: Sequence[Artefact], results: Path, out: Path) -> Path:
@@ -40,43 +44,136 @@ def write_page(artefacts: Sequence[Artefact], results: Path, out: Path) -> Path:
         DataError: if a table, a figure or a run is missing or damaged.
     """
     first = artefacts[0]
-    parts = [_part(artefact, results) for artefact in artefacts]
+    title = f"{first.paper_title or first.paper} ({first.scale})"
+    return write_text(out, shell(title, Markup(""), [_chapter(artefacts, results)]))
+
+
+def shell(title: str, opening: Markup, chapters: Sequence[Markup]) -> str:
+    """Return chapters as one page with a table of contents.
+
+    Args:
+        title: Of the page.
+        opening: What stands above the first chapter.
+        chapters: Whose headings have ids.
+    """
+    contents = [
+        {"level": int(level), "id": id_, "text": Markup(text)}  # noqa: S704 - escaped when made
+        for chapter in (opening, *chapters)
+        for level, id_, text in _HEADING.findall(chapter)
+    ]
+    return render("report.html", title=title, opening=opening, chapters=chapters, contents=contents)
+
+
+def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
+    """Return all that there is of a paper at a scale."""
+    first = artefacts[0]
+    name = f"{first.paper}-{first.scale}"
+    parts = [_part(artefact, results, f"{name}-{artefact.id}") for artefact in artefacts]
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
     summary = results / "summary" / first.paper / first.scale
     claims, _, evidence = _optional(summary / "claims.md").partition("### Evidence")
     text = render(
-        _TEMPLATE,
+        "chapter.html",
+        name=name,
         paper=first.paper,
+        label=first.label(first.paper),
         title=first.paper_title or first.paper,
         scale=first.scale,
         parts=parts,
-        compared=_html(_optional(summary / "compare.md")),
-        claims=_html(claims),
-        evidence=_html(evidence),
+        compared=_compared(_optional(summary / "compare.md"), artefacts, results),
+        claims=to_html(claims),
+        evidence=to_html(evidence),
+        numbers=_numbers(summary / "compare.csv", results, first),
         runs=len(runs),
         hours=_hours(runs),
         devices=", ".join(sorted(set(runs["device"]))),
         versions=", ".join(sorted(set(runs["code_version"]))),
     )
-    return write_text(out, text)
+    return Markup(text)  # noqa: S704 - the template escapes
 
 
-def _part(artefact: Artefact, results: Path) -> dict[str, Any]:
-    """Return what the template shows of one table or figure."""
+def _part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
+    """Return what the template shows of one table or figure; `name` begins its anchors."""
     base = results / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
     runs = provenance(artefact)
-    body = _table(base) if artefact.kind == "table" else _picture(base, artefact.title)
+    if artefact.kind == "table":
+        frame = collect(artefact)
+        body = to_html(linked_table(artefact, frame, f"{name}-"))
+        anchors = _anchors(artefact, frame)
+    else:
+        body, anchors = embedded(base.with_name(f"{base.name}.png"), artefact.title), {}
+    rows = [row | {"cells": anchors.get(row["digest"], [])} for row in runs.to_dict("records")]
     return {
-        "id": artefact.id,
+        "name": name,
         "kind": artefact.kind,
         "title": artefact.title,
         "caption": caption(artefact),
         "body": body,
         "file": base.with_name(f"{base.name}.{'csv' if artefact.kind == 'table' else 'pdf'}"),
         "runs": runs,
-        "rows": runs.to_dict("records"),
+        "rows": rows,
         "hours": _hours(runs),
     }
+
+
+def _numbers(compared: Path, results: Path, artefact: Artefact) -> str:
+    """Return how many published numbers have runs, in words."""
+    if not compared.exists():
+        return "none published"
+    rows = read_comparison(results, artefact.paper, artefact.scale)
+    if rows.empty:
+        return "none published"
+    return f"{(rows['verdict'] != 'not run').sum()} of {len(rows)}"
+
+
+def _anchors(artefact: Artefact, frame: pd.DataFrame) -> dict[str, list[int]]:
+    """Return, for the digest of each run that a cell of the table begins with, these cells."""
+    numbered = frame.assign(cell=cell_of_run(artefact, frame)).drop_duplicates("cell")
+    return {str(digest): list(part) for digest, part in numbered.groupby("digest")["cell"]}
+
+
+def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup:
+    """Return a comparison whose numbers of ours lead to the runs below the table they are of.
+
+    Args:
+        text: As `write_summary` wrote it, without its heading; "" if there is none.
+        artefacts: The paper's tables, among others.
+        results: The folder with ``summary``.
+    """
+    first = artefacts[0]
+    if not text:
+        return Markup("")
+    rows = read_comparison(results, first.paper, first.scale)
+    rows = rows[rows["verdict"] != "not run"]
+    table = comparison_table(rows, first.labels)
+    if table.empty:
+        return to_html(text)
+    tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
+    frames = {id_: collect(tables[id_]) for id_ in rows["table"].unique() if id_ in tables}
+    table["Ours"] = [
+        _leading(said, row, tables, frames)
+        for said, row in zip(table["Ours"], rows.to_dict("records"), strict=True)
+    ]
+    if "Table" in table:
+        titles = {id_: artefact.title.partition(":")[0] for id_, artefact in tables.items()}
+        table["Table"] = table["Table"].map(lambda id_: titles.get(id_, id_))
+    rest = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    return to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}")
+
+
+def _leading(
+    said: str,
+    row: Mapping[Any, Any],
+    tables: Mapping[str, Artefact],
+    frames: Mapping[str, pd.DataFrame],
+) -> str:
+    """Return a number as a link to its runs; as it is where the page has no such table."""
+    if row["table"] not in frames:
+        return said
+    artefact, frame = tables[row["table"]], frames[row["table"]]
+    cells = cell_of_run(artefact, frame)[matching(frame, {"where": "", **row}).index]
+    name = f"{artefact.paper}-{artefact.scale}-{artefact.id}"
+    return f"[{said}](#{name}-{cells.iloc[0]})" if len(cells) else said
 
 
 def _hours(runs: pd.DataFrame) -> str:
@@ -85,35 +182,27 @@ def _hours(runs: pd.DataFrame) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
-def _table(base: Path) -> Markup:
-    """Return a table's Markdown as HTML, without its title and caption."""
-    lines = _read(base.with_name(f"{base.name}.md")).splitlines()
-    return _html("\n".join(line for line in lines if line.startswith("|")))
+def embedded(path: Path, title: str) -> Markup:
+    """Return a picture as an image that is part of the page.
 
-
-def _picture(base: Path, title: str) -> Markup:
-    """Return a figure as an image that is part of the page."""
-    path = base.with_name(f"{base.name}.png")
+    Raises:
+        DataError: if it is missing.
+    """
     try:
         data = base64.b64encode(path.read_bytes()).decode()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(title, data)
+    return Markup('<img alt="{}" decoding="async" src="data:image/png;base64,{}">').format(
+        title, data
+    )
 
 
 def _optional(path: Path) -> str:
     """Return the text of a file without its heading, or "" if a paper has no table to compare."""
-    return _read(path).partition("\n")[2] if path.exists() else ""
+    return path.read_text(encoding="utf-8").partition("\n")[2] if path.exists() else ""
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _html(text: str) -> Markup:
+def to_html(text: str) -> Markup:
     """Return Markdown as HTML, with verdicts as badges; raw HTML in it is shown as text."""
     renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
     return Markup(_VERDICT.sub(_badge, renderer.render(text)))  # noqa: S704 - the renderer escapes
@@ -121,6 +210,4 @@ def _html(text: str) -> Markup:
 
 def _badge(found: re.Match[str]) -> str:
     """Return the end of a table's cell whose text is a verdict."""
-    return (
-        f'><span class="badge {_LOOK.get(found[1], "open")}">{found[1]}{found[2] or ""}</span></td>'
-    )
+    return f'><span class="badge {_LOOK.get(found[1], "open")}">{found[1]}</span></td>'

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedlogit.errors import DataError
 from fedlogit.files import write_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims
@@ -17,11 +16,13 @@ from fedlogit.results.compare import (
     compare,
     comparison_markdown,
     comparison_table,
+    not_run,
+    read_comparison,
 )
 from fedlogit.results.dvc_metrics import metrics
 from fedlogit.results.formatting import markdown, write_csv, write_text
 
-__all__ = ["overview", "summary_table", "write_summary"]
+__all__ = ["overview", "write_summary"]
 
 
 def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: Path) -> str:
@@ -62,23 +63,6 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
     return text
 
 
-def summary_table(results: Path, paper: str, scale: str, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Return the comparison of one paper as strings, from the files that `write_summary` wrote.
-
-    Raises:
-        DataError: if there are none.
-    """
-    path = results / "summary" / paper / scale / "compare.csv"
-    text = {"dataset": str, "partition": str, "method": str, "metric": str, "table": str}
-    try:
-        rows = pd.read_csv(path, dtype=text, keep_default_na=True)
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"cannot read {path}: {error}; run python -m fedlogit compare first"
-        ) from None
-    return comparison_table(rows.fillna(dict.fromkeys(text, "")), labels)
-
-
 def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]]) -> str:
     """Return, as Markdown, each paper's comparison, its claims in a line, and where the files are.
 
@@ -89,9 +73,11 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
     """
     parts = []
     for paper, names in labels.items():
-        table = summary_table(results, paper, scale, names)
+        rows = read_comparison(results, paper, scale)
+        table = comparison_table(rows, names)
         parts.append(f"## {paper}, scale `{scale}`")
-        parts.append(NOTHING_PUBLISHED if table.empty else markdown(table, right=RIGHT))
+        parts += [] if table.empty else [markdown(table, right=RIGHT)]
+        parts += [NOTHING_PUBLISHED] if rows.empty else list(filter(None, [not_run(rows)]))
         parts.append("\n".join([_claims(results, paper, scale), *_places(results, paper, scale)]))
     return "\n\n".join(parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from fedlogit.results.formatting import (
 )
 from fedlogit.results.metrics import is_share, metric_label
 
-__all__ = ["tidy", "write_table"]
+__all__ = ["cell_of_run", "linked_table", "tidy", "write_table"]
 
 _OPTIONS = ("percent", "decimals")
 
@@ -44,7 +45,8 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
         raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
     frame = collect(artefact)
     cells = tidy(artefact, frame)
-    grid, caption = _grid(artefact, cells), _caption(artefact, frame, cells)
+    texts = [_cell(artefact, row) for row in cells.to_dict("records")]
+    grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells)
     return [
         write_csv(out.with_name(f"{out.name}.csv"), cells),
         write_text(out.with_name(f"{out.name}.md"), _markdown(artefact, grid, caption)),
@@ -52,10 +54,37 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
     ]
 
 
+def linked_table(artefact: Artefact, frame: pd.DataFrame, prefix: str) -> str:
+    """Return a table in Markdown whose numbers are links, to ``#<prefix><cell>``.
+
+    Args:
+        artefact: The table.
+        frame: Its runs, as from `collect`.
+        prefix: What the anchors begin with; their ends are those of `cell_of_run`.
+    """
+    cells = tidy(artefact, frame)
+    places = cells.groupby("metric", sort=False).cumcount()
+    rows = zip(cells.to_dict("records"), places, strict=True)
+    texts = [f"[{_cell(artefact, row)}](#{prefix}{place})" for row, place in rows]
+    return _pipes(_grid(artefact, cells, texts))
+
+
+def cell_of_run(artefact: Artefact, frame: pd.DataFrame) -> pd.Series:
+    """Return, for each run of a frame, the number of the table's cell that it belongs to.
+
+    Cells count from 0 in order of appearance; those of several metrics of the same runs are one.
+    """
+    return frame.groupby(_axes(artefact), sort=False, dropna=False).ngroup()
+
+
+def _axes(artefact: Artefact) -> list[str]:
+    every = [*(artefact.rows or ()), *(artefact.columns or ())]
+    return [axis for axis in every if axis != "metric"]
+
+
 def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row per cell of a table: its axes, metric, mean, std, n, diverged, provenance."""
-    every = [*(artefact.rows or ()), *(artefact.columns or ())]
-    axes = [axis for axis in every if axis != "metric"]
+    axes = _axes(artefact)
     cells = pd.concat([_of_metric(frame, axes, metric) for metric in artefact.shown])
     where = frame.groupby(axes, sort=False, dropna=False).agg(
         dict.fromkeys(
@@ -75,10 +104,16 @@ def _joined(values: pd.Series) -> str:
     return "; ".join(sorted(set(values)))
 
 
-def _grid(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the table as printed, its rows and columns in order of appearance."""
+def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
+    """Return the table as printed, its rows and columns in order of appearance.
+
+    Args:
+        artefact: The table.
+        cells: Its cells, as from `tidy`.
+        text: What each cell says.
+    """
     rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
-    texts = cells.assign(text=[_cell(artefact, row) for row in cells.to_dict("records")])
+    texts = cells.assign(text=text)
     for axis in [*rows, *columns]:
         labels = texts[axis].map(partial(artefact.label, axis=axis))
         texts[axis] = pd.Categorical(labels, categories=list(labels.drop_duplicates()))
@@ -124,11 +159,15 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
 
 
 def _markdown(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
+    return f"**{artefact.title}**\n\n{_pipes(grid)}\n\n{caption}"
+
+
+def _pipes(grid: pd.DataFrame) -> str:
+    """Return a grid as a table of Markdown, in which a value is not repeated below itself."""
     flat = grid.reset_index().astype(str)
     for name in grid.index.names[:-1]:
         flat[name] = flat[name].mask(flat[name] == flat[name].shift(), "")
-    table = markdown(flat, right=grid.columns)
-    return f"**{artefact.title}**\n\n{table}\n\n{caption}"
+    return markdown(flat, right=grid.columns)
 
 
 def _latex(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:

@@ -45,8 +45,8 @@ def test_a_clone_draws_the_committed_table_from_the_cache(clone):
     (clone / TABLE).unlink()
     done = call(clone, "-m", "snakemake", "--cores", "1", "--config", *SETTINGS, "--", TABLE)
     assert done.returncode == 0, done.stdout
-    assert "\nFinished table celm paper table5\n" in done.stdout
-    assert "Finished train" not in done.stdout
+    assert ": table celm paper table5\n" in done.stdout
+    assert "Run 1 of " not in done.stdout
     assert (clone / TABLE).read_bytes() == committed
 
 

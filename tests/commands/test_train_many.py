@@ -86,6 +86,18 @@ def test_one_that_fails_does_not_stop_the_others(folder):
     assert "1 of 3 runs are finished (1 of them now), 2 failed, 0 begun, 0 left" in done.stdout
 
 
+def test_it_ends_with_a_few_lines_however_many_fail(folder):
+    broken = {"rounds": 1, "dataset": "mnist", "partition": "iid", "method": "fedavg"}
+    specs_of(folder / "specs", {"rounds": 1}, *(broken | {"seed": seed} for seed in range(7)))
+    done = train_many(folder)
+    errors = folder / "results/train_many.errors.txt"
+    assert done.stderr.splitlines()[5:] == [f"and 2 more: {errors}"]
+    assert len(errors.read_text().splitlines()) == 7
+    assert len(done.stdout.splitlines()) == 4  # the run that finished says so itself
+    states = (folder / "results/train_many.txt").read_text().splitlines()
+    assert [line.split()[0] for line in states] == ["finished", *["failed"] * 7]
+
+
 def test_it_stops_saved_before_the_minutes_are_over_and_goes_on(folder):
     long, later = specs_of(folder / "specs", ENDLESS, ENDLESS | {"seed": 1})
     rounds = []
@@ -94,9 +106,10 @@ def test_it_stops_saved_before_the_minutes_are_over_and_goes_on(folder):
         done = train_many(folder, "--minutes", "0.1", "--grace", "2", "--archive", f"{folder}/a.gz")
         assert time.monotonic() - begun < 6
         assert done.returncode == 0, done.stderr
-        assert "0 of 2 runs are finished (0 of them now), 0 failed, 1 begun, 1 left; the same" in (
+        assert "0 of 2 runs are finished (0 of them now), 0 failed, 1 begun, 1 left\n" in (
             done.stdout
         )
+        assert "Next: the same command again" in done.stdout
         assert "stopped by signal 15 after round" in done.stdout
         _, header = read_tensors(folder_of(folder, long) / "checkpoint.safetensors", "checkpoint")
         rounds.append(int(header["note"].partition('"round": ')[2].partition(",")[0]))
@@ -119,7 +132,8 @@ def test_the_runs_of_a_papers_table_are_planned(folder):
     places = ("--results", str(folder / "results"), "--data", str(folder))
     done = script("train_many", *options, *places, "--device", "cpu", "--minutes", "0.0001")
     assert done.returncode == 0, done.stderr
-    planned = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("left")]
+    listed = (folder / "results/train_many.txt").read_text().splitlines()
+    planned = [line.split()[1] for line in listed if line.startswith("left")]
     assert len(planned) > 5
     assert all(run.startswith("digits/") for run in planned)
 

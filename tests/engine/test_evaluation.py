@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlogit.engine.evaluation import count_correct, score
+from fedlogit.engine.evaluation import EvalCounts, count_correct, score
 
 
 def test_scores_by_hand():
@@ -26,3 +26,39 @@ def test_scores_by_hand():
     # Perplexity: (1/2 · 1/2 · 1/4 · 1/2)^(-1/4) = 32^(1/4); its logarithm is the mean loss.
     assert scores.row()["perplexity"] == pytest.approx(32**0.25)
     assert scores.row()["loss_test"] == pytest.approx(np.log(32) / 4)
+
+
+def test_calibration_by_hand():
+    # Confidence 1/2 twice, one right: no gap. 0.9, right, and 0.8, wrong, are in other bins of 15:
+    # (0.1 + 0.8) / 4.
+    p = torch.tensor([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.9, 0.1, 1e-9], [0.1, 0.8, 0.1]])
+    scores = score([count_correct(p.double().log(), torch.tensor([0, 1, 0, 0]))])
+    assert scores.row()["ece"] == pytest.approx((0.1 + 0.8) / 4)
+
+
+def in_bins(logits: torch.Tensor, labels: torch.Tensor) -> float:
+    """Compute the error as Guo et al. write it: a loop over bins, of means."""
+    p, predicted = logits.softmax(1).max(1)
+    error = 0.0
+    for m in range(15):
+        inside = (p > m / 15) & (p <= (m + 1) / 15)
+        if inside.any():
+            accuracy = (predicted == labels)[inside].double().mean()
+            error += inside.double().mean() * abs(accuracy - p[inside].mean())
+    return float(error)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0, 100.0])
+def test_calibration_is_that_of_a_loop_over_bins_also_in_parts(scale):
+    logits = scale * torch.randn(500, 7, generator=torch.Generator().manual_seed(1))
+    labels = torch.arange(500) % 7
+    parts = [count_correct(logits[i], labels[i]) for i in (slice(0, 99), slice(99, None))]
+    whole: EvalCounts = parts[0] + parts[1]
+    assert score([whole]).ece[0] == pytest.approx(in_bins(logits.double(), labels), abs=1e-5)
+
+
+def test_a_model_that_is_always_sure_and_right_has_no_calibration_error():
+    labels = torch.arange(20) % 4
+    logits = 1000.0 * torch.nn.functional.one_hot(labels, 4)
+    assert score([count_correct(logits, labels)]).ece[0] == 0
+    assert score([count_correct(-logits, labels)]).ece[0] == pytest.approx(1 / 3, abs=1e-6)

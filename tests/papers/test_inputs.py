@@ -49,7 +49,7 @@ def test_a_run_needs_its_spec_the_data_and_their_division(planned, tmp_path):
         "split": f"{tmp_path}/partitions/{split_dir(plan.run(run))}/indices.npz",
     }
     assert Path(asked["spec"]).exists()
-    assert inputs.split_of_run(run) == asked["split"]
+    assert inputs.split_of(run) == asked["split"]
 
 
 def test_a_finished_run_needs_nothing_unless_it_is_forced(planned, tmp_path):
@@ -81,7 +81,7 @@ def test_clients_are_trained_once(planned, tmp_path):
     clients = run_of(plan, "local")
     asked = inputs.train_clients(clients)
     assert asked["spec"] == f"{tmp_path}/plan/clients/{clients}.json"
-    assert inputs.split_of_clients(clients) == asked["split"]
+    assert inputs.split_of(clients) == asked["split"]
     touch(tmp_path, "clients", clients, "clients.json")
     assert inputs.train_clients(clients) == {}
 
@@ -97,7 +97,7 @@ def test_clients_of_a_run_that_keeps_its_weights_answer(planned, tmp_path):
     (run,) = plan.runs(plan.artefact("who_to_trust", "smoke", "ensembles"))
     asked = inputs.export_logits(run)
     assert asked["note"] == f"{tmp_path}/runs/{run}/result.json"
-    assert asked["split"] == inputs.split_of_run(run)
+    assert asked["split"] == inputs.split_of(run)
     with refused("keeps no weights"):
         inputs.export_logits(run_of(plan, "uwa"))
 
@@ -180,8 +180,9 @@ def test_a_page_shows_what_finished_runs_cover_where_that_is_asked_for(planned, 
     covered = partial.page("who_to_trust", "smoke")
     assert [Path(path).name.partition(".")[0] for path in covered["artefacts"]] == ["uwa_weights"]
     assert covered["summary"] == []  # of tables, and there is none
-    page = f"{tmp_path}/report/who_to_trust/smoke.html"
-    assert partial.covered() == [*covered["drawn"], page]
+    report = partial.report()
+    assert report == {"pages": [f"{tmp_path}/report/who_to_trust/smoke.html"], "record": []}
+    assert partial.covered() == [*covered["drawn"], f"{tmp_path}/report.html"]
 
 
 def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path):
@@ -190,7 +191,8 @@ def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path)
         touch(tmp_path, "runs", run, "result.json")
     _, inputs = planned("who_to_trust", partial=True)
     assert inputs.record() == [f"{tmp_path}/summary/who_to_trust/quick/summary.md"]
-    assert inputs.covered()[-1] == f"{tmp_path}/record.csv"
+    assert inputs.covered()[-2:] == [f"{tmp_path}/record.csv", f"{tmp_path}/report.html"]
+    assert inputs.report()["record"] == [f"{tmp_path}/record.png"]  # which the report shows
     assert f"{REFERENCES}/notes.yaml" in inputs.references()
 
 

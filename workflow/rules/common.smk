@@ -1,10 +1,8 @@
 """Between the rules and `fedlogit.papers.Plan`, which does the thinking."""
 
-import logging
 import signal
 import threading
 
-from snakemake.logging import LogEvent
 from snakemake.logging import logger as snakemakes
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
@@ -46,33 +44,10 @@ def say(line):
         print(line, file=sys.stderr)
 
 
-class Brief(logging.Filter):
-    """Snakemake's messages in short: a line per finished job that says which one, and all errors.
-
-    The paragraph about each job, which makes megabytes of a large plan, is left to `-p`.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.jobs = {}
-
-    def filter(self, record):
-        event = getattr(record, "event", None)
-        if event is LogEvent.JOB_INFO:
-            self.jobs[record.jobid] = " ".join(
-                [record.rule_name, *record.wildcards.values()]
-            )
-        elif event is LogEvent.JOB_FINISHED and record.job_id in self.jobs:
-            record.msg = f"Finished {self.jobs[record.job_id]}"
-        long = (LogEvent.JOB_INFO, LogEvent.GROUP_INFO, LogEvent.SHELLCMD)
-        return event not in long or workflow.output_settings.printshellcmds
-
-
-def be_brief():
-    """Shorten Snakemake's messages; once, also where these files are read again in one process."""
-    for old in [f for f in snakemakes.filters if type(f).__name__ == Brief.__name__]:
-        snakemakes.removeFilter(old)
-    snakemakes.addFilter(Brief())
+def trains_alone():
+    """Return whether runs train one after another on a terminal, where each may show a bar."""
+    cores = workflow.resource_settings.cores
+    return sys.stderr.isatty() and cores is not None and cores <= SETTINGS.workers
 
 
 def asked(method):
@@ -113,5 +88,5 @@ def told_covered(wildcards):
     kinds = [artefact.kind for artefact in artefacts]
     return (
         f"{kinds.count('table')} tables and {kinds.count('figure')} figures are in results/tables"
-        f" and results/figures; each paper on one page: {' '.join(INPUTS.pages(artefacts))}"
+        " and results/figures, and all together in results/report.html"
     )

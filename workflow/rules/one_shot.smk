@@ -23,7 +23,7 @@ if not SETTINGS.frozen:
             script=here("scripts/train_clients.py"),
             spec="results/plan/clients/{run}.json",
             folder=subpath(output.note, parent=True),
-            split=asked(INPUTS.split_of_clients),
+            split=asked(INPUTS.split_of),
             more=[],
 
     rule aggregate:

@@ -136,13 +136,7 @@ rule page:
     input:
         unpack(asked(INPUTS.page)),
     output:
-        report(
-            "results/report/{paper}/{scale}.html",
-            category="{paper}",
-            subcategory="All on one page",
-            caption="../report/page.rst",
-            labels={"scale": "{scale}"},
-        ),
+        "results/report/{paper}/{scale}.html",
     log:
         "logs/page/{paper}/{scale}.log",
     localrule: True
@@ -155,3 +149,25 @@ rule page:
     shell:
         "(python {params.script:q} --artefacts {input.artefacts:q} --out {output:q}"
         " && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
+
+
+rule report:
+    input:
+        unpack(asked(INPUTS.report)),
+    output:
+        report(
+            "results/report.html",
+            category="Everything",
+            caption="../report/report.rst",
+            labels={"report": "all papers and scales"},
+        ),
+    log:
+        "logs/report.log",
+    localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        script=here("scripts/report.py"),
+    shell:
+        "python {params.script:q} --out {output:q} > {log:q} 2>&1"

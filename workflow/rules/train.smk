@@ -21,14 +21,15 @@ if not SETTINGS.frozen:
             spec="results/plan/runs/{run}.json",
             folder=subpath(output[0], parent=True),
             data=f"{DATA}/prepared",
-            split=asked(INPUTS.split_of_run),
+            split=asked(INPUTS.split_of),
             device=SETTINGS.device,
             engine=SETTINGS.engine,
             shared=SETTINGS.runs_per_gpu,
             more=train_options,
-            bar="" if sys.stderr.isatty() else "--quiet",
+            bar="" if trains_alone() else "--quiet",
+            said="> /dev/null" if sys.stderr.isatty() else "",  # beside the line of progress
         shell:
             "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
             " --data {params.data:q} --split {params.split:q}"
             " --device {params.device:q} --engine {params.engine} --workers {threads}"
-            " --runs-per-gpu {params.shared:q} {params.more:q} {params.bar:q} 2> >(trap '' INT TERM; exec tee {log:q} >&2)"
+            " --runs-per-gpu {params.shared:q} {params.more:q} {params.bar:q} {params.said} 2> >(trap '' INT TERM; exec tee {log:q} >&2)"

@@ -50,9 +50,8 @@ def report(found: Mapping[str, str], before: int) -> Iterator[str]:
     order = ("finished", "failed", "begun", "left")
     yield from (f"{state:8}  {run}" for state in order for run in found if found[run] == state)
     count = Counter(found.values())
-    more = "; the same command goes on" if count["begun"] + count["left"] else ""
     yield (
         f"{count['finished']} of {len(found)} runs are finished"
         f" ({count['finished'] - before} of them now), {count['failed']} failed,"
-        f" {count['begun']} begun, {count['left']} left{more}"
+        f" {count['begun']} begun, {count['left']} left"
     )

@@ -37,6 +37,7 @@ METRICS = (
     ),
     Metric("balanced_accuracy", "balanced test accuracy", _final("balanced_accuracy"), "share"),
     Metric("loss_test", "cross-entropy on the test split, in nats", unit="nats"),
+    Metric("ece", "expected calibration error (15 bins)", unit="share"),
     Metric("bytes_up", "bytes sent per client per round", lambda r: bytes_of(r, "up"), "bytes"),
     Metric(
         "bytes_down", "bytes received per client per round", lambda r: bytes_of(r, "down"), "bytes"

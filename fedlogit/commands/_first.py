@@ -1,0 +1,28 @@
+"""The first of many lines about what is wrong; all of them go into a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedlogit.files import write_atomic
+
+__all__ = ["tell_first", "write_lines"]
+
+_MOST = 5
+
+
+def tell_first(lines: Sequence[str], file: Path) -> None:
+    """Print lines to standard error; of more than five, the first ones and where all are."""
+    for line in lines[:_MOST]:
+        print(line, file=sys.stderr)
+    if len(lines) > _MOST:
+        print(f"and {len(lines) - _MOST} more: {write_lines(file, lines)}", file=sys.stderr)
+
+
+def write_lines(file: Path, lines: Sequence[str]) -> Path:
+    """Write lines into a file, atomically; return its path."""
+    with write_atomic(file) as temporary:
+        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file

@@ -1,0 +1,154 @@
+"""Complete specs, and remember them: what was planned before is planned again without PyTorch.
+
+Completing a spec takes the components that it names, and those import PyTorch: two seconds at every
+start of Snakemake, on a cluster in each job. What they answer depends on the spec's text and on the
+library's own files alone, so it is kept in a file that is named by a digest of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import fedlogit
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_sealed, write_sealed
+from fedlogit.papers.model import Paper
+from fedlogit.runs.places import run_dir, split_dir
+from fedlogit.spec import RunSpec
+
+__all__ = ["Completed", "Completions", "complete"]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A complete spec, and what its components say of it.
+
+    Attributes:
+        spec: The spec; equal runs have equal ones.
+        run: Where the run lives, as a path below the folder of runs.
+        split: Where the division of its data lives, as a path below their folder.
+        clients: Of a run in stages, the clients that it shares with others.
+    """
+
+    spec: RunSpec
+    run: str
+    split: str
+    clients: Completed | None = None
+
+    @classmethod
+    def of(cls, spec: RunSpec, clients: RunSpec | None = None) -> Self:
+        """Return a complete spec with its places."""
+        shared = cls.of(clients) if clients else None
+        return cls(spec, str(run_dir(spec)), str(split_dir(spec)), shared)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        clients = self.clients.plain() if self.clients else None
+        spec = self.spec.model_dump_json()
+        return {"spec": spec, "run": self.run, "split": self.split, "clients": clients}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Self:
+        """Return what `plain` returned the data of."""
+        clients = cls.from_plain(data["clients"]) if data["clients"] else None
+        spec = RunSpec.model_validate_json(data["spec"])
+        return cls(spec, data["run"], data["split"], clients)
+
+
+@cache
+def complete(text: str) -> Completed:
+    """Validate a spec and fill in every default, so that equal runs have equal hashes.
+
+    Args:
+        text: The spec as JSON.
+
+    Raises:
+        FedlogitError: for what is wrong with it.
+    """
+    from fedlogit import methods
+    from fedlogit.runs.stages import clients_spec, in_stages
+
+    spec = methods.complete(RunSpec.read(json.loads(text), "run"))
+    staged = in_stages(spec, methods.get(spec.method))
+    return Completed.of(spec, clients_spec(spec) if staged else None)
+
+
+class Completions:
+    """What `complete` returned, and which papers' calls were checked.
+
+    Specs of components from outside of the library are completed anew in every process.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read what was remembered in `folder`; nothing if the library has changed since."""
+        self._path = folder / f"completed-{_library_digest()}.json"
+        self._data: dict[str, Any] = {}
+        self._found: dict[str, Completed] = {}
+        self._new = False
+        if self._path.exists():
+            with suppress(DataError):  # damaged: as if it were not there; it is written again
+                self._data = read_sealed(self._path, "it is made again")
+
+    def of(self, text: str) -> Completed:
+        """Return `complete(text)`."""
+        key = _key("spec", text)
+        if key not in self._found:
+            if key in self._data:
+                self._found[key] = Completed.from_plain(self._data[key])
+            else:
+                self._found[key] = complete(text)
+                if _of_the_library(self._found[key].spec):
+                    self._data[key] = self._found[key].plain()
+                    self._new = True
+        return self._found[key]
+
+    def check(self, paper: Paper, check: Callable[[Paper], None]) -> None:
+        """Call `check(paper)`, which looks at the library's own, unless an equal paper passed."""
+        key = _key("paper", paper.model_dump_json())
+        if key not in self._data:
+            check(paper)
+            self._data[key] = True
+            self._new = True
+
+    def save(self) -> None:
+        """Write what is new, where that can be; files of other versions of the library go."""
+        if not self._new:
+            return
+        with suppress(FedlogitError, OSError):  # it only saves time
+            write_sealed(self._path, self._data)
+            for other in self._path.parent.glob("completed-*.json"):
+                if other != self._path:
+                    other.unlink(missing_ok=True)
+        self._new = False
+
+
+def _of_the_library(spec: RunSpec) -> bool:
+    """Return whether all components are the library's, not from outside as ``module:name``."""
+    calls = [
+        spec.method,
+        spec.partition,
+        *spec.models,
+        *([spec.server.model] if spec.server else ()),
+    ]
+    return all(":" not in call.name or call.name.startswith("fedlogit.") for call in calls)
+
+
+def _key(kind: str, text: str) -> str:
+    return f"{kind} {hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _library_digest() -> str:
+    """Return a digest of the library's modules."""
+    root = Path(fedlogit.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

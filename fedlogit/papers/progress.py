@@ -1,0 +1,111 @@
+"""Snakemake's messages in short: runs done of all, the time left, and each step in one line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TextIO
+
+__all__ = ["Progress", "be_brief", "duration"]
+
+_TRAINING = ("train", "train_clients")
+_CHATTER = ("job_started", "job_info", "group_info", "shellcmd")
+_SELECTING = "Select jobs to execute..."
+
+
+class Progress(logging.Filter):
+    """A line per finished step, and no paragraph about each job; errors pass as they are.
+
+    A step that trains counts runs and tells the time left, by the mean time of the runs so far. On
+    a terminal there is one line, written again and again.
+
+    Args:
+        whole: Let all messages of Snakemake pass, too (``snakemake -p``).
+        terminal: The stream of one line; None writes each line as a message.
+        clock: Seconds, of any beginning.
+    """
+
+    def __init__(
+        self,
+        whole: bool = False,
+        terminal: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._whole, self._terminal, self._clock = whole, terminal, clock
+        self._names: dict[int, str] = {}
+        self._finished: list[str] = []
+        self._runs = self._trained = 0
+        self._begin = clock()
+        self._open = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether Snakemake prints a message; its text may be shortened."""
+        facts = vars(record)  # Snakemake's own stand beside those of logging
+        event = str(facts.get("event") or "")
+        if event == "run_info":
+            self._count(facts["stats"])
+        elif event == "job_info":
+            self._names[facts["jobid"]] = " ".join(
+                [facts["rule_name"], *facts["wildcards"].values()]
+            )
+        elif event == "job_finished":
+            self._finished.append(self._names.get(facts["job_id"], f"job {facts['job_id']}"))
+            return False
+        elif event == "progress":
+            return self._tell(record)
+        if event in _CHATTER or record.msg == _SELECTING:
+            return self._whole
+        self._end_line()
+        return True
+
+    def _count(self, stats: Mapping[str, int]) -> None:
+        """Note how many runs there are to train, and when that began."""
+        self._runs = sum(stats.get(rule, 0) for rule in _TRAINING)
+        self._trained, self._begin = 0, self._clock()
+
+    def _tell(self, record: logging.LogRecord) -> bool:
+        """Make a line of the steps that finished since the last one."""
+        step = "Step {done} of {total}".format_map(vars(record))
+        lines = [self._line(name, step) for name in self._finished] or [step]
+        self._finished = []
+        if self._terminal is not None:
+            self._terminal.write(f"\r\033[K{lines[-1]}")
+            self._terminal.flush()
+            self._open = True
+            return False
+        record.event, record.msg = None, "\n".join(lines)
+        return True
+
+    def _line(self, name: str, step: str) -> str:
+        rule, _, what = name.partition(" ")
+        if rule not in _TRAINING or self._trained >= self._runs:
+            return f"{step}: {name}"
+        self._trained += 1
+        left = self._runs - self._trained
+        seconds = (self._clock() - self._begin) / self._trained * left
+        time_left = f", about {duration(seconds)} left" if left else ""
+        clients = "clients of " if rule == "train_clients" else ""
+        return f"Run {self._trained} of {self._runs}{time_left}: {clients}{what}"
+
+    def _end_line(self) -> None:
+        """Begin a new line on a terminal whose line is not ended."""
+        if self._terminal is not None and self._open:
+            self._terminal.write("\n")
+            self._open = False
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: ``40 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def be_brief(logger: logging.Logger, whole: bool) -> None:
+    """Shorten the messages of Snakemake's logger; once, also where the workflow is read again."""
+    for old in [f for f in logger.filters if type(f).__name__ == Progress.__name__]:
+        logger.removeFilter(old)
+    logger.addFilter(Progress(whole, sys.stderr if sys.stderr.isatty() else None))

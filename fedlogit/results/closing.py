@@ -1,0 +1,134 @@
+"""What a command says at its end: at most ten lines, and the files that say the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.papers import Plan
+from fedlogit.papers.expansion import PlannedArtefact
+from fedlogit.papers.model import Paper
+from fedlogit.results.compare import read_comparison
+from fedlogit.results.formatting import spread
+from fedlogit.results.metrics import metric_label
+from fedlogit.results.record_picture import short_name
+from fedlogit.results.verdict import VERDICTS
+
+__all__ = ["closing", "where_to_look"]
+
+_SHOWN = 3
+_WORK = ("method", "dataset", "partition")
+_NUMBER = ["table", *_WORK, "where", "metric"]
+_NEXT = {
+    "paper": "snakemake --cores all publish adds these runs to the cache (docs/cache.md)",
+    "": "make reproduce trains the quick scale here; SCALE=paper what is missing (docs/scales.md)",
+}
+_LARGER = "make reproduce SCALE=paper DATASETS=mnist SEEDS=0: a part at full size (docs/scales.md)"
+
+Compared = Sequence[tuple[Paper, pd.DataFrame]]
+
+
+def closing(plan: Plan, made: Sequence[PlannedArtefact], following: Iterable[str]) -> list[str]:
+    """Return what was made, three numbers beside the paper's, and the lines that follow.
+
+    A number that has a verdict is shown before one that has none, and the method that a paper
+    proposes before others; each paper has one before any has two.
+
+    Args:
+        plan: It knows which runs there are, and where tables and summaries lie.
+        made: The tables and figures, of any papers at any scales.
+        following: Where the rest is, and what to do next; see `where_to_look`.
+
+    Raises:
+        DataError: if a paper with tables has no comparison, or a damaged one.
+    """
+    runs = {run for artefact in made for run in plan.runs(artefact) if plan.finished(run)}
+    of = {(a.paper.paper, a.scale): a.paper for a in made if a.kind == "table"}
+    first = sorted(of, key=lambda key: key[1] != "paper")  # the scale whose numbers are judged
+    compared = [(of[key], read_comparison(plan.results, *key)) for key in first]
+    return [
+        f"Made at {_scales(made)}: {_drawn(made)}, from {len(runs)} finished runs.",
+        *(f"  {line}" for line in islice(_numbers(compared), _SHOWN)),
+        *([_counts(compared)] if compared else []),
+        *following,
+    ]
+
+
+def where_to_look(results: Path, full: Path, report: Path, scale: str = "") -> list[str]:
+    """Return where pictures and all numbers are, and what to do next.
+
+    Args:
+        results: The folder with ``tables`` and ``figures``.
+        full: The file with every number.
+        report: The file with every table and figure; it may not have been made.
+        scale: What was made; "" for all there is.
+    """
+    return [
+        f"Report: {report}" if report.exists() else f"Report: make report writes {report}",
+        f"Every number: {full}; tables and figures: {results}/tables, {results}/figures",
+        f"Next: {_NEXT.get(scale, _LARGER)}",
+    ]
+
+
+def _scales(made: Sequence[PlannedArtefact]) -> str:
+    names = list(dict.fromkeys(artefact.scale for artefact in made))
+    return f"scale {names[0]}" if len(names) == 1 else f"scales {', '.join(names) or 'none'}"
+
+
+def _drawn(made: Sequence[PlannedArtefact]) -> str:
+    kinds = [artefact.kind for artefact in made]
+    papers = sorted({artefact.paper.paper for artefact in made})
+    of = papers[0] if len(papers) == 1 else f"{len(papers)} papers"
+    return f"{kinds.count('table')} tables and {kinds.count('figure')} figures of {of}"
+
+
+def _numbers(compared: Compared) -> Iterator[str]:
+    """Yield a line per number that was run: the first of each paper, then the second of each."""
+    of_paper: dict[str, list[tuple[bool, bool, str]]] = {}
+    for paper, rows in compared:
+        found = of_paper.setdefault(paper.paper, [])
+        for row in rows[rows["verdict"] != "not run"].to_dict("records"):
+            judged = row["verdict"] in VERDICTS
+            proposed = row["method"].partition("(")[0] in paper.proposes
+            found.append((not judged, not proposed, _in_words(row, paper)))
+    queues = [[said for *_, said in sorted(q, key=_priority)] for q in of_paper.values()]
+    yield from (said for turn in zip_longest(*queues) for said in turn if said)
+
+
+def _priority(found: tuple[bool, bool, str]) -> tuple[bool, bool]:
+    return found[:2]
+
+
+def _in_words(row: Mapping[Any, Any], paper: Paper) -> str:
+    """Return a published number, ours, and the verdict or why there is none."""
+    method, *work = (paper.labels.get(row[key], row[key]) for key in _WORK)
+    name = short_name(paper)
+    ours = spread(row["ours"], row["std"], row["metric"])
+    theirs = spread(row["paper"], row["paper_std"], row["metric"])
+    judged = row["verdict"] in VERDICTS
+    return (
+        f"{method if method == name else f'{name}: {method}'} on {', '.join(filter(None, work))}:"
+        f" {metric_label(row['metric'])} {ours}, paper {theirs};"
+        f" {row['verdict']}{'' if judged else ': not judged'}"
+    )
+
+
+def _counts(compared: Compared) -> str:
+    """Return how many published numbers of each paper have runs, at any of the scales."""
+    of_paper: dict[str, list[pd.DataFrame]] = {}
+    for paper, rows in compared:
+        of_paper.setdefault(paper.paper, []).append(rows)
+    parts = [_count(name, pd.concat(frames)) for name, frames in of_paper.items()]
+    return f"Published numbers with runs here: {', '.join(parts)}."
+
+
+def _count(paper: str, rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return f"{paper} publishes none"
+    number = [rows[key] for key in _NUMBER if key in rows]
+    run = (rows["verdict"] != "not run").groupby(number, dropna=False).any()
+    return f"{paper} {int(run.sum())} of {len(run)}"

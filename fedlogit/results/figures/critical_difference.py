@@ -1,0 +1,69 @@
+"""Average ranks of methods over all cells, and which of them do not differ (Demšar 2006)."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import competitors, kin_look, title
+from fedlogit.results.metrics import metric_label
+from fedlogit.results.ranks import ALPHA, Ranking, blocks, ranking
+from fedlogit.results.style import INK, new_figure
+
+__all__ = ["draw"]
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a row per method at its average rank, the best on top; bars join methods that may tie.
+
+    The rank is taken among all methods for each data set, partition and seed. Two methods that no
+    bar joins differ by Wilcoxon's signed-rank test at 5 %, corrected for all pairs after Holm.
+    """
+    frame = competitors(collect(artefact))
+    table, left_out = blocks(frame, artefact.metric)
+    found = ranking(table)
+    rows = len(found.ranks)
+    figure, grid = new_figure(panel=(6.6, 0.27 * rows + 0.6))
+    _panel(grid[0, 0], artefact, found)
+    title(figure, artefact, frame, "; ".join(_told(artefact, found, left_out)))
+    return figure
+
+
+def _told(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
+    """Return what the subtitle says of the tests, and of methods without a rank."""
+    parts = [f"{found.n} cells of partition and seed"]
+    if not math.isnan(found.p_any):
+        p = "p < 0.001" if found.p_any < 0.001 else f"p = {found.p_any:.3f}"
+        parts.append(f"Friedman's test that all are alike: {p}")
+    fewest = len(found.pairs) * 2.0 ** (1 - found.n)  # the least p that a pair can have
+    if fewest >= ALPHA:
+        parts.append(f"too few cells for any two of {len(found.ranks)} methods to differ")
+    if left_out:
+        parts.append(f"not in every cell: {', '.join(map(artefact.label, left_out))}")
+    return parts
+
+
+def _panel(axes: Axes, artefact: Artefact, found: Ranking) -> None:
+    for row, (method, rank) in enumerate(found.ranks.items()):
+        colour, marker = kin_look(str(method))
+        axes.plot([1, rank], [row, row], color=colour, lw=0.8, alpha=0.5, zorder=1)
+        axes.plot(rank, row, marker=marker, color=colour, ms=6, zorder=3)
+        axes.annotate(
+            f"{rank:.1f}", (rank, row), (6, 0), textcoords="offset points", va="center",
+            fontsize=8.5,
+        )  # fmt: skip
+    right = len(found.ranks) + 1.6
+    for place, (first, last) in enumerate(found.cliques):
+        x = right + 0.45 * place
+        axes.plot([x, x], [first - 0.25, last + 0.25], color=INK, lw=2.2, solid_capstyle="butt")
+    axes.set_xlim(1, right + 0.45 * max(len(found.cliques), 1))
+    axes.set_ylim(len(found.ranks) - 0.4, -0.6)
+    axes.set_yticks(range(len(found.ranks)), [artefact.label(m) for m in found.ranks.index])
+    axes.set_xticks([x for x in (1, 5, 10, 15, 20) if x <= len(found.ranks)])
+    axes.set_xlabel(f"average rank by {metric_label(artefact.metric)} (1 is best)")
+    axes.grid(visible=False, axis="y")

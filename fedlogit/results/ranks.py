@@ -1,0 +1,107 @@
+"""Which methods differ over many cells: ranks, Friedman's test, Wilcoxon's for pairs, cliques.
+
+After Demšar, "Statistical Comparisons of Classifiers over Multiple Data Sets" (JMLR 7, 2006),
+§3.2.2, with pairs compared as in Benavoli, Corani and Mangili, "Should We Really Use Post-Hoc Tests
+Based on Mean-Ranks?" (JMLR 17, 2016): by Wilcoxon's signed ranks, corrected after Holm, since ranks
+in a pool of methods depend on who else is in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from fedlogit.results.verdict import holm
+
+__all__ = ["ALPHA", "Ranking", "blocks", "ranking"]
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How methods rank, and which of them differ.
+
+    Attributes:
+        ranks: Average rank of each method over blocks, 1 the best; rising.
+        n: Number of blocks.
+        p_any: p of Friedman's test that all methods are alike; NaN of fewer than two blocks or
+            three methods.
+        pairs: A row for each pair: `first` (that ranks better), `second`, `p` of Wilcoxon's
+            signed-rank test on the blocks, and `p_holm`, corrected for the number of pairs.
+        cliques: Largest runs of neighbours in rank of which no two differ (p_holm >= `ALPHA`), as
+            places in `ranks`, first and last; of two methods or more.
+    """
+
+    ranks: pd.Series
+    n: int
+    p_any: float
+    pairs: pd.DataFrame
+    cliques: list[tuple[int, int]]
+
+
+def blocks(frame: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return a metric by block and method, of methods that have every block.
+
+    A block is what methods share: a data set, a partition and a seed.
+
+    Args:
+        frame: Runs, as from `fedlogit.results.collect.collect`.
+        metric: The column.
+
+    Returns:
+        The metric (blocks, methods), and the methods that are left out because a block lacks them.
+    """
+    table = frame.pivot(index=["dataset", "partition", "seed"], columns="method", values=metric)
+    table = table[list(dict.fromkeys(frame["method"]))]
+    whole = table.notna().all()
+    return table.loc[:, whole], list(table.columns[~whole])
+
+
+def ranking(table: pd.DataFrame) -> Ranking:
+    """Rank methods, the largest value first; ties share their mean rank.
+
+    Args:
+        table: A metric, (blocks, methods), without gaps.
+    """
+    ranks = table.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
+    columns = [table[name].to_numpy(dtype=float) for name in ranks.index]
+    enough = len(table) > 1 and len(columns) > 2
+    p_any = float(stats.friedmanchisquare(*columns).pvalue) if enough else math.nan
+    pairs = _pairs(list(ranks.index), columns)
+    return Ranking(ranks, len(table), p_any, pairs, _cliques(len(columns), pairs))
+
+
+def _pairs(names: Sequence[str], columns: Sequence[np.ndarray]) -> pd.DataFrame:
+    """Compare every two methods, those that rank better first."""
+    places = list(itertools.combinations(range(len(names)), 2))
+    p_values = [_wilcoxon(columns[i] - columns[j]) for i, j in places]
+    named = [(names[i], names[j]) for i, j in places]
+    pairs = pd.DataFrame(named, columns=["first", "second"])
+    return pairs.assign(p=p_values, p_holm=holm(p_values))
+
+
+def _wilcoxon(differences: np.ndarray) -> float:
+    """Return p of the signed-rank test, two-sided; 1 where nothing differs."""
+    return float(stats.wilcoxon(differences).pvalue) if np.any(differences != 0) else 1.0
+
+
+def _cliques(n: int, pairs: pd.DataFrame) -> list[tuple[int, int]]:
+    """Return the largest runs of neighbours of which no two differ, as first and last place."""
+    alike = np.eye(n, dtype=bool)
+    upper = np.triu_indices(n, 1)  # in the order of `itertools.combinations`
+    alike[upper] = pairs["p_holm"].to_numpy() >= ALPHA
+    found: list[tuple[int, int]] = []
+    for first in range(n):
+        last = first
+        while last + 1 < n and alike[first : last + 1, last + 1].all():
+            last += 1
+        if last > first and (not found or last > found[-1][1]):
+            found.append((first, last))
+    return found

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedlogit.config import Settings
+from fedlogit.papers import Plan
+from fedlogit.results.closing import closing, where_to_look
+from fedlogit.results.compare import read_comparison
+from fedlogit.results.formatting import write_text
+
+PAPERS = Path(__file__).parents[2] / "workflow/papers"
+HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"
+AVERAGE = "table1,mnist,k_classes(2),average,accuracy,.8,,,.6,,-.2,1,{}"
+PROPOSED = "table1,mnist,k_classes(2),{},accuracy,.9,,,.7,,-.2,1,{}"
+NOT_RUN = "table1,cifar10,k_classes(2),average,accuracy,.8,,,,,,0,not run"
+
+
+@pytest.fixture
+def said(tmp_path):
+    """Return a function that writes papers' comparisons and returns the closing lines."""
+
+    def close(**rows: list[str]) -> list[str]:
+        plan = Plan(Settings(papers=tuple(rows), scale="paper"), PAPERS, tmp_path)
+        for paper, lines in rows.items():
+            path = tmp_path / "summary" / paper / "paper/compare.csv"
+            write_text(path, "\n".join([HEAD, *lines]))
+        following = where_to_look(tmp_path, tmp_path / "all.md", tmp_path)
+        return closing(plan, plan.artefacts, following)
+
+    return close
+
+
+def test_the_end_is_ten_lines_however_much_was_made(said):
+    lines = said(who_to_trust=[AVERAGE.format("reduced scale")] * 90 + [NOT_RUN] * 90)
+    assert len(lines) <= 10
+    assert "who_to_trust 1 of 2" in lines[4]
+    assert not any("not run" in line for line in lines)
+
+
+def test_a_papers_own_method_and_numbers_with_a_verdict_come_first(said):
+    rows = [
+        AVERAGE.format("reduced scale"),
+        PROPOSED.format("uwa", "reduced scale"),
+        AVERAGE.format("inconclusive"),
+        PROPOSED.format("uwa", "reproduced"),
+    ]
+    shown = said(who_to_trust=rows)[1:4]
+    assert [line.rpartition("; ")[2] for line in shown] == [
+        "reproduced",
+        "inconclusive",
+        "reduced scale: not judged",
+    ]
+    assert "Who to Trust?: UWA on MNIST, 2 classes: test accuracy 0.7000, paper 0.9000" in shown[0]
+
+
+def test_each_paper_has_one_number_before_any_has_two(said):
+    mine = PROPOSED.format("uwa", "reproduced")
+    shown = said(who_to_trust=[mine] * 3, celm=[PROPOSED.format("celm", "reduced scale")])[1:4]
+    assert [line.split()[0] for line in shown] == ["Who", "CELM", "Who"]
+
+
+def test_a_paper_without_any_run_is_counted_and_shows_no_number(said):
+    lines = said(who_to_trust=[NOT_RUN])
+    assert lines[1] == "Published numbers with runs here: who_to_trust 0 of 1."
+
+
+def test_a_damaged_comparison_names_the_file(tmp_path):
+    with pytest.raises(Exception, match=r"cannot read .*compare.csv"):
+        read_comparison(tmp_path, "celm", "quick")

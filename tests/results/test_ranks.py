@@ -1,0 +1,93 @@
+"""Ranks and tests over many cells: numbers by hand, and against other ways to compute them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedlogit.results.ranks import blocks, ranking
+
+
+def table(**columns: list[float]) -> pd.DataFrame:
+    return pd.DataFrame(columns)
+
+
+def test_the_best_has_rank_one_and_ties_share_theirs():
+    found = ranking(table(a=[0.9, 0.8], b=[0.5, 0.8], c=[0.7, 0.1]))
+    # Cell 1: a, c, b. Cell 2: a and b share 1 and 2, c is third.
+    assert found.ranks.to_dict() == {"a": 1.25, "b": 2.25, "c": 2.5}
+    assert list(found.ranks.index) == ["a", "b", "c"]
+
+
+def test_friedman_by_hand():
+    # Ranks 1, 2, 3 in all of 4 cells: χ² = 12/(n k (k+1)) Σ R² - 3 n (k+1) with rank sums 4, 8, 12:
+    # 12/48 · 224 - 48 = 8, with 2 degrees of freedom p = e^(-4).
+    found = ranking(table(a=[0.9] * 4, b=[0.8] * 4, c=[0.7] * 4))
+    assert found.p_any == pytest.approx(math.exp(-4))
+    assert (found.n, len(found.pairs)) == (4, 3)
+
+
+def test_wilcoxon_and_holm_by_hand():
+    # All 8 differences point one way: p = 2 / 2^8 for each of 3 pairs; Holm: 3 p, then no smaller.
+    up = np.linspace(0.1, 0.8, 8)
+    found = ranking(table(a=up + 0.3, b=up * 1.2, c=up))
+    assert found.pairs["p"].tolist() == pytest.approx([2 / 256] * 3)
+    assert found.pairs["p_holm"].tolist() == pytest.approx([6 / 256] * 3)
+    assert found.cliques == []
+
+
+def test_wilcoxon_is_what_all_sign_patterns_give():
+    rng = np.random.default_rng(3)
+    a, b = rng.random(7), rng.random(7)
+    found = ranking(table(a=a, b=b))
+    sizes = np.argsort(np.argsort(np.abs(a - b))) + 1
+    seen = abs(sizes[a > b].sum() - sizes.sum() / 2)
+    sums = [np.dot(signs, sizes) for signs in itertools.product([0, 1], repeat=7)]
+    p = np.mean(np.abs(np.array(sums) - sizes.sum() / 2) >= seen)
+    assert found.pairs["p"].tolist() == [pytest.approx(p)]
+    assert math.isnan(found.p_any)  # of two methods
+
+
+def test_methods_that_do_not_differ_are_joined():
+    cells = np.arange(12) / 100
+    noise = np.tile([1, -1], 6) * np.linspace(0.001, 0.002, 12)
+    found = ranking(table(low=cells, high=cells + 0.5, twin=cells + 0.5 + noise))
+    assert sorted(found.ranks.index[:2]) == ["high", "twin"]
+    assert found.cliques == [(0, 1)]
+
+
+def test_few_cells_join_everybody():
+    found = ranking(table(a=[0.9, 0.9], b=[0.5, 0.5], c=[0.1, 0.1]))
+    assert found.cliques == [(0, 2)]
+    assert ranking(table(a=[0.5], b=[0.5])).pairs["p"].tolist() == [1.0]
+
+
+def test_joined_runs_are_the_longest_and_of_which_no_two_differ():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.random((15, 6)) + np.linspace(0, 0.9, 6), columns=list("abcdef"))
+    found = ranking(data)
+    names = list(found.ranks.index)
+    p = {frozenset((r.first, r.second)): r.p_holm for r in found.pairs.itertuples()}
+    alike = (
+        lambda i, j: all(  # noqa: E731
+            p[frozenset(pair)] >= 0.05 for pair in itertools.combinations(names[i : j + 1], 2)
+        )
+    )
+    runs = [(i, j) for i, j in itertools.combinations(range(6), 2) if alike(i, j)]
+    longest = [r for r in runs if not any(o != r and o[0] <= r[0] and r[1] <= o[1] for o in runs)]
+    assert found.cliques == longest
+    assert 1 < len(found.cliques) < 6
+
+
+def test_a_block_is_a_partition_and_a_seed_and_who_lacks_one_is_left_out():
+    rows = [
+        {"dataset": "d", "partition": part, "seed": seed, "method": method, "accuracy": 0.5}
+        for part in ("iid", "k2") for seed in (0, 1) for method in ("uwa", "average", "fedmd")
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows[:-1])
+    found, left_out = blocks(frame, "accuracy")
+    assert (found.shape, list(found.columns), left_out) == ((4, 2), ["uwa", "average"], ["fedmd"])

@@ -1,0 +1,106 @@
+"""The report: each number leads to its runs, the contents to each heading, and nothing outside."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fedlogit.errors import DataError
+from fedlogit.results.collect import collect
+from fedlogit.results.compare import read_reference
+from fedlogit.results.page import write_page
+from fedlogit.results.report import find_pages, write_report
+from fedlogit.results.summary import write_summary
+from fedlogit.results.tables import cell_of_run
+
+NUMBER = re.compile(r'<a href="#([^"]+)">(0\.\d+)[^<]*</a>')
+
+
+@pytest.fixture
+def page(tmp_path, make_run, make_artefact):
+    """Return a function that writes the page of two methods and two seeds at a scale."""
+    runs = [
+        make_run(accuracy, method=method, seed=seed)
+        for method, accuracy in (("average", 0.6), ("uwa", 0.9))
+        for seed in (0, 1)
+    ]
+
+    def write(scale: str = "quick"):
+        made = make_artefact(*runs, scale=scale)
+        numbers = tmp_path / "reference.csv"
+        numbers.write_text(
+            "table,dataset,partition,method,metric,mean,std\ntable1,mnist,k_classes(2),uwa,accuracy,.8,\n"
+        )
+        folder = tmp_path / "summary/who_to_trust" / scale
+        write_summary([made], read_reference(numbers), folder)
+        path = tmp_path / f"report/who_to_trust/{scale}.html"
+        return made, write_page([made], tmp_path, path).read_text()
+
+    return write
+
+
+def runs_at(page: str, anchor: str) -> str:
+    """Return the row of runs that an anchor stands in."""
+    (row,) = (row for row in re.findall(r"<tr>.*?</tr>", page) if f'id="{anchor}"' in row)
+    return row
+
+
+def test_each_number_leads_to_the_first_of_its_runs(page):
+    made, text = page()
+    frame = collect(made)
+    found = NUMBER.findall(text)
+    assert sorted({number for _, number in found}) == ["0.6000", "0.9000"]
+    for anchor, number in found:
+        first = frame[frame["accuracy"] == float(number)].iloc[0]
+        assert first["dir"] in runs_at(text, anchor)
+
+
+def test_a_number_beside_the_papers_leads_to_its_runs_too(page):
+    _, text = page()
+    compared = text.partition('id="who_to_trust-quick-compared"')[2].partition("-tables")[0]
+    ((anchor, number),) = NUMBER.findall(compared)
+    assert number == "0.9000"
+    assert anchor == "who_to_trust-quick-table1-1"
+
+
+def test_cells_count_in_order_of_appearance_and_seeds_share_one(page):
+    made, _ = page()
+    assert list(cell_of_run(made, collect(made))) == [0, 0, 1, 1]
+
+
+def test_the_report_has_each_page_once_and_contents_that_lead_there(page, tmp_path):
+    for scale in ("quick", "paper"):
+        page(scale)
+    pages = find_pages(tmp_path)
+    assert [path.stem for path in pages] == ["paper", "quick"]
+    text = write_report(pages, tmp_path, tmp_path / "report.html").read_text()
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= set(ids)
+    assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", text)
+    contents = text.partition("</nav>")[0]
+    for scale in ("quick", "paper"):
+        assert f'<a href="#who_to_trust-{scale}-table1">' in contents
+        assert f'<a href="#who_to_trust-{scale}-compared">Reported and reproduced</a>' in contents
+    assert '">1 of 1</td>' in text or "<td>1 of 1</td>" in text
+
+
+def test_the_picture_of_the_record_opens_the_report_where_there_is_one(page, tmp_path):
+    page()
+    (tmp_path / "record.png").write_bytes(b"picture")
+    (tmp_path / "record.counts.md").write_text("Of 1 published number, 0 <i>are</i> judged.\n")
+    text = write_report(find_pages(tmp_path), tmp_path, tmp_path / "report.html").read_text()
+    assert "base64,cGljdHVyZQ==" in text
+    assert "0 &lt;i&gt;are&lt;/i&gt; judged" in text
+
+
+def test_without_pages_the_report_says_what_to_do(tmp_path):
+    with pytest.raises(DataError, match="has no page; make reproduce or make figures first"):
+        write_report([], tmp_path, tmp_path / "report.html")
+
+
+def test_a_file_that_is_no_page_is_named(tmp_path):
+    (tmp_path / "old.html").write_text("<p>something else</p>")
+    with pytest.raises(DataError, match=r"old\.html is not a page"):
+        write_report([tmp_path / "old.html"], tmp_path, tmp_path / "report.html")
