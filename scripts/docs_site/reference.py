@@ -140,8 +140,8 @@ def _datasets() -> str:
     return "\n\n".join(
         [
             "# Data sets",
-            "The cards of `fedlogit/data/cards.py`. Shape is height × width × channels; what has none"
-            " is a text.",
+            "The cards of `fedlogit/data/cards.py`. Shape is height × width × channels; what"
+            " has none is a text.",
             markdown(pd.DataFrame(rows)),
             "## What a card says",
             markdown(pd.DataFrame([{"Key": f"`{k}`", "": in_cell(v)} for k, v in said.items()])),
