@@ -72,11 +72,11 @@ def test_joined_runs_are_the_longest_and_of_which_no_two_differ():
     found = ranking(data)
     names = list(found.ranks.index)
     p = {frozenset((r.first, r.second)): r.p_holm for r in found.pairs.itertuples()}
-    alike = (
-        lambda i, j: all(  # noqa: E731
-            p[frozenset(pair)] >= 0.05 for pair in itertools.combinations(names[i : j + 1], 2)
-        )
-    )
+
+    def alike(i: int, j: int) -> bool:
+        pairs = itertools.combinations(names[i : j + 1], 2)
+        return all(p[frozenset(pair)] >= 0.05 for pair in pairs)
+
     runs = [(i, j) for i, j in itertools.combinations(range(6), 2) if alike(i, j)]
     longest = [r for r in runs if not any(o != r and o[0] <= r[0] and r[1] <= o[1] for o in runs)]
     assert found.cliques == longest
