@@ -163,10 +163,30 @@ lint: $(STAMP) ## Check style, types and the workflow
 AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar -x -C "$$folder" \
 	&& cd "$$folder" && $(call README_BLOCKS,--check) && python scripts/papers.py --check
 
+BENCH_DATA = $(SNAKEMAKE) $(WITH_CONFIG) -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
+
 .PHONY: bench
-bench: $(STAMP) ## Measure speed beside plain PyTorch loops; the table goes to benchmarks/
-	@$(SNAKEMAKE) $(WITH_CONFIG) -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
+bench: $(STAMP) ## Measure speed beside plain PyTorch loops; tables go to benchmarks/ (BENCH="--turns 3")
+	@$(BENCH_DATA)
+	@python -m benchmarks $(BENCH)
 	@python benchmarks/local_epoch.py
+
+# Other frameworks have an environment each, which is of one requirements file, as .venv is of the lock.
+PEERS := $(notdir $(patsubst %/,%,$(dir $(wildcard benchmarks/peers/*/requirements.txt))))
+PEER_STAMPS := $(foreach p,$(PEERS),$(VENV)/peers/$(p)/.installed-$(shell sha256sum benchmarks/peers/$(p)/requirements.txt | cut -c1-16))
+
+.PHONY: bench-peers
+bench-peers: $(STAMP) $(PEER_STAMPS) ## The same beside five other frameworks, installed for it (several GB)
+	@$(BENCH_DATA)
+	@python -m benchmarks --peers $(VENV)/peers $(BENCH)
+
+# One that cannot be installed has its reason in the table; the others are measured all the same.
+$(VENV)/peers/%: $(STAMP)
+	@name=$(firstword $(subst /, ,$*)); folder=$(VENV)/peers/$$name; rm -rf $$folder; \
+		$(OUTSIDE) $(PYTHON) -m venv --without-pip $$folder; \
+		if $(OUTSIDE) $(PYTHON) -m pip --python $$folder/bin/python install --quiet \
+			--disable-pip-version-check -r benchmarks/peers/$$name/requirements.txt; \
+		then touch $@; else echo "$$name could not be installed" >&2; rm -rf $$folder; fi
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
 README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png results/record.counts.md \

@@ -1,0 +1,65 @@
+"""Measures speed: python -m benchmarks [--peers FOLDER] [--only W1] [--turns 5]."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+from benchmarks.contestants import HERE, contestants
+from benchmarks.export import export
+from benchmarks.rows import Row, keep, machine, rows
+from benchmarks.tables import draw, read, write
+from benchmarks.turns import play
+from benchmarks.workloads import WORKLOADS
+from fedlogit.cli import run_main
+from fedlogit.runs.provenance import code_version
+
+
+def measure(name: str, args: argparse.Namespace, where: str) -> list[Row]:
+    """Play a workload and return its rows."""
+    workload = WORKLOADS[name]
+    with tempfile.TemporaryDirectory(prefix="fedlogit-bench-") as temporary:
+        folder = Path(temporary)
+        size = export(workload.spec, args.data, args.turns + 1, folder)
+        everybody = contestants(workload, folder, args.data, args.workers, args.peers)
+        played = play(everybody, args.turns, lambda line: print(f"{name}, {line}", flush=True))
+    return rows(name, played, size, where)
+
+
+def main(argv: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=HERE.parent / "data" / "prepared")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--turns", type=int, default=5, help="that count; one more does not")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--peers", type=Path, help="where peers' environments are; else no peers")
+    parser.add_argument(
+        "--only",
+        type=lambda text: text.split(","),
+        default=list(WORKLOADS),
+        help="W1,W2: the others keep their rows, if this code on this machine made them",
+    )
+    args = parser.parse_args(argv)
+    if unknown := set(args.only) - set(WORKLOADS):
+        parser.error(f"--only: {', '.join(sorted(unknown))}: known are {', '.join(WORKLOADS)}")
+    if args.peers:
+        args.peers = args.peers.absolute()
+    where, earlier = machine(args.workers), read(args.out / "speed.csv")
+    table: list[Row] = []
+    for name in WORKLOADS:
+        if name in args.only:
+            table += measure(name, args, where)
+        else:
+            table += keep(earlier, name, code_version(), where)
+    write(table, args.out)
+    draw(table, args.out / "ratios")
+    print((args.out / "speed.md").read_text())
+
+
+if __name__ == "__main__":
+    run_main(main)

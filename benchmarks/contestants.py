@@ -1,0 +1,96 @@
+"""Who takes part: how each is started, or why it is not."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.workloads import Workload
+
+__all__ = ["Contestant", "contestants"]
+
+HERE = Path(__file__).resolve().parent
+# Name in tables, folder under peers/, further arguments.
+PEERS = (
+    ("FedJAX", "fedjax", ()),
+    ("Flower, 1 CPU a client", "flower", ("1",)),
+    ("Flower, 2 CPUs a client", "flower", ("2",)),
+    ("pfl-research", "pfl", ()),
+    ("FedLab", "fedlab", ()),
+    ("fluke", "fluke", ()),
+)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One who takes part.
+
+    Attributes:
+        name: What tables call it.
+        kind: ``fedlogit``, ``plain``, ``peer`` or ``limit``.
+        command: How to start it; empty if it cannot take part.
+        reason: Why it cannot.
+    """
+
+    name: str
+    kind: str
+    command: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def contestants(
+    workload: Workload, folder: Path, data: Path, workers: int, environments: Path | None
+) -> list[Contestant]:
+    """Return everybody, and what measures the machine's limit.
+
+    Args:
+        workload: What is played.
+        folder: Where it was exported to.
+        data: Where prepared data sets are.
+        workers: Threads of fedlogit.
+        environments: Where peers' environments are; None leaves peers out.
+    """
+    return [
+        *_ours(folder, data, workers),
+        *_plain(folder),
+        *(_peers(workload, folder, environments) if environments else ()),
+        Contestant("limit", "limit", (sys.executable, "-m", "benchmarks.limit")),
+    ]
+
+
+def _ours(folder: Path, data: Path, workers: int) -> list[Contestant]:
+    def ours(engine: str) -> Contestant:
+        command = (
+            sys.executable, "-m", "benchmarks.ours", str(folder), "--engine", engine,
+            "--data", str(data), "--workers", str(workers),
+        )  # fmt: skip
+        return Contestant(f"fedlogit, {engine}", "fedlogit", command)
+
+    if shutil.which("g++") or shutil.which("clang++"):
+        return [ours("native"), ours("loop")]
+    missing = Contestant("fedlogit, native", "fedlogit", reason="there is no C++ compiler")
+    return [missing, ours("loop")]
+
+
+def _plain(folder: Path) -> list[Contestant]:
+    script = str(HERE / "plain.py")
+    return [
+        Contestant(f"plain PyTorch, {way}", "plain", (sys.executable, script, str(folder), way))
+        for way in ("tensors", "dataloader", "transforms")
+    ]
+
+
+def _peers(workload: Workload, folder: Path, environments: Path) -> list[Contestant]:
+    found = []
+    for name, where, arguments in PEERS:
+        python = environments / where / "bin" / "python"
+        command: tuple[str, ...] = ()
+        reason = workload.peers
+        if not reason and not python.exists():
+            reason = f"not installed: there is no {python} (make bench-peers installs it)"
+        if not reason:
+            command = (str(python), str(HERE / "peers" / where / "run.py"), str(folder), *arguments)
+        found.append(Contestant(name, "peer", command, reason))
+    return found

@@ -1,0 +1,43 @@
+"""A workload's federation, as fedlogit sets it up, on one of its engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fedlogit import data, methods
+from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.federation import Federation
+from fedlogit.methods import Method
+from fedlogit.runs.setup import divide, federate, sample_shape
+from fedlogit.runs.workloads import choose_engines
+from fedlogit.spec import RunSpec
+
+__all__ = ["federation"]
+
+
+def federation(
+    spec: dict[str, Any], folder: Path, engine: str, workers: int
+) -> tuple[Federation, Method]:
+    """Return a federation whose clients have their first weights, and its method.
+
+    Args:
+        spec: The run.
+        folder: Where prepared data sets are.
+        engine: ``loop``, ``native`` or ``stacked``.
+        workers: Threads; each computes with one.
+    """
+    torch.set_num_threads(1)
+    cpu = torch.device("cpu")
+    f32_products(cpu)
+    resolved = methods.complete(RunSpec.read(spec, "benchmark"))
+    method = methods.get(resolved.method)
+    dataset = data.load(resolved.dataset, folder)
+    engines = choose_engines(resolved, method, sample_shape(dataset), cpu.type, engine)
+    split = divide(resolved, dataset)
+    fed = federate(resolved, method, dataset, split, cpu, WorkerPool(workers), engines)
+    method.init(fed)
+    return fed, method

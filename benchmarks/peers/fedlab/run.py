@@ -1,0 +1,69 @@
+"""FedLab: standalone simulation, `SGDSerialClientTrainer` and `SyncServerHandler`.
+
+Its FedAvg averages without weights by default; here it weighs by samples, as FedAvg does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import importable_torchvision  # noqa: F401  # first of all
+import torch
+from fedlab.contrib.algorithm.basic_client import SGDSerialClientTrainer
+from fedlab.contrib.algorithm.basic_server import SyncServerHandler
+from fedlab.contrib.dataset.basic_dataset import FedDataset
+from fedlab.core.standalone import StandalonePipeline
+from fedlab.utils import Aggregators, SerializationTool
+from protocol import Exported, Turns
+from torch.utils.data import DataLoader, TensorDataset
+from torch_mlp import Mlp, accuracy
+
+
+class Clients(FedDataset):
+    def __init__(self, data: Exported) -> None:
+        self.parts = []
+        for i in range(len(data.clients)):
+            x, y = data.client(i)
+            self.parts.append(TensorDataset(torch.as_tensor(x), torch.as_tensor(y)))
+
+    def get_dataset(self, id: int, type: str = "train") -> TensorDataset:
+        return self.parts[id]
+
+    def get_dataloader(self, id: int, batch_size: int, type: str = "train") -> DataLoader:
+        return DataLoader(self.parts[id], batch_size=batch_size, shuffle=True)
+
+
+class Weighted(SyncServerHandler):
+    def __init__(self, sizes: list[int], **settings: object) -> None:
+        super().__init__(**settings)
+        self.sizes = sizes
+
+    def global_update(self, buffer: list) -> None:
+        merged = Aggregators.fedavg_aggregate([item[0] for item in buffer], self.sizes)
+        SerializationTool.deserialize_model(self._model, merged)
+
+
+class Pipeline(StandalonePipeline):
+    def main(self, data: Exported, turns: Turns) -> None:
+        x, y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+        while turns.wait():
+            chosen = self.handler.sample_clients()
+            self.trainer.local_process(self.handler.downlink_package, chosen)
+            for package in self.trainer.uplink_package:
+                self.handler.load(package)
+            turns.stop()
+            turns.answer(accuracy(self.handler.model, x, y))
+
+
+def main(folder: str) -> None:
+    turns, data = Turns(), Exported(folder)
+    sizes = [len(c) for c in data.clients]
+    handler = Weighted(sizes, model=Mlp(data.weights), global_round=10**6, sample_ratio=1.0)
+    trainer = SGDSerialClientTrainer(Mlp(data.weights), len(sizes), cuda=False)
+    trainer.setup_dataset(Clients(data))
+    trainer.setup_optim(1, data.settings["batch"], data.settings["rate"])
+    Pipeline(handler, trainer).main(data, turns)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

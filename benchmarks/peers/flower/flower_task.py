@@ -1,0 +1,41 @@
+"""What Flower's actors do: load a client's samples once, and train. A module, so that Ray's worker
+processes import it, and keep what they loaded (as Flower's quickstart does with a global)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from protocol import Exported
+from torch.utils.data import DataLoader, TensorDataset
+from torch_mlp import Mlp
+
+
+@cache
+def exported(folder: str) -> Exported:
+    return Exported(folder)
+
+
+@cache
+def samples(folder: str, client: int) -> TensorDataset:
+    x, y = exported(folder).client(client)
+    return TensorDataset(torch.as_tensor(x), torch.as_tensor(y))
+
+
+def train(folder: str, message: Message, context: Context) -> Message:
+    data = exported(folder)
+    own = samples(folder, context.node_config["partition-id"])
+    model = Mlp(data.weights)
+    model.load_state_dict(message.content["arrays"].to_torch_state_dict())
+    optimizer = torch.optim.SGD(model.parameters(), lr=data.settings["rate"])
+    criterion = torch.nn.CrossEntropyLoss()
+    for x, y in DataLoader(own, batch_size=data.settings["batch"], shuffle=True):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+    content = RecordDict({
+        "arrays": ArrayRecord(model.state_dict()),
+        "metrics": MetricRecord({"num-examples": len(own)}),
+    })  # fmt: skip
+    return Message(content=content, reply_to=message)

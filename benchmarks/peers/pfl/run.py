@@ -1,0 +1,85 @@
+"""pfl-research: `FederatedAveraging` with its simulated backend, in one process.
+
+It does not shuffle a user's samples by itself; here they are permuted anew each round. Users are
+weighed by their samples (`WeightByDatapoints`).
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from pfl.aggregate.simulate import SimulatedBackend
+from pfl.aggregate.weighting import WeightByDatapoints
+from pfl.algorithm.base import NNAlgorithmParams
+from pfl.algorithm.federated_averaging import FederatedAveraging
+from pfl.callback.base import TrainingProcessCallback
+from pfl.data.dataset import Dataset
+from pfl.data.federated_dataset import FederatedDataset
+from pfl.data.sampling import get_user_sampler
+from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
+from pfl.metrics import Metrics, Weighted
+from pfl.model.pytorch import PyTorchModel
+from protocol import Exported, Turns
+from torch_mlp import Mlp, accuracy
+
+
+class Model(Mlp):
+    def loss(self, x: torch.Tensor, y: torch.Tensor, is_eval: bool = False) -> torch.Tensor:
+        self.eval() if is_eval else self.train()
+        return torch.nn.functional.cross_entropy(self(x), y)
+
+    def metrics(self, x: torch.Tensor, y: torch.Tensor, is_eval: bool = True) -> dict:
+        return {"loss": Weighted(float(self.loss(x, y, is_eval)) * len(y), len(y))}
+
+
+class Bell(TrainingProcessCallback):
+    """Each central iteration is a turn."""
+
+    def __init__(self, turns: Turns, data: Exported) -> None:
+        self.turns = turns
+        self.x, self.y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+
+    def on_train_begin(self, *, model: PyTorchModel) -> Metrics:
+        self.there = self.turns.wait()
+        return Metrics()
+
+    def after_central_iteration(
+        self, aggregate_metrics: Metrics, model: PyTorchModel, *, central_iteration: int
+    ) -> tuple[bool, Metrics]:
+        self.turns.stop()
+        self.turns.answer(accuracy(model.pytorch_model, self.x, self.y))
+        return not self.turns.wait(), Metrics()
+
+
+def main(folder: str) -> None:
+    turns, data = Turns(), Exported(folder)
+    parts = [tuple(torch.as_tensor(a) for a in data.client(i)) for i in range(len(data.clients))]
+
+    def user(i: int) -> Dataset:
+        x, y = parts[i]
+        order = torch.randperm(len(y))
+        return Dataset((x[order], y[order]))
+
+    users = list(range(len(parts)))
+    training = FederatedDataset(user, get_user_sampler("minimize_reuse", users))
+    network = Model(data.weights)
+    model = PyTorchModel(network, torch.optim.SGD, torch.optim.SGD(network.parameters(), lr=1.0))
+    backend = SimulatedBackend(training, training, postprocessors=[WeightByDatapoints()])
+    batch = data.settings["batch"]
+    FederatedAveraging().run(
+        NNAlgorithmParams(
+            central_num_iterations=10**6, evaluation_frequency=10**9,
+            train_cohort_size=len(users), val_cohort_size=0,
+        ),
+        backend, model,
+        NNTrainHyperParams(
+            local_num_epochs=1, local_learning_rate=data.settings["rate"], local_batch_size=batch
+        ),
+        NNEvalHyperParams(local_batch_size=None),
+        callbacks=[Bell(turns, data)],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,90 @@
+"""From what was played to a table's rows: medians, and ratios of neighbouring turns."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from benchmarks.limit import UNIT
+from benchmarks.turns import Played
+from fedlogit.runs.provenance import code_version, device_name
+
+__all__ = ["Row", "keep", "machine", "ratio", "rows"]
+
+Row = dict[str, object]
+PLAIN = "plain PyTorch, tensors"  # the fastest of the plain loops
+
+
+def rows(name: str, played: Sequence[Played], size: dict[str, float], where: str) -> list[Row]:
+    """Return a row for everybody but the limit, which their shares are of.
+
+    Args:
+        name: The workload's.
+        played: What everybody did.
+        size: The samples and the operations of a round.
+        where: The machine.
+    """
+    peers = [p for p in played if p.contestant.kind == "peer" and p.seconds]
+    fastest = min(peers, key=lambda p: statistics.median(p.seconds), default=None)
+    plain = next((p for p in played if p.contestant.name == PLAIN), None)
+    limit = next((p for p in played if p.contestant.kind == "limit"), None)
+    return [
+        {
+            "workload": name,
+            "contestant": one.contestant.name,
+            **_seconds(one, size["samples"]),
+            "times_as_fast_as_the_plain_loop": ratio(plain, one),
+            "times_as_fast_as_the_fastest_peer": ratio(fastest, one),
+            "share_of_limit": ratio(limit, one, size["operations"] / UNIT),
+            "note": one.reason or ("the fastest peer" if one is fastest else ""),
+            "code": code_version(),
+            "machine": where,
+        }
+        for one in played
+        if one.contestant.kind != "limit"
+    ]
+
+
+def ratio(baseline: Played | None, own: Played, factor: float = 1.0) -> float | str:
+    """Return how many times as fast somebody is as a baseline; empty if one of them has no turns.
+
+    Each turn's ratio is of neighbours in time; their median is what we quote.
+    """
+    if baseline is None or not baseline.seconds or not own.seconds:
+        return ""
+    pairs = zip(baseline.seconds, own.seconds, strict=True)
+    return round(statistics.median(factor * a / b for a, b in pairs), 2)
+
+
+def machine(workers: int) -> str:
+    """Return what times depend on beside the code."""
+    return (
+        f"{device_name(torch.device('cpu'))}, {os.cpu_count()} cores, {workers} workers; "
+        f"torch {torch.__version__}, numpy {np.__version__}"
+    )
+
+
+def keep(found: Sequence[Row], name: str, code: str, where: str) -> list[Row]:
+    """Return a workload's earlier rows if this code on this machine made them; else say so."""
+    earlier = [row for row in found if row["workload"] == name]
+    kept = [row for row in earlier if (row.get("code"), row.get("machine")) == (code, where)]
+    if len(kept) < len(earlier):
+        dropped = len(earlier) - len(kept)
+        print(f"{name}: {dropped} rows dropped, measured with other code or on another machine")
+    return kept
+
+
+def _seconds(one: Played, samples: float) -> Row:
+    columns = ("seconds_median", "seconds_min", "seconds_max", "n", "samples_per_second",
+               "memory_mb", "seconds_to_first_round", "accuracy")  # fmt: skip
+    if not one.seconds:
+        return dict.fromkeys(columns, "")
+    median = statistics.median(one.seconds)
+    values = (round(median, 3), round(min(one.seconds), 3), round(max(one.seconds), 3),
+              len(one.seconds), round(samples / median), one.memory >> 20,
+              round(one.first, 1), round(one.accuracy, 4))  # fmt: skip
+    return dict(zip(columns, values, strict=True))

@@ -1,0 +1,123 @@
+"""The bench at a tiny size: same arrays, same accuracies; ratios by hand; reasons for absences."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import rows, tables
+from benchmarks.contestants import Contestant, contestants
+from benchmarks.export import export
+from benchmarks.peers.protocol import Exported
+from benchmarks.turns import Played, play
+from benchmarks.workloads import WORKLOADS
+
+SIZE = {"samples": 100, "operations": 5e11}
+
+
+def played(name: str, kind: str, *seconds: float) -> Played:
+    return Played(Contestant(name, kind), list(seconds), 0.5, 1.0, 2**21)
+
+
+def tiny() -> dict:
+    return WORKLOADS["W1"].spec | {"dataset": "digits", "batch": 16}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("prepared")  # scikit-learn's digits need no download
+
+
+@pytest.fixture(scope="module")
+def folder(prepared, tmp_path_factory) -> Path:
+    pytest.importorskip("torchvision")
+    where = tmp_path_factory.mktemp("bench")
+    export(tiny(), prepared, 2, where)
+    return where
+
+
+def test_ratios_are_of_neighbouring_turns():
+    # 8/4, 6/2, 9/1: the median is 3; the medians' own ratio would be 8/2.
+    assert rows.ratio(played("a", "plain", 8, 6, 9), played("b", "peer", 4, 2, 1)) == 3
+
+
+def test_a_row_has_ratios_to_the_plain_loop_the_fastest_peer_and_the_limit():
+    everybody = [
+        played("fedlogit, native", "fedlogit", 1, 2),
+        played(rows.PLAIN, "plain", 8, 16),
+        played("slow", "peer", 5, 50),
+        played("fast", "peer", 3, 6),
+        played("limit", "limit", 1, 2),
+    ]
+    found = rows.rows("W1", everybody, SIZE, "here")
+    assert [row["contestant"] for row in found][-1] == "fast"  # the limit has no row
+    ours = found[0]
+    assert ours["times_as_fast_as_the_plain_loop"] == 8
+    assert ours["times_as_fast_as_the_fastest_peer"] == 3
+    assert ours["share_of_limit"] == 0.5  # half of 10^12 operations in the time of all of them
+    assert (ours["seconds_median"], ours["samples_per_second"], ours["memory_mb"]) == (1.5, 67, 2)
+    assert found[3]["note"] == "the fastest peer"
+
+
+def test_rows_of_other_code_or_another_machine_are_dropped_and_named(capsys):
+    here = {"workload": "a", "code": "1", "machine": "m"}
+    others = [here | {"code": "2"}, here | {"machine": "n"}, {"workload": "a", "code": "1"}]
+    assert rows.keep([here, *others, here | {"workload": "b"}], "a", "1", "m") == [here]
+    assert "a: 3 rows dropped" in capsys.readouterr().out
+    assert rows.keep([here], "a", "1", "m") == [here]
+    assert not capsys.readouterr().out
+
+
+def test_a_peer_that_is_not_installed_has_a_row_that_says_so(tmp_path):
+    everybody = contestants(WORKLOADS["W1"], tmp_path, tmp_path, 1, tmp_path / "none")
+    jax = next(c for c in everybody if c.name == "FedJAX")
+    row = rows.rows("W1", play([jax], 1, lambda _: None), SIZE, "here")[0]
+    assert row["note"].startswith("not installed")
+    assert row["seconds_median"] == row["times_as_fast_as_the_plain_loop"] == ""
+
+
+def test_a_peer_that_cannot_do_a_workload_says_why(tmp_path):
+    workload = replace(WORKLOADS["W1"], peers="no distillation")
+    found = contestants(workload, tmp_path, tmp_path, 1, tmp_path)
+    assert {c.reason for c in found if c.kind == "peer"} == {"no distillation"}
+
+
+def test_who_fails_has_the_error_in_its_row_and_others_play_on(folder, prepared):
+    broken = Contestant("broken", "peer", ("python", "-c", "raise SystemExit('no such thing')"))
+    loop = next(c for c in contestants(WORKLOADS["W1"], folder, prepared, 1, None)
+                if c.name == "plain PyTorch, tensors")  # fmt: skip
+    failed, fine = play([broken, loop], 1, lambda _: None)
+    assert failed.reason == "failed: no such thing"
+    assert len(fine.seconds) == 1
+
+
+@pytest.mark.slow
+def test_everybody_that_takes_the_same_minibatches_gets_the_same_accuracy(folder, prepared):
+    everybody = contestants(WORKLOADS["W1"], folder, prepared, 1, None)
+    found = play(everybody, 1, lambda _: None)
+    assert not [one.reason for one in found if one.reason]
+    accuracies = [one.accuracy for one in found if one.contestant.kind != "limit"]
+    assert accuracies[0] > 0.3  # two rounds learn something
+    assert np.ptp(accuracies) < 0.02  # rounding grows in training
+    assert all(one.memory > 2**20 and one.first > 0 for one in found)
+
+
+def test_clients_have_the_samples_of_the_split_and_minibatches_cover_them(folder):
+    data = Exported(str(folder))
+    assert len(data.clients) == 5
+    for i, part in enumerate(data.clients):
+        batches = data.order(1, i)
+        assert all(len(b) == 16 for b in batches[:-1])
+        assert sorted(np.concatenate(batches)) == list(range(len(part)))
+
+
+def test_the_table_is_read_back_and_drawn(tmp_path):
+    everybody = [played("fedlogit, native", "fedlogit", 1), played(rows.PLAIN, "plain", 8),
+                 Played(Contestant("x", "peer"), reason="not installed")]  # fmt: skip
+    found = rows.rows("W1", everybody, SIZE, "here")
+    tables.write(found, tmp_path)
+    tables.draw(found, tmp_path / "ratios")
+    assert [row["note"] for row in tables.read(tmp_path / "speed.csv")] == ["", "", "not installed"]
+    assert "| x | – |" in (tmp_path / "speed.md").read_text()
+    assert (tmp_path / "ratios.png").stat().st_size > 1000
