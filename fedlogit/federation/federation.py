@@ -108,7 +108,7 @@ class Federation:
     # --- who is there -------------------------------------------------------------------------
 
     def start_round(self, round_: int) -> None:
-        """Begin round `round_`: `clients` are who is there, and messages are recorded under it."""
+        """Begin round `round_`: `clients` are who is there, and messages are booked under it."""
         self.round = round_
         self.ledger.start(round_)
         if (who := self.spec.participation) is None:

@@ -212,7 +212,7 @@ class TallyTrain(Method):
         places = fed.present.numpy()
         return graph[np.ix_(places, places)]
 
-    def byzantine(self, fed: Federation) -> int:
+    def liars(self, fed: Federation) -> int:
         """Return how many of the peers, which are the last of them, send false messages."""
         if fed.spec.participation is None or not self.adversaries:
             return self.adversaries
@@ -225,13 +225,13 @@ class TallyTrain(Method):
         """
         votes = self.signal == "votes"
         honest = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
-        byzantine = self.byzantine(fed)
-        if not byzantine:
+        liars = self.liars(fed)
+        if not liars:
             return honest
         draw = fed.torch_rng("lies", fed.round)
         if votes:
-            return false_votes(honest, fed.classes, byzantine, self.attack, draw)
-        return corrupt(honest, byzantine, self.attack, draw, self.magnitude)
+            return false_votes(honest, fed.classes, liars, self.attack, draw)
+        return corrupt(honest, liars, self.attack, draw, self.magnitude)
 
     def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
         """Send each peer's message to its neighbours, and return what they read in it.
