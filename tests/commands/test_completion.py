@@ -17,8 +17,10 @@ def test_bash_completes_commands_and_their_options(capsys, tmp_path):
     script = tmp_path / "fedlogit.bash"
     script.write_text(
         capsys.readouterr().out
-        + "\nCOMP_WORDS=(fedlogit summary --sc); COMP_CWORD=2; _shtab_fedlogit; echo ${COMPREPLY[@]}"
-        + "\nCOMP_WORDS=(fedlogit su); COMP_CWORD=1; _shtab_fedlogit; echo ${COMPREPLY[@]}\n"
+        + "\nCOMP_WORDS=(fedlogit summary --sc); COMP_CWORD=2; _shtab_fedlogit"
+        + "\necho ${COMPREPLY[@]}"
+        + "\nCOMP_WORDS=(fedlogit su); COMP_CWORD=1; _shtab_fedlogit"
+        + "\necho ${COMPREPLY[@]}\n"
     )
     done = subprocess.run(["bash", script], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["--scale", "summary"], done.stderr
