@@ -19,7 +19,16 @@ from fedlogit import commands
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.stopping import exit_when_asked
 
-__all__ = ["call", "command_names", "main", "run_main", "run_script"]
+__all__ = [
+    "call",
+    "command_names",
+    "console",
+    "first_line",
+    "load",
+    "main",
+    "run_main",
+    "run_script",
+]
 
 PROGRAM = "python -m fedlogit"
 
@@ -47,7 +56,7 @@ def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
     Raises:
         FedlogitError: for an unknown command, or by the command.
     """
-    command = _load(name)
+    command = load(name)
     parser = argparse.ArgumentParser(
         program, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -55,10 +64,41 @@ def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
     return int(command.main(parser.parse_args(argv)) or 0)
 
 
+def console() -> None:
+    """Carry out what was typed after ``fedlogit``, the program that `pip` installs."""
+    run_main(main)
+
+
 def command_names() -> list[str]:
     """Return the names of all commands, in order."""
     modules = pkgutil.iter_modules(commands.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+def load(name: str) -> ModuleType:
+    """Import a command, and with it what it needs.
+
+    Raises:
+        FedlogitError: for an unknown command, or if a package is not installed.
+    """
+    if name not in command_names():
+        raise unknown("command", name, command_names())
+    # Before PyTorch is imported: threads that spin while they wait starve others.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        return import_module(f"{commands.__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("fedlogit"):
+            raise  # a mistake of the library's own
+        raise FedlogitError(
+            f"{name} needs the package {error.name}, which is not installed; make environment"
+        ) from error
+
+
+def first_line(name: str) -> str:
+    """Return what a command does, in the first line of its file, which is not imported."""
+    source = Path(commands.__path__[0], f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
 def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
@@ -80,26 +120,10 @@ def run_script(path: str) -> None:
     run_main(lambda argv: call(Path(path).stem, argv))
 
 
-def _load(name: str) -> ModuleType:
-    """Import a command, and with it what it needs."""
-    if name not in command_names():
-        raise unknown("command", name, command_names())
-    # Before PyTorch is imported: threads that spin while they wait starve others.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    try:
-        return import_module(f"{commands.__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("fedlogit"):
-            raise  # a mistake of the library's own
-        raise FedlogitError(
-            f"{name} needs the package {error.name}, which is not installed; make environment"
-        ) from error
-
-
 def _overview() -> str:
     """Return what ``--help`` says: a line per command, from files that are not imported."""
     width = max(map(len, command_names()))
-    lines = [f"  {name:{width}}  {_first_line(name)}" for name in command_names()]
+    lines = [f"  {name:{width}}  {first_line(name)}" for name in command_names()]
     return "\n".join(
         [
             f"usage: {PROGRAM} COMMAND …",
@@ -109,8 +133,3 @@ def _overview() -> str:
             f"{PROGRAM} COMMAND --help lists a command's options.",
         ]
     )
-
-
-def _first_line(name: str) -> str:
-    source = Path(commands.__path__[0], f"{name}.py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]

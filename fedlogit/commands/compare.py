@@ -1,4 +1,4 @@
-"""Put a paper's numbers beside ours and test its claims.
+"""Compare a paper's numbers with the reproduced ones and test its claims.
 
 Writes compare.csv, compare.md, claims.csv, claims.md and summary.md into OUT; prints the last.
 

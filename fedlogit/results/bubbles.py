@@ -82,7 +82,7 @@ def bubbles(axes: Axes, amounts: np.ndarray, most: float, colour: str = PALETTE[
     area = np.maximum(amounts[client, label] / most * largest, _DOT)
     axes.scatter(label, client, s=area, color=colour, linewidths=0)
     axes.set(xlim=(-0.5, classes - 0.5), ylim=(clients - 0.5, -0.5))
-    axes.set(xlabel="class", ylabel="client")
+    axes.set(xlabel="Class", ylabel="Client")
     axes.set_xticks(np.arange(0, classes, 1 if classes <= 25 else 5))
     axes.set_yticks(np.arange(0, clients, 1 if clients <= 25 else 5))
     axes.tick_params(length=0)

@@ -1,4 +1,4 @@
-"""The paper's numbers beside ours, with a verdict on each; the rule is in `verdict`."""
+"""Reported and reproduced numbers, with a verdict on each; the rule is in `verdict`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMPARED = [
     *("table", *_KEYS, "metric", "paper", "paper_std", "paper_n", "ours", "std", "difference"),
     *("n", "diverged", "low", "high", "verdict", "scale", "device"),
 ]
-NOTHING_PUBLISHED = "There are no published numbers to put beside ours."
+NOTHING_PUBLISHED = "There are no published numbers to compare with."
 
 
 def read_reference(path: Path) -> pd.DataFrame:
@@ -251,10 +251,10 @@ def _interval_text(row: Mapping[Any, Any]) -> str:
 def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return a comparison as a section of Markdown, with its rule and where the runs come from."""
     if rows.empty:
-        return f"### Paper beside ours\n\n{NOTHING_PUBLISHED}"
+        return f"### Reported and reproduced\n\n{NOTHING_PUBLISHED}"
     table = comparison_table(rows, artefacts[0].labels)
     text = "" if table.empty else markdown(table, right=RIGHT)
     used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]
     source = describe(pd.concat([collect(a) for a in used])) if used else "nothing was run"
-    parts = ["### Paper beside ours", text, not_run(rows), f"Ours: {source}.", VERDICT_RULE]
+    parts = ["### Reported and reproduced", text, not_run(rows), f"Ours: {source}.", VERDICT_RULE]
     return "\n\n".join(part for part in parts if part)

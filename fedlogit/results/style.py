@@ -1,14 +1,16 @@
 """The house style of every figure: fonts, colours, headers, and files that are the same each time.
 
 Colours are those of Okabe and Ito, which stay apart under the common colour blindnesses. A method
-has one colour and marker in all figures of all papers; one that is not in the table gets a pair
-that depends on nothing but its name.
+has one colour and marker, and one place in the order, in all figures of all papers. With other
+parameters it keeps its colour and has another marker. One that is not in the table gets a pair that
+depends on nothing but its name, and comes last.
 """
 
 from __future__ import annotations
 
 import textwrap
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +24,9 @@ __all__ = [
     "INK",
     "PALETTE",
     "Look",
+    "family",
     "header",
+    "in_order",
     "look",
     "new_figure",
     "save_figure",
@@ -55,12 +59,12 @@ def _known() -> dict[str, Look]:
     """Give methods that share a figure in some paper different colours."""
     table = {
         "blue": "average fedavg fedhkt lm_fedavg",
-        "orange": "uwa shapfed feddf",
-        "green": "meta_model celm tally_train fedol lm_tally_train",
-        "vermillion": "cffl fedmd fedet lm_fedmd",
-        "purple": "cgsv fedprox fedkt lm_bridge",
-        "sky": "mine rcfd lm_fedavg_1",
-        "grey": "local",
+        "orange": "uwa shapfed feddf uwa_em",
+        "green": "meta_model celm tally_train fedol lm_tally_train unlabelled",
+        "vermillion": "cffl fedmd fedet lm_fedmd unlabelled_fedmd",
+        "purple": "cgsv fedprox fedkt lm_bridge meta_model_forest",
+        "sky": "mine rc_fd lm_fedavg_1 meta_model_boosting",
+        "grey": "local no_consensus",
         "black": "fully_informed",
     }
     return {
@@ -71,6 +75,12 @@ def _known() -> dict[str, Look]:
 
 
 _LOOKS = _known()
+_ORDER = (  # alone and baselines first, what papers propose after what they compare it with
+    "local no_consensus average fedavg lm_fedavg_1 lm_fedavg fedprox feddf cffl cgsv shapfed celm"
+    " uwa uwa_em meta_model meta_model_forest meta_model_boosting rc_fd fedmd lm_fedmd"
+    " unlabelled_fedmd tally_train lm_tally_train lm_bridge unlabelled fedhkt fedet mine fedkt"
+    " fedol fully_informed"
+)
 _VOLATILE = ("CreationDate", "Creator", "Producer")
 
 _STYLE: Any = {  # matplotlib types its keys as literals, which a dict display loses
@@ -113,9 +123,27 @@ def look(method: str) -> Look:
     """Return the colour and marker of a method, the same in every figure."""
     if method in _LOOKS:
         return _LOOKS[method]
-    colours = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
     code = zlib.crc32(method.encode())
+    name = family(method)
+    if name in _LOOKS:
+        return Look(_LOOKS[name].colour, MARKERS[code % len(MARKERS)])
+    colours = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
     return Look(colours[code % len(colours)], MARKERS[code // len(colours) % len(MARKERS)])
+
+
+def family(method: str) -> str:
+    """Return the method that another one, given with parameters, is drawn as.
+
+    TallyTrain that also averages parameters (TallyTrain+faM) is a method of its own.
+    """
+    name, _, parameters = method.partition("(")
+    return "lm_bridge" if name == "tally_train" and "merge_every" in parameters else name
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Return methods in the order that they have in every figure; unknown ones last, as given."""
+    place = {method: i for i, method in enumerate(_ORDER.split())}
+    return sorted(methods, key=lambda method: place.get(family(method), len(place)))
 
 
 def new_figure(

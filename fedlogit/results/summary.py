@@ -1,4 +1,4 @@
-"""The end of the road: the paper beside ours, and where to look, for every paper at a scale."""
+"""Reported and reproduced numbers, claims, and where to look, for every paper at a scale."""
 
 from __future__ import annotations
 
@@ -96,4 +96,7 @@ def _places(results: Path, paper: str, scale: str) -> list[str]:
         folder = results / kind / paper / scale
         names = ", ".join(sorted(path.stem for path in folder.glob(f"*.{suffix}")))
         lines.append(f"- {kind.capitalize()}: {folder}/ ({names or 'none'})")
-    return [*lines, f"- Paper beside ours: {results / 'summary' / paper / scale / 'summary.md'}"]
+    return [
+        *lines,
+        f"- Reported and reproduced: {results / 'summary' / paper / scale / 'summary.md'}",
+    ]

@@ -1,4 +1,4 @@
-"""Who hears whom, and what that costs."""
+"""Topology: which peers are connected, and what that costs."""
 
 import numpy as np
 import pytest

@@ -4,7 +4,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.style import PALETTE, header, look, new_figure, save_figure
+from fedlogit.results import style
+from fedlogit.results.style import PALETTE, header, in_order, look, new_figure, save_figure
 
 SETS = [
     ("average", "uwa", "meta_model", "local", "fully_informed"),
@@ -25,6 +26,24 @@ def test_a_new_method_looks_the_same_wherever_it_appears():
     assert look("my_method") == look("my_method")
     assert look("my_method").colour in PALETTE.values()
     assert look("my_method") != look("another_method")
+
+
+def test_a_method_with_other_parameters_keeps_its_colour_and_changes_its_marker():
+    variant = look("tally_train(probes_per_round=32)")
+    assert variant.colour == look("tally_train").colour
+    assert variant.marker != look("tally_train").marker
+    assert look("tally_train(merge_every=20)").colour == look("lm_bridge").colour
+
+
+def test_methods_have_one_order_and_unknown_ones_come_last_as_given():
+    given = ["new", "fully_informed", "celm", "other", "fedavg(merge_every=20)", "local"]
+    ordered = ["local", "fedavg(merge_every=20)", "celm", "fully_informed", "new", "other"]
+    assert in_order(given) == ordered
+
+
+def test_every_method_that_has_a_look_has_a_place_in_the_order():
+    assert set(style._LOOKS) == set(style._ORDER.split())
+    assert len({*style._LOOKS.values()}) == len(style._LOOKS)
 
 
 def test_a_long_title_is_wrapped_and_makes_room():

@@ -140,7 +140,9 @@ def test_a_paper_to_the_end(checkout):
     settings = ("--config", "papers=[tally_train]", "scale=smoke", "datasets=[digits]")
     checkout.finish(checkout.snakemake(*settings), 2400)
     results = checkout.folder / "results"
-    assert "Paper beside ours" in (results / "summary/tally_train/smoke/summary.md").read_text()
+    assert (
+        "Reported and reproduced" in (results / "summary/tally_train/smoke/summary.md").read_text()
+    )
     assert (results / "report/tally_train/smoke.html").stat().st_size > 1000
     found = {p.parent.relative_to(results / "runs") for p in results.glob("runs/**/result.json")}
     assert {str(path) for path in found} == runs

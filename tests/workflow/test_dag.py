@@ -107,7 +107,7 @@ def test_everything_is_made(made, paper):
             path = made / f"results/{artefact.kind}s/{paper}/smoke/{artefact.id}.{suffix}"
             assert path.stat().st_size > 100
     summary = made / f"results/summary/{paper}/smoke/summary.md"
-    assert "Paper beside ours" in summary.read_text()
+    assert "Reported and reproduced" in summary.read_text()
 
 
 def test_runs_lie_where_their_hash_says(made):

@@ -1,4 +1,4 @@
-"""Tables, figures, and the paper beside ours, from finished runs.
+"""Tables, figures, and the comparison with the paper, from finished runs.
 
 They take seconds, so they are made where Snakemake runs and not as jobs of a cluster.
 """
@@ -74,7 +74,7 @@ rule compare:
             category="{paper}",
             subcategory="Summary ({scale})",
             caption="../report/summary.rst",
-            labels={"summary": "paper beside ours"},
+            labels={"summary": "reported and reproduced"},
         ),
         parts=expand(
             "results/summary/{{paper}}/{{scale}}/{part}",

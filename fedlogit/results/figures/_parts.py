@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, summarise
 from fedlogit.results.runs import Run, read_run
-from fedlogit.results.style import INK, Look, header, look
+from fedlogit.results.style import INK, Look, family, header, in_order, look
 
 __all__ = [
     "band",
@@ -74,8 +74,9 @@ def band(frame: pd.DataFrame) -> str:
 
 
 def values(frame: pd.DataFrame, axis: str) -> list[str]:
-    """Return the values on an axis in order of appearance."""
-    return list(frame[axis].drop_duplicates())
+    """Return the values on an axis in order of appearance; methods in that of every figure."""
+    found = list(frame[axis].drop_duplicates())
+    return in_order(found) if axis == "method" else found
 
 
 def competitors(frame: pd.DataFrame) -> pd.DataFrame:
@@ -94,7 +95,7 @@ def kin_look(method: str) -> Look:
 
     For figures that name each point or panel, so that relatives may share a colour.
     """
-    return look(method.partition("(")[0])
+    return look(family(method))
 
 
 def kin_colour(method: str) -> str:

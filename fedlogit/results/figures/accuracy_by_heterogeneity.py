@@ -108,6 +108,6 @@ def _paper_handles() -> list[Line2D]:
     """Return the legend entries of the paper's numbers."""
     hollow = {"mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
     return [
-        Line2D([], [], marker="o", label="the paper's number", **hollow),  # type: ignore[arg-type]
-        Line2D([], [], color=INK, linestyle=":", linewidth=1.1, label="the paper's reference"),
+        Line2D([], [], marker="o", label="reported in the paper", **hollow),  # type: ignore[arg-type]
+        Line2D([], [], color=INK, linestyle=":", linewidth=1.1, label="reported reference"),
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from fedlogit.errors import FedlogitError
@@ -68,8 +70,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _there(row)[0].set_ylabel(metric_label(artefact.metric).capitalize())
     for column in grid.T:
         _there(column)[-1].set_xlabel("Round")
-    handles = [method_handle(artefact, method) for method in methods]
+    handles: list[Artist] = [method_handle(artefact, method) for method in methods]
     handles += [reference_handle(artefact)] if has_reference else []
+    if artefact.options.get("shade_warm_up") and "seconds_probe" in shown:
+        handles.append(Patch(color=PALETTE["grey"], alpha=0.18, lw=0, label="warm-up of CELM"))
     title(figure, artefact, final, band(shown))
     legend(figure, handles)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from fedlogit.results.figures._parts import bars, legend, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs import read_run
-from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, new_figure
+from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, look, new_figure
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]
@@ -66,16 +66,14 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if shown.empty:
         raise FedlogitError(f"{artefact.name}: no run has a number for x = {options.x!r}")
     lines = [(line, metric) for line in values(shown, "line") for metric in metrics]
-    looks = {
-        key: (_COLOURS[i % len(_COLOURS)], MARKERS[i % len(MARKERS)]) for i, key in enumerate(lines)
-    }
+    looks = dict(zip(lines, _looks(shown, [line for line, _ in lines]), strict=True))
     panels = values(shown, "panel")
     figure, grid = new_figure(1, len(panels), panel=(3.9, 3.0), share_y=True)
     has_paper = False
     for axes, panel in zip(grid.flat, panels, strict=True):
         here = shown[shown["panel"] == panel]
-        for (line, metric), look in looks.items():
-            _line(axes, here[here["line"] == line], metric, look)
+        for (line, metric), style in looks.items():
+            _line(axes, here[here["line"] == line], metric, style)
         has_paper |= _paper(axes, here, options, metrics, looks, reference)
         _levels(axes, artefact, frame[level], metrics[0], options)
         _across(axes, here, artefact, options)
@@ -84,6 +82,23 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     title(figure, artefact, frame, bars(frame))
     legend(figure, _handles(looks, len(metrics) > 1, has_paper))
     return figure
+
+
+def _looks(runs: pd.DataFrame, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the colour and marker of each line.
+
+    A line of one method has the method's colour, but for a second line of the same colour: that
+    and lines of several methods have the next colour that is free.
+    """
+    taken: list[str] = []
+    for place, line in enumerate(lines):
+        names = runs.loc[runs["line"] == line, "method"].str.partition("(")[0].unique()
+        colour = look(names[0]).colour if len(names) == 1 else ""
+        if not colour or colour in taken:
+            free = [c for c in _COLOURS if c not in taken] or _COLOURS
+            colour = free[0]
+        taken.append(colour)
+        yield colour, MARKERS[place % len(MARKERS)]
 
 
 def _placed(artefact: Artefact, options: _Options, frame: pd.DataFrame) -> pd.DataFrame:
@@ -109,9 +124,9 @@ def _called(artefact: Artefact, spec: RunSpec, keys: tuple[str, ...]) -> str:
     return ", ".join(filter(None, names))
 
 
-def _line(axes: Axes, runs: pd.DataFrame, metric: str, look: tuple[str, str]) -> None:
+def _line(axes: Axes, runs: pd.DataFrame, metric: str, style: tuple[str, str]) -> None:
     cells = summarise(runs, ["x"], metric).sort_values("x")
-    colour, marker = look
+    colour, marker = style
     spread = cells["std"].fillna(0)
     axes.errorbar(
         cells["x"], cells["mean"], yerr=spread, color=colour, marker=marker, capsize=2.5,
@@ -192,5 +207,5 @@ def _handles(
         handles.append(Line2D([], [], color=colour, marker=marker, label=name))
     if has_paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
-        handles.append(Line2D([], [], label="the paper's number", **hollow))  # type: ignore[arg-type]
+        handles.append(Line2D([], [], label="reported in the paper", **hollow))  # type: ignore[arg-type]
     return handles

@@ -86,7 +86,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     bar = figure.colorbar(colours, ax=list(grid[0]), pad=0.02, aspect=25)
     bar.set_label("Mean weight")
     bar.outline.set_visible(False)
-    title(figure, artefact, collect(artefact), "outline: the client holds the class (first seed)")
+    title(figure, artefact, collect(artefact), "frame: the client holds the class (first seed)")
     return figure
 
 
@@ -152,7 +152,7 @@ def _curve(axes: Axes, panel: Panel) -> None:
     uniform = 1 / len(panel.owned[0])
     axes.axhline(uniform, color=INK, linestyle="--", linewidth=1.1)
     axes.annotate(
-        "uniform", (1, uniform), (0, 3), textcoords="offset points", ha="right", color=GREY
+        "uniform", (1, uniform), (4, 0), textcoords="offset points", va="center", color=GREY
     )
     axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="Public images, largest weight first")
     axes.xaxis.set_major_formatter("{x:.0%}")

@@ -28,8 +28,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     axes = grid[0, 0]
     whole = [ratio(int(c), packed=False) for c in classes]
     bits = [ratio(int(c), packed=True) for c in classes]
-    axes.plot(classes, whole, color=PALETTE["blue"], label="whole bytes")
-    axes.plot(classes, bits, color=PALETTE["orange"], ls="--", label="votes packed in bits")
+    axes.plot(classes, whole, color=PALETTE["blue"], label="votes as whole bytes")
+    axes.plot(classes, bits, color=PALETTE["orange"], ls="--", label="votes packed into bits")
     points = measured([run for _, run in runs_of(artefact)])
     for number, found in points.items():
         axes.plot(number, found, "o", color=PALETTE["vermillion"], zorder=4)
@@ -37,8 +37,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             f"C = {number:,}: {found:,.0f}", (number, found), (8, -4), textcoords="offset points",
             va="top", color=GREY,
         )  # fmt: skip
-    axes.plot([], [], "o", color=PALETTE["vermillion"], label="bytes of our runs, FedMD to votes")
-    axes.set(xscale="log", yscale="log", xlabel="Classes", ylabel="Soft label's bytes to a vote's")
+    axes.plot([], [], "o", color=PALETTE["vermillion"], label="our runs, FedMD divided by votes")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="Classes",
+        ylabel="Bytes of a soft label / bytes of a vote",
+    )
     title(figure, artefact, collect(artefact))
     legend(figure, axes.get_legend_handles_labels()[0])
     return figure

@@ -37,7 +37,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes_row[0].set_ylabel("Contribution")
     for axes in grid[-1]:
         axes.set_xlabel("Round")
-    title(figure, artefact, collect(artefact), "a line is a client of one seed")
+    title(figure, artefact, collect(artefact), "one line per client and seed")
     looks = ((_HONEST, "-", "honest"), (_RIDER, "--", "free rider"), (_MAVERICK, "-", "maverick"))
     legend(figure, [Line2D([], [], color=c, ls=s, label=label) for c, s, label in looks])
     return figure

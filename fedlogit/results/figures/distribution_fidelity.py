@@ -38,7 +38,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         row[1].set_title("estimated by CELM")
         row[2].set_title("share of each client")
         row[3].set_title("share of each class")
-    title(figure, artefact, collect(artefact), "a bubble's area is its share of all samples")
+    title(figure, artefact, collect(artefact), "area of a bubble: share of all samples")
     handles = [
         Line2D([], [], color=colour, marker="o", lw=0, label=label)
         for colour, label in ((_TRUE, "true"), (_ESTIMATED, "estimated"))

@@ -1,4 +1,4 @@
-"""What clients know together: targets between a client alone and whoever is right (FedOL, ours)."""
+"""Accuracy of a single client, of pseudo-labels, and of the oracle, on the public set (ours)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = list(frame.groupby(["dataset", "partition"], sort=False))
     methods = values(frame, "method")
     figure, grid = new_figure(1, len(panels), panel=(3.6, 0.9 + 0.35 * len(methods)))
+    lowest, highest = frame[_ALONE].min(), frame[_ORACLE].max()
+    margin = 0.06 * (highest - lowest)
     for axes, ((dataset, partition), runs) in zip(grid.flat, panels, strict=True):
         _panel(axes, runs, methods)
         axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
         axes.set_yticks(range(len(methods)), [artefact.label(method) for method in methods])
         axes.invert_yaxis()
         axes.set_xlabel("Accuracy on the public set")
+        axes.set_xlim(lowest - margin, highest + margin)  # one range for all, so that they compare
     title(figure, artefact, frame, bars(frame))
     legend(figure, _handles())
     return figure
@@ -56,7 +59,15 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:
 
 def _handles() -> list[Line2D]:
     return [
-        Line2D([], [], color=INK, marker="|", ms=10, mew=1.6, ls="none", label="a client alone"),
-        Line2D([], [], color=GREY, marker="o", ls="none", label="the method's targets"),
-        Line2D([], [], marker="o", mfc="white", mec=INK, ls="none", label="some client is right"),
+        Line2D([], [], color=INK, marker="|", ms=10, mew=1.6, ls="none", label="single client"),
+        Line2D([], [], color=GREY, marker="o", ls="none", label="pseudo-labels of the method"),
+        Line2D(
+            [],
+            [],
+            marker="o",
+            mfc="white",
+            mec=INK,
+            ls="none",
+            label="oracle (at least one client is right)",
+        ),
     ]

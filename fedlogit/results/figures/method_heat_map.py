@@ -34,7 +34,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         table = 100 * cells.pivot(index="method", columns="partition", values="mean")
         _panel(axes, artefact, ordered(table[partitions]))
         axes.set_title(artefact.label(dataset))
-    title(figure, artefact, frame, f"{metric_label(artefact.metric)} in %")
+    title(figure, artefact, frame, f"{metric_label(artefact.metric)} [%]")
     return figure
 
 

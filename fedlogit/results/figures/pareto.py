@@ -42,15 +42,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         has_paper |= len(theirs) > 0
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
-        axes.set_xlabel("MB of a peer in the whole run")
+        axes.set_xlabel("Sent and received by a peer in the whole run [MB]")
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel(sentence(metric_label(artefact.metric)))
-    handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label="nothing is better on both")]
+    handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label="Pareto front")]
     if has_paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ls": "none"}
-        handles.append(Line2D([], [], label="the paper's number", **hollow))  # type: ignore[arg-type]
+        handles.append(Line2D([], [], label="reported in the paper", **hollow))  # type: ignore[arg-type]
     title(figure, artefact, frame, bars(frame))
     legend(figure, handles)
     return figure

@@ -21,5 +21,5 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """
     panels = [(run.counts(), panel_name(artefact, ref)) for ref, run in runs_of(artefact)]
     figure = bubble_row(panels)
-    title(figure, artefact, collect(artefact), "a bubble's area is its number of samples")
+    title(figure, artefact, collect(artefact), "area of a bubble: number of samples")
     return figure

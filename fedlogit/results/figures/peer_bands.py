@@ -21,7 +21,7 @@ __all__ = ["draw"]
 
 _ACROSS = 5  # panels in a row, at most
 _FAINT = "#c9c9c9"
-_BANDS = {"std": "± one standard deviation", "range": "from the least accurate peer to the most"}
+_BANDS = {"std": "± one standard deviation", "range": "from the minimum to the maximum over peers"}
 
 
 class _Options(FrozenConfig):

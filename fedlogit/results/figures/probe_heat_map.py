@@ -36,8 +36,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             table, annot=True, fmt=".2f", cmap="Blues", cbar=False, ax=axes, linewidths=1,
             annot_kws={"fontsize": 8.5},
         )  # fmt: skip
-        axes.set(title=name, xlabel="Steps L", ylabel="Rate η")
+        axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
         axes.tick_params(length=0, rotation=0)
         axes.grid(visible=False)
-    title(figure, artefact, collect(artefact), "test accuracy in %")
+    title(figure, artefact, collect(artefact), "test accuracy [%]")
     return figure

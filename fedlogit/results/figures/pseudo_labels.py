@@ -22,8 +22,8 @@ from fedlogit.results.style import PALETTE, new_figure
 __all__ = ["by_iteration", "draw"]
 
 _LINES = {
-    "pseudo_share": ("Samples with a pseudo-label", "sky", "o"),
-    "pseudo_accuracy": ("Pseudo-labels that are right", "green", "s"),
+    "pseudo_share": ("Samples that have a pseudo-label", "sky", "o"),
+    "pseudo_accuracy": ("Accuracy of the pseudo-labels", "green", "s"),
     "server_public_accuracy": ("Server's accuracy on the public set", "vermillion", "D"),
 }
 

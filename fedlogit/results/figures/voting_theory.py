@@ -1,4 +1,4 @@
-"""What TallyTrain §3.3 proves beside what was measured: votes, disagreement, gradients."""
+"""TallyTrain §3.3, proven and measured: vote accuracy, disagreement, variance of gradients."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ __all__ = ["draw"]
 
 _PANELS = (
     (
-        "Proposition 1: accuracy on probes",
+        "Proposition 1: vote accuracy",
         (
-            ("theory_vote_accuracy", "of the tally", "green", "-"),
-            ("theory_soft_accuracy", "of the mean softmax", "vermillion", "-"),
-            ("theory_peer_accuracy", "mean of peers", "blue", "-"),
-            ("theory_peer_least", "least of peers", "sky", "--"),
-            ("theory_bound", "bound from the least, if above 1/2", "black", ":"),
+            ("theory_vote_accuracy", "majority vote", "green", "-"),
+            ("theory_soft_accuracy", "mean softmax", "vermillion", "-"),
+            ("theory_peer_accuracy", "mean peer", "blue", "-"),
+            ("theory_peer_least", "minimum peer", "sky", "--"),
+            ("theory_bound", "bound, where the minimum peer is above 1/2", "black", ":"),
         ),
     ),
     (
         "Lemma 1: disagreement of peers",
-        (("theory_disagreement", "mean KL of pairs, nats", "purple", "-"),),
+        (("theory_disagreement", "mean over pairs of peers", "purple", "-"),),
     ),
     (
         "Proposition 2: variance of gradients",
         (
-            ("theory_variance_hard", "tally as target", "green", "--"),
+            ("theory_variance_hard", "votes as target", "green", "--"),
             ("theory_variance_soft", "mean softmax as target", "vermillion", "--"),
         ),
     ),
 )
+_AXES = ("Accuracy on probes", "KL divergence [nats]", "Gradient variance")
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -63,10 +64,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 axes.axvline(warm[method], color=INK, ls=":", lw=1.0, zorder=1)
         line[1].set_ylim(bottom=0)
         line[2].set_yscale("log")
+    for line in grid:
+        for axes, label in zip(line, _AXES, strict=True):
+            axes.set_ylabel(label)
     for axes in grid[-1]:
         axes.set_xlabel("Round")
     seen = [s for _, series in _PANELS for s in series if s[0] in values_of(frame)]
-    title(figure, artefact, collect(artefact), "dotted: votes begin")
+    title(figure, artefact, collect(artefact), "dotted: the warm-up ends and votes begin")
     legend(
         figure, [Line2D([], [], color=PALETTE[c], ls=ls, label=label) for _, label, c, ls in seen]
     )

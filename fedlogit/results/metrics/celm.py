@@ -154,6 +154,6 @@ METRICS = (
         _shapley_correlation,
         decimals=2,
     ),
-    Metric("seconds_probe", "seconds of probing in a warm-up round", _seconds_probe, "s", 2),
+    Metric("seconds_probe", "time spent probing in a warm-up round [s]", _seconds_probe, "s", 2),
     Metric("probe_share", "share of a warm-up round spent probing", _probe_share, "share"),
 )

@@ -54,13 +54,24 @@ def _lost_classes(run: Run) -> float:
 
 METRICS = (
     # Table II
-    Metric("mebibytes_up", "MiB sent per client per round", _mebibytes_up, "MiB", 2),
-    Metric("mebibytes_up_f64", "MiB with numbers of 8 bytes", _mebibytes_up_f64, "MiB", 2),
+    Metric("mebibytes_up", "sent per client per round [MiB]", _mebibytes_up, "MiB", 2),
+    Metric(
+        "mebibytes_up_f64",
+        "sent per client per round, 8-byte numbers [MiB]",
+        _mebibytes_up_f64,
+        "MiB",
+        2,
+    ),
     Metric("lost_classes", "classes that no client holds", _lost_classes),
     # ensembles of the clients' final models, on the test split
     Metric("mean_logits_accuracy", "mean logits accuracy", _ensemble(_mean_is_right), "share"),
     Metric("vote_accuracy", "vote accuracy", _ensemble(_votes_are_right), "share"),
-    Metric("oracle_test_accuracy", "oracle test accuracy", _ensemble(_somebody_is_right), "share"),
-    Metric("agreement", "share of pairs of clients that agree", unit="share"),
-    Metric("oracle_accuracy", "share with at least one client right", unit="share"),
+    Metric(
+        "oracle_test_accuracy",
+        "oracle accuracy on the test split",
+        _ensemble(_somebody_is_right),
+        "share",
+    ),
+    Metric("agreement", "pairwise agreement of clients", unit="share"),
+    Metric("oracle_accuracy", "oracle accuracy (at least one client is right)", unit="share"),
 )

@@ -36,7 +36,7 @@ METRICS = (
         "share",
     ),
     Metric("balanced_accuracy", "balanced test accuracy", _final("balanced_accuracy"), "share"),
-    Metric("loss_test", "cross-entropy on the test split, in nats", unit="nats"),
+    Metric("loss_test", "cross-entropy on the test split [nats]", unit="nats"),
     Metric("ece", "expected calibration error (15 bins)", unit="share"),
     Metric("bytes_up", "bytes sent per client per round", lambda r: bytes_of(r, "up"), "bytes"),
     Metric(
