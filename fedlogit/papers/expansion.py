@@ -41,6 +41,7 @@ __all__ = [
     "check_calls",
     "claims_of",
     "expand",
+    "method_of",
     "run_dir",
     "split_dir",
 ]
@@ -210,6 +211,19 @@ def _artefact(
     return PlannedArtefact(paper, id_, scale, tuple(cells.values()), tuple(left_out.values()))
 
 
+def method_of(paper: Paper, entry: str) -> ComponentRef:
+    """Return the method that an entry of a grid's axis `method` names, with all its parameters.
+
+    Raises:
+        FedlogitError: if the paper's file has no such method.
+    """
+    from fedlogit import methods
+
+    call, _ = _named("method", entry, paper.methods, {})
+    found = ComponentRef.model_validate(call)
+    return ComponentRef(name=found.name, params=methods.get(found).params())
+
+
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
     """Yield every combination of the axes' values."""
     for values in itertools.product(*grid.values()):
@@ -324,8 +338,10 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict[str, Any]:
     """Return what drawing the artefact needs, as plain data; `runs` is the folder of the runs."""
     entry, paper = artefact.entry, artefact.paper
-    optional = dict.fromkeys(("rows", "columns", "plot", "metrics"))
+    optional = dict.fromkeys(("rows", "columns", "plot", "metrics", "analysis"))
     shown = optional | entry.model_dump(mode="json")
+    # Without one the key is left out, so that plans keep their names.
+    analysis = {"analysis": shown["analysis"]} if shown["analysis"] else {}
     return {
         "paper": paper.paper,
         "paper_title": paper.title,
@@ -346,6 +362,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
                 "options",
             )
         },
+        **analysis,
         "claims": claims_of(artefact),
         "runs": [
             {

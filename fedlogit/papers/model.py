@@ -66,11 +66,22 @@ class Table(_Source):
 
     Attributes:
         metrics: Several metrics instead of one; ``metric`` is then an axis like any other.
+        analysis: What is shown instead of means, such as ``answer``; it has rows and columns of its
+            own. See `fedlogit.results.analyses`.
     """
 
     metrics: tuple[str, ...] | None = None
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    analysis: str | None = None
+
+    @model_validator(mode="after")
+    def _means_or_analysis(self) -> Self:
+        if self.analysis and (self.rows or self.columns or self.metrics):
+            raise ValueError("a table with 'analysis' has neither rows, columns nor metrics")
+        if not self.analysis and not (self.rows and self.columns):
+            raise ValueError("give rows and columns, or analysis")
+        return self
 
     @model_validator(mode="after")
     def _metric_axis(self) -> Self:

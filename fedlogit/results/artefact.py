@@ -56,6 +56,8 @@ class Artefact(BaseModel):
         columns: Axes across a table.
         metric: What is shown; see `fedlogit.results.runs.Run.value`.
         metrics: Several of them, in a table with an axis ``metric``.
+        analysis: The module of `fedlogit.results.analyses` that makes a table, which then has no
+            `rows` and `columns`; None shows means.
         plot: The module of `fedlogit.results.figures` that draws a figure.
         options: What a table (``percent``, ``decimals``) or a plot lets one choose.
         labels: How values on the axes, and axes themselves, are printed.
@@ -79,6 +81,7 @@ class Artefact(BaseModel):
     columns: tuple[str, ...] | None = None
     metric: str = "accuracy"
     metrics: tuple[str, ...] | None = None
+    analysis: str | None = None
     plot: str | None = None
     options: dict[str, Any] = {}
     labels: dict[str, str] = {}

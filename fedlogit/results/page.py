@@ -96,7 +96,9 @@ def _part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
     """Return what the template shows of one table or figure; `name` begins its anchors."""
     base = results / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
     runs = provenance(artefact)
-    if artefact.kind == "table":
+    if artefact.kind == "table" and artefact.analysis:
+        body, anchors = to_html(_pipes_of(base.with_name(f"{base.name}.md"))), {}
+    elif artefact.kind == "table":
         frame = collect(artefact)
         body = to_html(linked_table(artefact, frame, f"{name}-"))
         anchors = _anchors(artefact, frame)
@@ -195,6 +197,15 @@ def embedded(path: Path, title: str) -> Markup:
     return Markup('<img alt="{}" decoding="async" src="data:image/png;base64,{}">').format(
         title, data
     )
+
+
+def _pipes_of(path: Path) -> str:
+    """Return the table in a file of Markdown, without its title and caption."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    return "\n".join(line for line in lines if line.startswith("|"))
 
 
 def _optional(path: Path) -> str:

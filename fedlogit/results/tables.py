@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
+from fedlogit.results.analyses import analyse
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import (
@@ -20,6 +21,7 @@ from fedlogit.results.formatting import (
     write_text,
 )
 from fedlogit.results.metrics import is_share, metric_label
+from fedlogit.results.provenance import provenance
 
 __all__ = ["cell_of_run", "linked_table", "tidy", "write_table"]
 
@@ -41,15 +43,38 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
         DataError: if a run is missing or damaged.
         FedlogitError: if the artefact is no table.
     """
+    if artefact.analysis:
+        return _write_analysis(artefact, out)
     if not artefact.rows or not artefact.columns:
         raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
     frame = collect(artefact)
     cells = tidy(artefact, frame)
     texts = [_cell(artefact, row) for row in cells.to_dict("records")]
     grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells)
+    return _write(artefact, out, cells, grid, _pipes(grid), caption)
+
+
+def _write_analysis(artefact: Artefact, out: Path) -> list[Path]:
+    found = analyse(artefact)
+    grid = found.shown.set_index(list(found.shown.columns[: found.heads]))
+    said = [artefact.caption.strip().rstrip("."), *found.said]
+    said += [sentence(describe(provenance(artefact))), sentence(artefact.not_run)]
+    caption = ". ".join(filter(None, said)) + "."
+    return _write(artefact, out, found.numbers, grid, _pipes(grid, found.right), caption)
+
+
+def _write(
+    artefact: Artefact,
+    out: Path,
+    numbers: pd.DataFrame,
+    grid: pd.DataFrame,
+    pipes: str,
+    caption: str,
+) -> list[Path]:
+    text = f"**{artefact.title}**\n\n{pipes}\n\n{caption}"
     return [
-        write_csv(out.with_name(f"{out.name}.csv"), cells),
-        write_text(out.with_name(f"{out.name}.md"), _markdown(artefact, grid, caption)),
+        write_csv(out.with_name(f"{out.name}.csv"), numbers),
+        write_text(out.with_name(f"{out.name}.md"), text),
         write_text(out.with_name(f"{out.name}.tex"), _latex(artefact, grid, caption)),
     ]
 
@@ -158,16 +183,17 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     return ". ".join(part for part in parts if part) + "."
 
 
-def _markdown(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
-    return f"**{artefact.title}**\n\n{_pipes(grid)}\n\n{caption}"
+def _pipes(grid: pd.DataFrame, right: Sequence[str] | None = None) -> str:
+    """Return a grid as a table of Markdown, in which a value is not repeated below itself.
 
-
-def _pipes(grid: pd.DataFrame) -> str:
-    """Return a grid as a table of Markdown, in which a value is not repeated below itself."""
+    Args:
+        grid: What is printed, as text.
+        right: The columns that are aligned at the right; None is all of them.
+    """
     flat = grid.reset_index().astype(str)
     for name in grid.index.names[:-1]:
         flat[name] = flat[name].mask(flat[name] == flat[name].shift(), "")
-    return markdown(flat, right=grid.columns)
+    return markdown(flat, right=grid.columns if right is None else right)
 
 
 def _latex(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
