@@ -87,7 +87,7 @@ def _peers(workload: Workload, folder: Path, environments: Path) -> list[Contest
     for name, where, arguments in PEERS:
         python = environments / where / "bin" / "python"
         command: tuple[str, ...] = ()
-        reason = workload.peers
+        reason = workload.peers or workload.without.get(name, "")
         if not reason and not python.exists():
             reason = f"not installed: there is no {python} (make bench-peers installs it)"
         if not reason:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.federations import federation
+from benchmarks.peers.protocol import Exported
+from fedlogit.federation import Federation
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))  # as peers' processes have it
+
+from torch_models import network
 
 __all__ = ["export"]
 
@@ -31,9 +39,17 @@ def export(spec: dict[str, Any], data: Path, rounds: int, folder: Path) -> dict[
     fed, _ = federation(spec, data, "loop", 1)
     source, model = fed.data, fed.clients[0].model
     pad = getattr(model, "pad", 0)
-    _samples(folder, "", source.inputs(torch.arange(len(source.labels))), source.labels, pad)
+    flat = spec["models"] == ["mlp_net"]
+
+    def samples(which: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x = F.pad(x, [pad] * 4).flatten(1) if flat else x
+        np.save(folder / f"x{which}.npy", x.numpy())
+        np.save(folder / f"y{which}.npy", y.numpy())
+        return x
+
     tests = slice(0, len(source.x_test))
-    _samples(folder, "_test", source.test_inputs(tests), source.test_labels[tests], pad)
+    samples("_test", source.test_inputs(tests), source.test_labels[tests])
+    x = samples("", source.inputs(torch.arange(len(source.labels))), source.labels)
     weights = [p.detach().numpy() for p in model.parameters()]
     _numbered(folder / "weights.npz", weights)
     _numbered(folder / "clients.npz", [c.private.numpy() for c in fed.clients])
@@ -41,36 +57,28 @@ def export(spec: dict[str, Any], data: Path, rounds: int, folder: Path) -> dict[
         fed.round = round_
         orders = [fed._batches("private", c, c.samples) for c in fed.clients]
         _numbered(folder / f"order{round_}.npz", [torch.cat(o).numpy() for o in orders])
-    return _settle(folder, spec, fed, weights, pad)
+    _settle(folder, spec, fed, pad)
+    passed = sum(c.samples for c in fed.clients)
+    return {"samples": passed, "operations": passed * _operations(Exported(str(folder)), x[:1])}
 
 
-def _settle(
-    folder: Path, spec: dict[str, Any], fed: Any, weights: list[np.ndarray], pad: int
-) -> dict[str, float]:
+def _settle(folder: Path, spec: dict[str, Any], fed: Federation, pad: int) -> None:
     source, how = fed.data, fed.spec
     np.save(folder / "images.npy", source.x.permute(0, 2, 3, 1).numpy())
     settings = {
-        "batch": how.batch, "rate": how.optimizer.lr, "pad": pad,
-        "mean": list(source.mean), "std": list(source.std),
+        "batch": how.batch, "rate": how.optimizer.lr, "optimizer": how.optimizer.name,
+        "model": how.models[0].name.removesuffix("_net"), "augment": how.augment == "crop_flip",
+        "pad": pad, "mean": list(source.mean), "std": list(source.std),
     }  # fmt: skip
     (folder / "settings.json").write_text(json.dumps(settings))
     (folder / "spec.json").write_text(json.dumps(spec))
-    samples = sum(c.samples for c in fed.clients)
-    return {"samples": samples, "operations": samples * _operations(weights)}
 
 
-def _operations(weights: list[np.ndarray]) -> float:
-    """Return the operations of a sample's step: outputs, gradients of weights, and of inputs.
-
-    Nobody needs the gradient of the first layer's inputs.
-    """
-    sizes = [w.size for w in weights[::2]]
-    return 2.0 * (3 * sum(sizes) - sizes[0])
-
-
-def _samples(folder: Path, which: str, x: torch.Tensor, y: torch.Tensor, pad: int) -> None:
-    np.save(folder / f"x{which}.npy", F.pad(x, [pad] * 4).flatten(1).numpy())
-    np.save(folder / f"y{which}.npy", y.numpy())
+def _operations(data: Exported, x: torch.Tensor) -> float:
+    """Return the operations in products of a sample's step, forward and backward."""
+    with FlopCounterMode(display=False) as counter:
+        network(data)(x).sum().backward()
+    return float(counter.get_total_flops())
 
 
 def _numbered(path: Path, arrays: list[np.ndarray]) -> None:

@@ -5,7 +5,8 @@
 - ``tensors``: a loop that slices normalised tensors by index.
 
 One client after the other, all cores inside an operation, as PyTorch comes. Minibatches come in
-the order of fedlogit's, so that accuracies must agree.
+the order of fedlogit's, so that accuracies must agree, but for
+crops and flips, which each draws for itself.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import torch.nn.functional as F
 from protocol import Exported, Turns
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
-from torch_mlp import Mlp, accuracy
+from torch_models import accuracy, network, optimizer
 
 Batches = Iterable[tuple[torch.Tensor, torch.Tensor]]
 WAYS = ("transforms", "dataloader", "tensors")
@@ -39,9 +40,13 @@ class Images(Dataset):
         self.x, self.y = np.load(data.folder / "images.npy")[rows], data.y[rows]
         how = data.settings
         self.to_pil = transforms.ToPILImage()
+        size = self.x.shape[1]
+        cropped = [transforms.RandomCrop(size, padding=4), transforms.RandomHorizontalFlip()]
+        flat = [transforms.Pad(how["pad"]), transforms.Lambda(torch.flatten)]
         self.transform = transforms.Compose([
+            *(cropped if how["augment"] else []),
             transforms.ToTensor(), transforms.Normalize(how["mean"], how["std"]),
-            transforms.Pad(how["pad"]), transforms.Lambda(torch.flatten),
+            *(flat if how["model"] == "mlp" else []),
         ])  # fmt: skip
 
     def __len__(self) -> int:
@@ -60,21 +65,36 @@ def served(data: Exported, way: str) -> list[Callable[[list[np.ndarray]], Batche
     def sliced(x: torch.Tensor, y: torch.Tensor) -> Callable[[list[np.ndarray]], Batches]:
         return lambda order: ((x[b], y[b]) for b in map(torch.as_tensor, order))
 
+    def augmented(batches: Callable[[list[np.ndarray]], Batches]) -> Callable[..., Batches]:
+        return lambda order: ((crop_and_flip(x), y) for x, y in batches(order))
+
     everybody = range(len(data.clients))
     if way == "transforms":
         return [loader(Images(data, i)) for i in everybody]
     tensors = [tuple(torch.as_tensor(a) for a in data.client(i)) for i in everybody]
     if way == "dataloader":
-        return [loader(TensorDataset(x, y)) for x, y in tensors]
-    return [sliced(x, y) for x, y in tensors]
+        found = [loader(TensorDataset(x, y)) for x, y in tensors]
+    else:
+        found = [sliced(x, y) for x, y in tensors]
+    return [augmented(own) for own in found] if data.settings["augment"] else found
 
 
-def train(model: nn.Module, batches: Batches, rate: float) -> None:
-    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+def crop_and_flip(x: torch.Tensor) -> torch.Tensor:
+    """Crop each image at a place of its own, of 4 pixels of padding, and flip every other one."""
+    n, channels, height, width = x.shape
+    top, left = torch.randint(0, 9, (2, n, 1))
+    rows, columns = top + torch.arange(height), left + torch.arange(width)
+    columns = torch.where(torch.rand(n, 1) < 0.5, columns.flip(1), columns)
+    images = torch.arange(n)[:, None, None, None]
+    channel = torch.arange(channels)[:, None, None]
+    return F.pad(x, [4] * 4)[images, channel, rows[:, None, :, None], columns[:, None, None, :]]
+
+
+def train(model: nn.Module, batches: Batches, steps: torch.optim.Optimizer) -> None:
     for x, y in batches:
-        optimizer.zero_grad()
+        steps.zero_grad()
         F.cross_entropy(model(x), y).backward()
-        optimizer.step()
+        steps.step()
 
 
 @torch.no_grad()
@@ -86,7 +106,7 @@ def merge(model: nn.Module, clients: list[nn.Module], sizes: list[int]) -> None:
 
 def main(folder: str, way: str) -> None:
     turns, data = Turns(), Exported(folder)
-    model, batches = Mlp(data.weights), served(data, way)
+    model, batches = network(data), served(data, way)
     x_test, y_test = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
     sizes = [len(c) for c in data.clients]
     round_ = 0
@@ -94,7 +114,7 @@ def main(folder: str, way: str) -> None:
         round_ += 1
         clients = [copy.deepcopy(model) for _ in sizes]
         for i, client in enumerate(clients):
-            train(client, batches[i](data.order(round_, i)), data.settings["rate"])
+            train(client, batches[i](data.order(round_, i)), optimizer(data, client))
         merge(model, clients, sizes)
         turns.stop()
         turns.answer(accuracy(model, x_test, y_test))

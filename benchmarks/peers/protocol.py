@@ -22,7 +22,7 @@ class Exported:
 
     Attributes:
         x, y, x_test, y_test: Samples as models take them, float32, and labels, int64.
-        settings: batch, rate, epochs.
+        settings: model, optimizer, rate, batch, and how samples came from images.
         weights: First weights and biases, layer by layer, as PyTorch has them: (out, in), (out,).
         clients: Each client's indices into `x`.
     """

@@ -1,6 +1,7 @@
 """FedLab: standalone simulation, `SGDSerialClientTrainer` and `SyncServerHandler`.
 
-Its FedAvg averages without weights by default; here it weighs by samples, as FedAvg does.
+Its FedAvg averages without weights by default; here it weighs by samples, as FedAvg does. Its
+trainer has one optimizer, SGD; here each client's training begins with the workload's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fedlab.core.standalone import StandalonePipeline
 from fedlab.utils import Aggregators, SerializationTool
 from protocol import Exported, Turns
 from torch.utils.data import DataLoader, TensorDataset
-from torch_mlp import Mlp, accuracy
+from torch_models import accuracy, network, optimizer
 
 
 class Clients(FedDataset):
@@ -43,6 +44,14 @@ class Weighted(SyncServerHandler):
         SerializationTool.deserialize_model(self._model, merged)
 
 
+class Trainer(SGDSerialClientTrainer):
+    data: Exported
+
+    def train(self, model_parameters: torch.Tensor, train_loader: DataLoader) -> list:
+        self.optimizer = optimizer(self.data, self._model)
+        return super().train(model_parameters, train_loader)
+
+
 class Pipeline(StandalonePipeline):
     def main(self, data: Exported, turns: Turns) -> None:
         x, y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
@@ -58,8 +67,9 @@ class Pipeline(StandalonePipeline):
 def main(folder: str) -> None:
     turns, data = Turns(), Exported(folder)
     sizes = [len(c) for c in data.clients]
-    handler = Weighted(sizes, model=Mlp(data.weights), global_round=10**6, sample_ratio=1.0)
-    trainer = SGDSerialClientTrainer(Mlp(data.weights), len(sizes), cuda=False)
+    handler = Weighted(sizes, model=network(data), global_round=10**6, sample_ratio=1.0)
+    trainer = Trainer(network(data), len(sizes), cuda=False)
+    trainer.data = data
     trainer.setup_dataset(Clients(data))
     trainer.setup_optim(1, data.settings["batch"], data.settings["rate"])
     Pipeline(handler, trainer).main(data, turns)

@@ -9,7 +9,7 @@ import torch
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from protocol import Exported
 from torch.utils.data import DataLoader, TensorDataset
-from torch_mlp import Mlp
+from torch_models import network, optimizer
 
 
 @cache
@@ -26,14 +26,14 @@ def samples(folder: str, client: int) -> TensorDataset:
 def train(folder: str, message: Message, context: Context) -> Message:
     data = exported(folder)
     own = samples(folder, context.node_config["partition-id"])
-    model = Mlp(data.weights)
+    model = network(data)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
-    optimizer = torch.optim.SGD(model.parameters(), lr=data.settings["rate"])
+    steps = optimizer(data, model)
     criterion = torch.nn.CrossEntropyLoss()
     for x, y in DataLoader(own, batch_size=data.settings["batch"], shuffle=True):
-        optimizer.zero_grad()
+        steps.zero_grad()
         criterion(model(x), y).backward()
-        optimizer.step()
+        steps.step()
     content = RecordDict({
         "arrays": ArrayRecord(model.state_dict()),
         "metrics": MetricRecord({"num-examples": len(own)}),

@@ -16,7 +16,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
 from protocol import Exported, Turns
-from torch_mlp import Mlp, accuracy
+from torch_models import accuracy, network
 
 
 def main(folder: str, cpus: int) -> None:
@@ -40,7 +40,7 @@ def main(folder: str, cpus: int) -> None:
             turns.answer(accuracy(model, x, y))
             return merged
 
-    model = Mlp(data.weights)
+    model = network(data)
     x, y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
 
     @server.main()

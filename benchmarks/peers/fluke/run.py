@@ -17,7 +17,7 @@ from fluke.data import FastDataLoader
 from fluke.evaluation import ClassificationEval
 from fluke.server import Server
 from protocol import Exported, Turns
-from torch_mlp import Mlp, accuracy
+from torch_models import OPTIMIZERS, accuracy, network
 
 
 class Bell:
@@ -56,7 +56,7 @@ def main(folder: str) -> None:
     environment.set_evaluator(ClassificationEval(1, 10))
     environment.set_eval_cfg(pre_fit=False, post_fit=False, locals=False, server=False)
     optimizer = OptimizerConfigurator(
-        optimizer_cfg=DDict(name=torch.optim.SGD, lr=data.settings["rate"]),
+        optimizer_cfg=DDict(name=OPTIMIZERS[data.settings["optimizer"]], lr=data.settings["rate"]),
         scheduler_cfg=DDict(name="StepLR", step_size=1, gamma=1),
     )
     clients = []
@@ -68,7 +68,7 @@ def main(folder: str) -> None:
         )  # fmt: skip
         loss = torch.nn.CrossEntropyLoss()
         clients.append(Client(i, loader, None, optimizer, loss, local_epochs=1))
-    server = Server(Mlp(data.weights), None, clients, weighted=True)
+    server = Server(network(data), None, clients, weighted=True)
     rounds = Rounds(len(clients), None, {}, clients=clients, server=server)
     rounds.bell = Bell(turns, data)
     rounds.run(10**6, 1.0, finalize=False)

@@ -21,10 +21,17 @@ from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
 from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from protocol import Exported, Turns
-from torch_mlp import Mlp, accuracy
+from torch_models import OPTIMIZERS, accuracy, network
 
 
-class Model(Mlp):
+class Model(torch.nn.Module):
+    def __init__(self, data: Exported) -> None:
+        super().__init__()
+        self.network = network(data)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network(x)
+
     def loss(self, x: torch.Tensor, y: torch.Tensor, is_eval: bool = False) -> torch.Tensor:
         self.eval() if is_eval else self.train()
         return torch.nn.functional.cross_entropy(self(x), y)
@@ -63,8 +70,9 @@ def main(folder: str) -> None:
 
     users = list(range(len(parts)))
     training = FederatedDataset(user, get_user_sampler("minimize_reuse", users))
-    network = Model(data.weights)
-    model = PyTorchModel(network, torch.optim.SGD, torch.optim.SGD(network.parameters(), lr=1.0))
+    trained = Model(data)
+    kind = OPTIMIZERS[data.settings["optimizer"]]
+    model = PyTorchModel(trained, kind, torch.optim.SGD(trained.parameters(), lr=1.0))
     backend = SimulatedBackend(training, training, postprocessors=[WeightByDatapoints()])
     batch = data.settings["batch"]
     FederatedAveraging().run(
