@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from pydantic import Field
 
 from fedlogit.component import FrozenConfig
 from fedlogit.errors import DataError
-from fedlogit.papers import expand, list_papers, load_paper
+from fedlogit.papers import Paper, expand, list_papers, load_paper
 from scripts.docs_site.docstrings import about, attributes
 from scripts.docs_site.links import relinked
 from scripts.docs_site.markdown_dialect import for_mkdocs
@@ -21,13 +22,19 @@ from scripts.docs_site.staging import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = Path("results/figures")
-PAPERS = {
-    name: load_paper(name, ROOT / "workflow/papers")
-    for name in list_papers(ROOT / "workflow/papers")
-}
-PAGES = dict(reference_pages())
+PAPERS = list_papers(ROOT / "workflow/papers")
 # Called as in torch.optim, as the page says.
 KNOWN = ["format", "name", "lr", "momentum", "weight_decay", "beta1", "beta2", "eps", "gamma"]
+
+
+@cache
+def reference() -> dict[str, str]:
+    return dict(reference_pages())
+
+
+@cache
+def papers() -> dict[str, Paper]:
+    return {name: load_paper(name, ROOT / "workflow/papers") for name in PAPERS}
 
 
 class Wheel(FrozenConfig):
@@ -134,23 +141,23 @@ def test_a_models_keys_have_type_default_and_meaning():
     ],
 )
 def test_the_reference_has_what_the_library_has(page, said):
-    assert said in PAGES[f"reference/{page}.md"]
+    assert said in reference()[f"reference/{page}.md"]
 
 
-@pytest.mark.parametrize("paper", sorted(PAPERS))
+@pytest.mark.parametrize("paper", PAPERS)
 def test_the_gallery_has_every_figure_with_a_command_that_makes_it(paper, monkeypatch):
     monkeypatch.chdir(ROOT)
-    text = dict(gallery_pages(PAPERS, FIGURES))[f"gallery/{paper}.md"]
+    text = dict(gallery_pages(papers(), FIGURES))[f"gallery/{paper}.md"]
     figures = sorted(FIGURES.glob(f"{paper}/*/*.png"))
     assert figures
     for path in figures:
         assert f"\nsnakemake --cores all {path.as_posix()}\n" in text
-        planned = expand(PAPERS[paper], path.parent.name)
+        planned = expand(papers()[paper], path.parent.name)
         assert (path.stem, "figure") in {(artefact.id, artefact.kind) for artefact in planned}
 
 
 def test_the_record_has_a_row_per_published_number():
-    text = record_page(read_record(ROOT / "results/record.csv"), PAPERS)
+    text = record_page(read_record(ROOT / "results/record.csv"), papers())
     lines = (ROOT / "results/record.csv").read_text().splitlines()
     assert text.count("<tr data-verdict=") == len(lines) - 1
     first = "<td>CELM</td><td>Table 1</td><td>test accuracy</td><td>Fashion-MNIST</td>"
@@ -160,7 +167,9 @@ def test_the_record_has_a_row_per_published_number():
 
 @pytest.mark.parametrize("page", ["methods", "partitions", "models", "config", "spec"])
 def test_every_key_of_the_reference_is_explained(page):
-    rows = [line for line in PAGES[f"reference/{page}.md"].splitlines() if line.startswith("| `")]
+    rows = [
+        line for line in reference()[f"reference/{page}.md"].splitlines() if line.startswith("| `")
+    ]
     cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
     assert cells
     unexplained = {key for key, *_, meaning in cells if not meaning}
