@@ -6,25 +6,18 @@ A user's mistake becomes one line and exit code 2, Ctrl-C becomes 130.
 from __future__ import annotations
 
 import argparse
-import ast
-import os
-import pkgutil
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
-from fedlogit import commands
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.commands._all import command_names, first_line, load
+from fedlogit.errors import FedlogitError
 from fedlogit.stopping import exit_when_asked
 
 __all__ = [
     "call",
     "command_names",
     "console",
-    "first_line",
-    "load",
     "main",
     "run_main",
     "run_script",
@@ -67,38 +60,6 @@ def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
 def console() -> None:
     """Carry out what was typed after ``fedlogit``, the program that `pip` installs."""
     run_main(main)
-
-
-def command_names() -> list[str]:
-    """Return the names of all commands, in order."""
-    modules = pkgutil.iter_modules(commands.__path__)
-    return sorted(module.name for module in modules if not module.name.startswith("_"))
-
-
-def load(name: str) -> ModuleType:
-    """Import a command, and with it what it needs.
-
-    Raises:
-        FedlogitError: for an unknown command, or if a package is not installed.
-    """
-    if name not in command_names():
-        raise unknown("command", name, command_names())
-    # Before PyTorch is imported: threads that spin while they wait starve others.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    try:
-        return import_module(f"{commands.__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("fedlogit"):
-            raise  # a mistake of the library's own
-        raise FedlogitError(
-            f"{name} needs the package {error.name}, which is not installed; make environment"
-        ) from error
-
-
-def first_line(name: str) -> str:
-    """Return what a command does, in the first line of its file, which is not imported."""
-    source = Path(commands.__path__[0], f"{name}.py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
 def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
