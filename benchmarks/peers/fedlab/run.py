@@ -16,13 +16,13 @@ from fedlab.core.standalone import StandalonePipeline
 from fedlab.utils import Aggregators, SerializationTool
 from protocol import Exported, Turns
 from torch.utils.data import DataLoader, TensorDataset
-from torch_mlp import Mlp, accuracy
+from torch_models import accuracy, network
 
 
 class Clients(FedDataset):
     def __init__(self, data: Exported) -> None:
         self.parts = []
-        for i in range(len(data.clients)):
+        for i in data.clients:
             x, y = data.client(i)
             self.parts.append(TensorDataset(torch.as_tensor(x), torch.as_tensor(y)))
 
@@ -37,18 +37,20 @@ class Weighted(SyncServerHandler):
     def __init__(self, sizes: list[int], **settings: object) -> None:
         super().__init__(**settings)
         self.sizes = sizes
+        self.chosen: list[int] = []  # who trains in this round, in the order of the buffer
 
     def global_update(self, buffer: list) -> None:
-        merged = Aggregators.fedavg_aggregate([item[0] for item in buffer], self.sizes)
+        sizes = [self.sizes[i] for i in self.chosen]
+        merged = Aggregators.fedavg_aggregate([item[0] for item in buffer], sizes)
         SerializationTool.deserialize_model(self._model, merged)
 
 
 class Pipeline(StandalonePipeline):
     def main(self, data: Exported, turns: Turns) -> None:
-        x, y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+        x, y = map(torch.as_tensor, data.test())
         while turns.wait():
-            chosen = self.handler.sample_clients()
-            self.trainer.local_process(self.handler.downlink_package, chosen)
+            self.handler.chosen = self.handler.sample_clients()
+            self.trainer.local_process(self.handler.downlink_package, self.handler.chosen)
             for package in self.trainer.uplink_package:
                 self.handler.load(package)
             turns.stop()
@@ -57,9 +59,9 @@ class Pipeline(StandalonePipeline):
 
 def main(folder: str) -> None:
     turns, data = Turns(), Exported(folder)
-    sizes = [len(c) for c in data.clients]
-    handler = Weighted(sizes, model=Mlp(data.weights), global_round=10**6, sample_ratio=1.0)
-    trainer = SGDSerialClientTrainer(Mlp(data.weights), len(sizes), cuda=False)
+    sizes, share = data.sizes(), data.settings["cohort"] / len(data.clients)
+    handler = Weighted(sizes, model=network(data), global_round=10**6, sample_ratio=share)
+    trainer = SGDSerialClientTrainer(network(data), len(sizes), cuda=False)
     trainer.setup_dataset(Clients(data))
     trainer.setup_optim(1, data.settings["batch"], data.settings["rate"])
     Pipeline(handler, trainer).main(data, turns)

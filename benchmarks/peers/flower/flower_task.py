@@ -9,7 +9,7 @@ import torch
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from protocol import Exported
 from torch.utils.data import DataLoader, TensorDataset
-from torch_mlp import Mlp
+from torch_models import network
 
 
 @cache
@@ -26,7 +26,7 @@ def samples(folder: str, client: int) -> TensorDataset:
 def train(folder: str, message: Message, context: Context) -> Message:
     data = exported(folder)
     own = samples(folder, context.node_config["partition-id"])
-    model = Mlp(data.weights)
+    model = network(data)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     optimizer = torch.optim.SGD(model.parameters(), lr=data.settings["rate"])
     criterion = torch.nn.CrossEntropyLoss()

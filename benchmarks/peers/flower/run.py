@@ -16,7 +16,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
 from protocol import Exported, Turns
-from torch_mlp import Mlp, accuracy
+from torch_models import accuracy, network
 
 
 def main(folder: str, cpus: int) -> None:
@@ -40,15 +40,16 @@ def main(folder: str, cpus: int) -> None:
             turns.answer(accuracy(model, x, y))
             return merged
 
-    model = Mlp(data.weights)
-    x, y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+    model = network(data)
+    x, y = map(torch.as_tensor, data.test())
 
     @server.main()
     def rounds(grid: Grid, context: Context) -> None:
-        everybody = len(data.clients)
+        everybody, cohort = len(data.clients), data.settings["cohort"]
         strategy = Rounds(
-            fraction_evaluate=0.0, min_train_nodes=everybody, min_available_nodes=everybody
-        )
+            fraction_train=cohort / everybody, fraction_evaluate=0.0,
+            min_train_nodes=cohort, min_available_nodes=everybody,
+        )  # fmt: skip
         strategy.start(grid, ArrayRecord(model.state_dict()), num_rounds=10**6)
 
     resources = {"client_resources": {"num_cpus": cpus, "num_gpus": 0.0}}

@@ -17,7 +17,7 @@ from fluke.data import FastDataLoader
 from fluke.evaluation import ClassificationEval
 from fluke.server import Server
 from protocol import Exported, Turns
-from torch_mlp import Mlp, accuracy
+from torch_models import accuracy, network
 
 
 class Bell:
@@ -25,7 +25,7 @@ class Bell:
 
     def __init__(self, turns: Turns, data: Exported) -> None:
         self.turns = turns
-        self.x, self.y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+        self.x, self.y = map(torch.as_tensor, data.test())
 
     def start_round(self, **_: object) -> None:
         if not self.turns.wait():
@@ -60,18 +60,18 @@ def main(folder: str) -> None:
         scheduler_cfg=DDict(name="StepLR", step_size=1, gamma=1),
     )
     clients = []
-    for i in range(len(data.clients)):
-        x, y = (torch.as_tensor(a) for a in data.client(i))
+    for i in data.clients:
+        x, y = map(torch.as_tensor, data.client(i))
         loader = FastDataLoader(
             x, y, num_labels=10, batch_size=data.settings["batch"], shuffle=True,
             skip_singleton=False,
         )  # fmt: skip
         loss = torch.nn.CrossEntropyLoss()
         clients.append(Client(i, loader, None, optimizer, loss, local_epochs=1))
-    server = Server(Mlp(data.weights), None, clients, weighted=True)
+    server = Server(network(data), None, clients, weighted=True)
     rounds = Rounds(len(clients), None, {}, clients=clients, server=server)
     rounds.bell = Bell(turns, data)
-    rounds.run(10**6, 1.0, finalize=False)
+    rounds.run(10**6, data.settings["cohort"] / len(clients), finalize=False)
 
 
 if __name__ == "__main__":

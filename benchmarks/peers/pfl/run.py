@@ -21,10 +21,17 @@ from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
 from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from protocol import Exported, Turns
-from torch_mlp import Mlp, accuracy
+from torch_models import accuracy, network
 
 
-class Model(Mlp):
+class Model(torch.nn.Module):
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network(x)
+
     def loss(self, x: torch.Tensor, y: torch.Tensor, is_eval: bool = False) -> torch.Tensor:
         self.eval() if is_eval else self.train()
         return torch.nn.functional.cross_entropy(self(x), y)
@@ -38,7 +45,7 @@ class Bell(TrainingProcessCallback):
 
     def __init__(self, turns: Turns, data: Exported) -> None:
         self.turns = turns
-        self.x, self.y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+        self.x, self.y = map(torch.as_tensor, data.test())
 
     def on_train_begin(self, *, model: PyTorchModel) -> Metrics:
         self.there = self.turns.wait()
@@ -54,7 +61,7 @@ class Bell(TrainingProcessCallback):
 
 def main(folder: str) -> None:
     turns, data = Turns(), Exported(folder)
-    parts = [tuple(torch.as_tensor(a) for a in data.client(i)) for i in range(len(data.clients))]
+    parts = [tuple(map(torch.as_tensor, data.client(i))) for i in data.clients]
 
     def user(i: int) -> Dataset:
         x, y = parts[i]
@@ -63,14 +70,14 @@ def main(folder: str) -> None:
 
     users = list(range(len(parts)))
     training = FederatedDataset(user, get_user_sampler("minimize_reuse", users))
-    network = Model(data.weights)
-    model = PyTorchModel(network, torch.optim.SGD, torch.optim.SGD(network.parameters(), lr=1.0))
+    trained = Model(network(data))
+    model = PyTorchModel(trained, torch.optim.SGD, torch.optim.SGD(trained.parameters(), lr=1.0))
     backend = SimulatedBackend(training, training, postprocessors=[WeightByDatapoints()])
     batch = data.settings["batch"]
     FederatedAveraging().run(
         NNAlgorithmParams(
             central_num_iterations=10**6, evaluation_frequency=10**9,
-            train_cohort_size=len(users), val_cohort_size=0,
+            train_cohort_size=data.settings["cohort"], val_cohort_size=0,
         ),
         backend, model,
         NNTrainHyperParams(
