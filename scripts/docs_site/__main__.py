@@ -12,16 +12,15 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import list_papers, load_paper
 from scripts.docs_site.reference import reference_pages
-from scripts.docs_site.results_pages import gallery_pages, record_page
+from scripts.docs_site.results_pages import gallery_pages, read_record, record_page
 from scripts.docs_site.staging import Stage
 
 _ASSETS = Path(__file__).with_name("assets")
+_PAPERS = Path("workflow/papers")
 _MARK = ".made-by-docs-site"
 
 
@@ -36,10 +35,9 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     _emptied(args.out)
     stage = Stage(Path(), args.out)
-    papers = {name: load_paper(name, Path("workflow/papers")) for name in _papers()}
+    papers = {name: load_paper(name, _PAPERS) for name in list_papers(_PAPERS)}
     made = [*reference_pages(), *gallery_pages(papers, Path("results/figures"))]
-    record = pd.read_csv("results/record.csv", keep_default_na=False, na_values={})
-    made.append(("record-table.md", record_page(_numbers(record), papers)))
+    made.append(("record-table.md", record_page(read_record(Path("results/record.csv")), papers)))
     for place, text in made:
         stage.page(place, text, "made")
     documents = sorted(path.as_posix() for path in Path("docs").rglob("*.md"))
@@ -47,16 +45,6 @@ def main(argv: Sequence[str]) -> int:
         stage.add(page)
     shutil.copytree(_ASSETS, args.out / "assets", dirs_exist_ok=True)
     return 0
-
-
-def _papers() -> list[str]:
-    return list_papers(Path("workflow/papers"))
-
-
-def _numbers(record: pd.DataFrame) -> pd.DataFrame:
-    """Return the record with numbers where there are some, and "" for texts that are not there."""
-    numeric = ["published", "published_std", "ours", "std", "difference", "low", "high"]
-    return record.assign(**{key: pd.to_numeric(record[key]) for key in numeric})
 
 
 def _emptied(folder: Path) -> None:

@@ -128,7 +128,6 @@ def _datasets() -> str:
         {
             "Name": f"`{card.name}`",
             "": card.title,
-            "Kind": card.kind,
             "Classes": str(card.classes or "–"),
             "Shape": " × ".join(map(str, card.shape)) or "–",
             "Train": f"{card.train:,}" if card.train else "–",
@@ -141,7 +140,8 @@ def _datasets() -> str:
     return "\n\n".join(
         [
             "# Data sets",
-            "The cards of `fedlogit/data/cards.py`. Shape is height × width × channels.",
+            "The cards of `fedlogit/data/cards.py`. Shape is height × width × channels; what"
+            " has none is a text.",
             markdown(pd.DataFrame(rows)),
             "## What a card says",
             markdown(pd.DataFrame([{"Key": f"`{k}`", "": in_cell(v)} for k, v in said.items()])),

@@ -17,8 +17,9 @@ from fedlogit.results.record import as_comparison, counts_sentence
 from fedlogit.results.record_picture import short_name
 from fedlogit.results.verdict import VERDICT_RULE
 
-__all__ = ["gallery_pages", "record_page"]
+__all__ = ["gallery_pages", "read_record", "record_page"]
 
+_NUMBERS = ("published", "published_std", "ours", "std", "difference", "low", "high")
 _FILTERS = ("Paper", "Table", "Verdict")
 
 
@@ -99,11 +100,17 @@ def _path(file: Path) -> str:
     return file.as_posix()
 
 
+def read_record(path: Path) -> pd.DataFrame:
+    """Return ``record.csv``: NaN for numbers that are not there, "" for texts."""
+    record = pd.read_csv(path, keep_default_na=False)
+    return record.assign(**{key: pd.to_numeric(record[key]) for key in _NUMBERS})
+
+
 def record_page(record: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     """Return the page of all published numbers beside ours.
 
     Args:
-        record: As in ``results/record.csv``, with "" where there is no text.
+        record: As from `read_record`.
         papers: All papers, for titles and labels.
     """
     rows = pd.concat([_rows(of, papers[str(name)]) for name, of in record.groupby("paper")])

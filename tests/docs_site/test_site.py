@@ -6,6 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -149,9 +152,27 @@ def test_the_record_is_filtered(page, site):
     assert rows.count() == 0
 
 
-def test_the_search_finds_a_page_opened_from_disk(page, site):
+@pytest.fixture(params=["disk", "host"])
+def address(request, site):
+    """Where the site's folder is opened: as files, and below a path of a web server."""
+    if request.param == "disk":
+        yield site.as_uri()
+        return
+    handler = partial(QuietHandler, directory=site.parent)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/site"
+        server.shutdown()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_the_search_finds_a_page(page, address):
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.goto((site / "index.html").as_uri())
+    page.goto(f"{address}/index.html")
     page.get_by_placeholder("Search").fill("variance_floor")
     page.locator(".md-search-result__link").first.wait_for(timeout=20_000)
     assert "methods" in page.locator(".md-search-result__link").first.get_attribute("href")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -9,13 +10,21 @@ from pydantic import Field
 
 from fedlogit.component import FrozenConfig
 from fedlogit.errors import DataError
+from fedlogit.papers import expand, list_papers, load_paper
 from scripts.docs_site.docstrings import about, attributes
 from scripts.docs_site.links import relinked
 from scripts.docs_site.markdown_dialect import for_mkdocs
 from scripts.docs_site.models import fields_table
 from scripts.docs_site.reference import reference_pages
+from scripts.docs_site.results_pages import gallery_pages, read_record, record_page
 from scripts.docs_site.staging import Stage
 
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = Path("results/figures")
+PAPERS = {
+    name: load_paper(name, ROOT / "workflow/papers")
+    for name in list_papers(ROOT / "workflow/papers")
+}
 PAGES = dict(reference_pages())
 # Called as in torch.optim, as the page says.
 KNOWN = ["format", "name", "lr", "momentum", "weight_decay", "beta1", "beta2", "eps", "gamma"]
@@ -126,6 +135,27 @@ def test_a_models_keys_have_type_default_and_meaning():
 )
 def test_the_reference_has_what_the_library_has(page, said):
     assert said in PAGES[f"reference/{page}.md"]
+
+
+@pytest.mark.parametrize("paper", sorted(PAPERS))
+def test_the_gallery_has_every_figure_with_a_command_that_makes_it(paper, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = dict(gallery_pages(PAPERS, FIGURES))[f"gallery/{paper}.md"]
+    figures = sorted(FIGURES.glob(f"{paper}/*/*.png"))
+    assert figures
+    for path in figures:
+        assert f"\nsnakemake --cores all {path.as_posix()}\n" in text
+        planned = expand(PAPERS[paper], path.parent.name)
+        assert (path.stem, "figure") in {(artefact.id, artefact.kind) for artefact in planned}
+
+
+def test_the_record_has_a_row_per_published_number():
+    text = record_page(read_record(ROOT / "results/record.csv"), PAPERS)
+    lines = (ROOT / "results/record.csv").read_text().splitlines()
+    assert text.count("<tr data-verdict=") == len(lines) - 1
+    first = "<td>CELM</td><td>Table 1</td><td>test accuracy</td><td>Fashion-MNIST</td>"
+    assert first in text
+    assert "nan" not in text.lower().split("<table")[1]
 
 
 @pytest.mark.parametrize("page", ["methods", "partitions", "models", "config", "spec"])

@@ -1,6 +1,7 @@
 """FedLab: standalone simulation, `SGDSerialClientTrainer` and `SyncServerHandler`.
 
-Its FedAvg averages without weights by default; here it weighs by samples, as FedAvg does.
+Its FedAvg averages without weights by default; here it weighs by samples, as FedAvg does. Its
+trainer has one optimizer, SGD; here each client's training begins with the workload's.
 """
 
 from __future__ import annotations
@@ -43,6 +44,14 @@ class Weighted(SyncServerHandler):
         sizes = [self.sizes[i] for i in self.chosen]
         merged = Aggregators.fedavg_aggregate([item[0] for item in buffer], sizes)
         SerializationTool.deserialize_model(self._model, merged)
+
+
+class Trainer(SGDSerialClientTrainer):
+    data: Exported
+
+    def train(self, model_parameters: torch.Tensor, train_loader: DataLoader) -> list:
+        self.optimizer = optimizer(self.data, self._model)
+        return super().train(model_parameters, train_loader)
 
 
 class Pipeline(StandalonePipeline):

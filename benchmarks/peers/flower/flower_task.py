@@ -28,12 +28,12 @@ def train(folder: str, message: Message, context: Context) -> Message:
     own = samples(folder, context.node_config["partition-id"])
     model = network(data)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
-    optimizer = torch.optim.SGD(model.parameters(), lr=data.settings["rate"])
+    steps = optimizer(data, model)
     criterion = torch.nn.CrossEntropyLoss()
     for x, y in DataLoader(own, batch_size=data.settings["batch"], shuffle=True):
-        optimizer.zero_grad()
+        steps.zero_grad()
         criterion(model(x), y).backward()
-        optimizer.step()
+        steps.step()
     content = RecordDict({
         "arrays": ArrayRecord(model.state_dict()),
         "metrics": MetricRecord({"num-examples": len(own)}),

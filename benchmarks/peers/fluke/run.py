@@ -56,7 +56,7 @@ def main(folder: str) -> None:
     environment.set_evaluator(ClassificationEval(1, 10))
     environment.set_eval_cfg(pre_fit=False, post_fit=False, locals=False, server=False)
     optimizer = OptimizerConfigurator(
-        optimizer_cfg=DDict(name=torch.optim.SGD, lr=data.settings["rate"]),
+        optimizer_cfg=DDict(name=OPTIMIZERS[data.settings["optimizer"]], lr=data.settings["rate"]),
         scheduler_cfg=DDict(name="StepLR", step_size=1, gamma=1),
     )
     clients = []
