@@ -12,10 +12,9 @@ import torch.nn.functional as F
 from plain_samples import Batches, served
 from protocol import Exported
 from torch import nn
-from torch_models import accuracy, augmented, network, with_weights
+from torch_models import accuracy, augmented, network, optimizer, with_weights
 
 BATCH = 500  # samples of a pass without gradients
-OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
 class Kind(Protocol):
@@ -46,20 +45,13 @@ def _batch_statistics(features: int) -> nn.Module:
     return nn.BatchNorm2d(features, track_running_stats=False)
 
 
-def optimizer_of(data: Exported, model: nn.Module) -> torch.optim.Optimizer:
-    """Return an optimizer as the settings say."""
-    how = data.settings
-    kind = OPTIMIZERS[how["optimizer"]]
-    return kind(model.parameters(), lr=how["rate"], weight_decay=how["decay"])
-
-
-def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: Batches) -> None:
+def train(model: nn.Module, steps: torch.optim.Optimizer, batches: Batches) -> None:
     """Minimise cross-entropy; targets are classes or distributions."""
     model.train()
     for x, y in batches:
-        optimizer.zero_grad()
+        steps.zero_grad()
         F.cross_entropy(_rows(model(x)), y if y.is_floating_point() else y.flatten()).backward()
-        optimizer.step()
+        steps.step()
 
 
 def _rows(logits: torch.Tensor) -> torch.Tensor:
@@ -92,7 +84,7 @@ class Average:
         clients = [copy.deepcopy(self.model) for _ in present]
         for i, client in zip(present, clients, strict=True):
             batches = self.serve[i](self.data.order(round_, i))
-            train(client, optimizer_of(self.data, client), batches)
+            train(client, optimizer(self.data, client), batches)
         merge(self.model, clients, [self.sizes[i] for i in present])
 
     def accuracy(self) -> float:
@@ -107,11 +99,11 @@ class _Own:
         self.test = tuple(map(torch.as_tensor, data.test()))
         self.x, self.y = map(torch.as_tensor, data.public())
         self.models = [model_of(data, i) for i in data.clients]
-        self.optimizers = [optimizer_of(data, model) for model in self.models]
+        self.optimizers = [optimizer(data, model) for model in self.models]
 
     def private(self, round_: int) -> None:
-        for i, (model, optimizer) in enumerate(zip(self.models, self.optimizers, strict=True)):
-            train(model, optimizer, self.serve[i](self.data.order(round_, i)))
+        for i, (model, steps) in enumerate(zip(self.models, self.optimizers, strict=True)):
+            train(model, steps, self.serve[i](self.data.order(round_, i)))
 
     def accuracy(self) -> float:
         return float(np.mean([accuracy(model, *self.test) for model in self.models]))
@@ -123,9 +115,9 @@ class Distil(_Own):
     def turn(self, round_: int) -> None:
         self.private(round_)
         targets = torch.stack([predicted(m, self.x) for m in self.models]).mean(0).softmax(-1)
-        for i, (model, optimizer) in enumerate(zip(self.models, self.optimizers, strict=True)):
+        for i, (model, steps) in enumerate(zip(self.models, self.optimizers, strict=True)):
             order = map(torch.as_tensor, self.data.order(round_, i, "distil"))
-            train(model, optimizer, ((self.x[b], targets[b]) for b in order))
+            train(model, steps, ((self.x[b], targets[b]) for b in order))
 
 
 class Vote(_Own):
@@ -142,10 +134,10 @@ class Vote(_Own):
             share += F.one_hot(vote, classes)
         weight = self.data.settings["label_weight"]
         targets = weight * F.one_hot(y, classes) + (1 - weight) * share / len(votes)
-        for model, optimizer in zip(self.models, self.optimizers, strict=True):
+        for model, steps in zip(self.models, self.optimizers, strict=True):
             if isinstance(model, nn.Sequential) and self.data.settings["augment"]:
                 model = model[1]  # probes are as they are
-            train(model, optimizer, [(x, targets.flatten(0, -2))])
+            train(model, steps, [(x, targets.flatten(0, -2))])
 
 
 class Test:
@@ -178,12 +170,12 @@ class Maximise:
 
     def _ascend(self, model: nn.Module, label: int) -> float:
         x = torch.randn(self.shape, requires_grad=True)
-        optimizer = torch.optim.Adam([x], lr=self.how["ascent"])
+        steps = torch.optim.Adam([x], lr=self.how["ascent"])
         for _ in range(self.how["steps"]):
-            optimizer.zero_grad()
+            steps.zero_grad()
             loss = self.how["penalty"] * x.square().sum() - model(x)[0, label]
             loss.backward()
-            optimizer.step()
+            steps.step()
         with torch.no_grad():
             return float(model(x)[0, label])
 

@@ -40,7 +40,7 @@ _COMMON: dict[str, Any] = {
 }  # fmt: skip
 _SGD = {"name": "sgd", "lr": 0.1, "reset_every": "round"}
 _TORCH = ("flower", "pfl", "fedlab", "fluke")
-_IN_JAX = "its models are in JAX, and this one is in PyTorch"
+_IN_JAX = "its script here has the perceptron alone"
 # Peers weigh clients by their samples, as FedAvg does; so do we here, though CELM §5 does not.
 _FEDAVG = "fedavg(weighting='samples')"
 _RESNET = "resnet18(stem='imagenet', batch_stats=True)"
@@ -82,17 +82,27 @@ WORKLOADS = {
         "Who to Trust, MNIST: 20 clients with two classes each, LeNet; local epoch, 5,000 logits,"
         " distillation", "distil",
         _COMMON | {
-            "dataset": "mnist", "train_size": 35_000, "clients": 20, "partition": "k_classes(2)",
+            "dataset": "mnist", "train_size": 17_000, "clients": 20, "partition": "k_classes(2)",
             "public": {"size": 5000}, "method": "average", "models": ["lenet"],
             "optimizer": {"name": "adam", "lr": 0.001}, "same_init": False,
         },
-        reason="it has no distillation as it comes",
+        reason="it has no distillation as it comes; W2 epoch is the rest",
+    ),
+    "W2 epoch": Workload(
+        "Who to Trust, local epoch: the same clients, with an average of models instead of logits",
+        "average",
+        _COMMON | {
+            "dataset": "mnist", "train_size": 12_000, "clients": 20, "partition": "k_classes(2)",
+            "method": _FEDAVG, "models": ["lenet"],
+            "optimizer": {"name": "adam", "lr": 0.001, "reset_every": "round"},
+        },
+        peers=_TORCH, reason=_IN_JAX,
     ),
     "W3": Workload(
-        "CELM, CIFAR-10: half of its images, 5 clients, tf_cnn, crops and flips, Dir(0.1); local"
+        "CELM, CIFAR-10: 10,000 images, 5 clients, tf_cnn, crops and flips, Dir(0.1); local"
         " epoch and aggregation", "average",
         _COMMON | {
-            "dataset": "cifar10", "train_size": 25_000, "clients": 5, "augment": "crop_flip",
+            "dataset": "cifar10", "train_size": 10_000, "clients": 5, "augment": "crop_flip",
             "partition": "dir_client(0.1)", "method": _FEDAVG, "models": ["tf_cnn"],
             "optimizer": _SGD | {"lr": 0.05},
         },

@@ -1,6 +1,7 @@
 """The bench at a tiny size: same arrays, same accuracies; ratios by hand; reasons for absences."""
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +18,11 @@ from benchmarks.peers.protocol import Exported
 from benchmarks.plain import KINDS
 from benchmarks.turns import Played, play
 from benchmarks.workloads import WORKLOADS, Workload, chosen
+from fedlogit import models
 from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits
+from fedlogit.component import ComponentRef
 
+torch_models = import_module("torch_models")  # importable since benchmarks.plain is
 SIZE = {"samples": 100, "operations": 5e11}
 
 
@@ -121,36 +125,32 @@ def test_clients_have_the_samples_of_the_split_and_minibatches_cover_them(folder
         assert sorted(np.concatenate(batches)) == list(range(size))
 
 
-def test_operations_by_hand(prepared, tmp_path):
-    # Digits have 64 pixels, padded to 144: 144-512-128-10 weights in each of three products, less
-    # the gradient of the inputs, which nobody needs; a product's operations are two a weight.
-    size = export(tiny(), prepared, 1, tmp_path)
-    weights = [w.size for w in Exported(str(tmp_path)).weights[::2]]
-    assert size["operations"] / size["samples"] == 2 * (3 * sum(weights) - weights[0])
-
-
 @pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("tf_cnn", (3, 32, 32))])
 def test_models_of_peers_are_the_librarys(name, shape):
-    ours = models.build(ComponentRef(name=name), shape, 10, torch.Generator().manual_seed(3))
-    weights = [p.detach().numpy() for p in ours.parameters()]
-    theirs = network(SimpleNamespace(weights=weights, settings={"model": name}))
+    own = models.build(ComponentRef(name=name), shape, 10, torch.Generator().manual_seed(3))
+    settings = {"model": name, "augment": False}
+    weights = [p.detach().numpy() for p in own.parameters()]
+    theirs = torch_models.network(SimpleNamespace(weights=lambda _: weights, settings=settings))
     x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(4))
-    torch.testing.assert_close(theirs(x), ours(x))
+    torch.testing.assert_close(theirs(x), own(x))
 
 
-def test_crops_are_windows_of_the_padded_image_and_half_are_flipped():
+def test_peers_crop_windows_of_the_padded_image_and_flip_half_of_them_in_training_alone():
     torch.manual_seed(0)
+    # Black, 0 of an image, is -1 here.
     x = torch.arange(1.0, 401.0).reshape(1, 1, 20, 20).expand(300, 2, 20, 20)
-    padded = torch.nn.functional.pad(x[0, 0], [4] * 4)
+    padded = torch.nn.functional.pad(x[0, 0] + 1, [4] * 4) - 1
     windows = {(i, j, f): padded[i : i + 20, j : j + 20].flip([1] if f else [])
                for i in range(9) for j in range(9) for f in (0, 1)}  # fmt: skip
     found = []
-    for image in crop_and_flip(x):
+    layer = torch_models.CropFlip([0.5, 0.5], [0.5, 0.5])
+    for image in layer(x):
         assert torch.equal(image[0], image[1])  # channels are cut alike
         found += [key for key, window in windows.items() if torch.equal(window, image[0])]
     assert len(found) == 300
     assert 100 < sum(f for *_, f in found) < 200
     assert len({(i, j) for i, j, _ in found}) > 60
+    assert torch.equal(layer.eval()(x), x)
 
 
 def test_the_table_is_read_back_and_drawn(tmp_path):

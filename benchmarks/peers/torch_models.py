@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from protocol import Exported
 from torch import nn
 
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 PADDING = 4  # pixels on each side before a crop
 
 
@@ -84,6 +85,13 @@ def with_weights(model: nn.Module, weights: Iterable[np.ndarray]) -> nn.Module:
         for mine, first in zip(model.parameters(), weights, strict=True):
             mine.copy_(torch.as_tensor(first))
     return model
+
+
+def optimizer(data: Exported, model: nn.Module) -> torch.optim.Optimizer:
+    """Return an optimizer as the workload's settings say."""
+    how = data.settings
+    kind = OPTIMIZERS[how["optimizer"]]
+    return kind(model.parameters(), lr=how["rate"], weight_decay=how["decay"])
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from fedlab.core.standalone import StandalonePipeline
 from fedlab.utils import Aggregators, SerializationTool
 from protocol import Exported, Turns
 from torch.utils.data import DataLoader, TensorDataset
-from torch_models import accuracy, network
+from torch_models import accuracy, network, optimizer
 
 
 class Clients(FedDataset):
@@ -70,7 +70,8 @@ def main(folder: str) -> None:
     turns, data = Turns(), Exported(folder)
     sizes, share = data.sizes(), data.settings["cohort"] / len(data.clients)
     handler = Weighted(sizes, model=network(data), global_round=10**6, sample_ratio=share)
-    trainer = SGDSerialClientTrainer(network(data), len(sizes), cuda=False)
+    trainer = Trainer(network(data), len(sizes), cuda=False)
+    trainer.data = data
     trainer.setup_dataset(Clients(data))
     trainer.setup_optim(1, data.settings["batch"], data.settings["rate"])
     Pipeline(handler, trainer).main(data, turns)

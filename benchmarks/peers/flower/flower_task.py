@@ -9,7 +9,7 @@ import torch
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from protocol import Exported
 from torch.utils.data import DataLoader, TensorDataset
-from torch_models import network
+from torch_models import network, optimizer
 
 
 @cache

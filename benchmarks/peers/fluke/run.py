@@ -17,7 +17,7 @@ from fluke.data import FastDataLoader
 from fluke.evaluation import ClassificationEval
 from fluke.server import Server
 from protocol import Exported, Turns
-from torch_models import accuracy, network
+from torch_models import OPTIMIZERS, accuracy, network
 
 
 class Bell:

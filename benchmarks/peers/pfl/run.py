@@ -21,7 +21,7 @@ from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
 from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from protocol import Exported, Turns
-from torch_models import accuracy, network
+from torch_models import OPTIMIZERS, accuracy, network
 
 
 class Model(torch.nn.Module):
@@ -71,7 +71,8 @@ def main(folder: str) -> None:
     users = list(range(len(parts)))
     training = FederatedDataset(user, get_user_sampler("minimize_reuse", users))
     trained = Model(network(data))
-    model = PyTorchModel(trained, torch.optim.SGD, torch.optim.SGD(trained.parameters(), lr=1.0))
+    kind = OPTIMIZERS[data.settings["optimizer"]]
+    model = PyTorchModel(trained, kind, torch.optim.SGD(trained.parameters(), lr=1.0))
     backend = SimulatedBackend(training, training, postprocessors=[WeightByDatapoints()])
     batch = data.settings["batch"]
     FederatedAveraging().run(
