@@ -65,7 +65,9 @@ def slope(found: Sequence[Point], measure: str) -> float:
     sizes, values = (
         np.log([float(point[key]) for point in found[-3:]]) for key in ("size", measure)
     )
-    return float(np.polyfit(sizes, values, 1)[0]) if len(found) > 1 else float("nan")
+    if len(found) < 2:
+        return float("nan")
+    return round(float(np.polyfit(sizes, values, 1)[0]), 3) + 0.0  # no -0
 
 
 def draw(table: Sequence[Point], stem: Path) -> None:
