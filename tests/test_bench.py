@@ -18,9 +18,12 @@ from benchmarks.peers.protocol import Exported
 from benchmarks.plain import KINDS
 from benchmarks.turns import Played, play
 from benchmarks.workloads import WORKLOADS, Workload, chosen
-from fedlogit import models
+from fedlogit import methods, models
 from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits
 from fedlogit.component import ComponentRef
+from fedlogit.engine.choose import check_engine
+from fedlogit.runs.workloads import client_workloads
+from fedlogit.spec import RunSpec
 
 torch_models = import_module("torch_models")  # importable since benchmarks.plain is
 SIZE = {"samples": 100, "operations": 5e11}
@@ -253,3 +256,17 @@ def test_a_point_of_growth_is_a_round_with_a_first_step(tmp_path):
     found = measure(sizes, "loop", rounds=2)
     assert found["parameters"] == 64 * 64 + 64 * 64 + 64 * 10 + 64 + 64 + 10
     assert min(found.values()) > 0
+
+
+SHAPES = {"mnist": (1, 28, 28), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32),
+          "sklearn_docs": (256,)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_is_a_run_that_its_engines_play(name):
+    workload = WORKLOADS[name]
+    spec = methods.complete(RunSpec.read(workload.spec, name))
+    method = methods.get(spec.method)
+    kinds = client_workloads(spec, method, SHAPES[spec.dataset], "cpu")
+    for engine in workload.engines:
+        check_engine(engine, kinds)
