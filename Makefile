@@ -163,13 +163,17 @@ lint: $(STAMP) ## Check style, types and the workflow
 AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar -x -C "$$folder" \
 	&& cd "$$folder" && $(call README_BLOCKS,--check) && python scripts/papers.py --check
 
-BENCH_DATA = $(SNAKEMAKE) $(WITH_CONFIG) -- data/prepared/mnist.npz data/prepared/fashion_mnist.npz
+BENCH_DATA = $(SNAKEMAKE) $(WITH_CONFIG) -- $(foreach d,mnist fashion_mnist cifar10,data/prepared/$(d).npz)
 
 .PHONY: bench
-bench: $(STAMP) ## Measure speed beside plain PyTorch loops; tables go to benchmarks/ (BENCH="--turns 3")
+bench: $(STAMP) ## Measure speed beside plain PyTorch loops; tables go to benchmarks/results (BENCH="--only W1 --turns 3")
 	@$(BENCH_DATA)
 	@python -m benchmarks $(BENCH)
 	@python benchmarks/local_epoch.py
+
+.PHONY: bench-growth
+bench-growth: $(STAMP) ## Measure seconds and memory against clients, samples, classes, parameters; and planning
+	@python -m benchmarks.growth
 
 # Other frameworks have an environment each, which is of one requirements file, as .venv is of the lock.
 PEERS := $(notdir $(patsubst %/,%,$(dir $(wildcard benchmarks/peers/*/requirements.txt))))

@@ -15,7 +15,7 @@ from benchmarks.export import export
 from benchmarks.rows import Row, keep, machine, rows
 from benchmarks.tables import draw, read, write
 from benchmarks.turns import play
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import WORKLOADS, chosen
 from fedlogit.cli import run_main
 from fedlogit.runs.provenance import code_version
 
@@ -25,7 +25,7 @@ def measure(name: str, args: argparse.Namespace, where: str) -> list[Row]:
     workload = WORKLOADS[name]
     with tempfile.TemporaryDirectory(prefix="fedlogit-bench-") as temporary:
         folder = Path(temporary)
-        size = export(workload.spec, args.data, args.turns + 1, folder)
+        size = export(workload, args.data, args.turns + 1, folder)
         everybody = contestants(workload, folder, args.data, args.workers, args.peers)
         played = play(everybody, args.turns, lambda line: print(f"{name}, {line}", flush=True))
     return rows(name, played, size, where)
@@ -40,19 +40,20 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--peers", type=Path, help="where peers' environments are; else no peers")
     parser.add_argument(
         "--only",
-        type=lambda text: text.split(","),
-        default=list(WORKLOADS),
-        help="W1,W2: the others keep their rows, if this code on this machine made them",
+        default=",".join(WORKLOADS),
+        help="W1,W8: the others keep their rows, if this code on this machine made them",
     )
     args = parser.parse_args(argv)
-    if unknown := set(args.only) - set(WORKLOADS):
-        parser.error(f"--only: {', '.join(sorted(unknown))}: known are {', '.join(WORKLOADS)}")
+    try:
+        only = chosen(args.only)
+    except ValueError as error:
+        parser.error(f"--only: {error}")
     if args.peers:
         args.peers = args.peers.absolute()
     where, earlier = machine(args.workers), read(args.out / "speed.csv")
     table: list[Row] = []
     for name in WORKLOADS:
-        if name in args.only:
+        if name in only:
             table += measure(name, args, where)
         else:
             table += keep(earlier, name, code_version(), where)

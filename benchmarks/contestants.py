@@ -53,14 +53,14 @@ def contestants(
         environments: Where peers' environments are; None leaves peers out.
     """
     return [
-        *_ours(folder, data, workers),
-        *_plain(folder),
+        *_ours(workload, folder, data, workers),
+        *_plain(workload, folder),
         *(_peers(workload, folder, environments) if environments else ()),
         Contestant("limit", "limit", (sys.executable, "-m", "benchmarks.limit")),
     ]
 
 
-def _ours(folder: Path, data: Path, workers: int) -> list[Contestant]:
+def _ours(workload: Workload, folder: Path, data: Path, workers: int) -> list[Contestant]:
     def ours(engine: str) -> Contestant:
         command = (
             sys.executable, "-m", "benchmarks.ours", str(folder), "--engine", engine,
@@ -69,16 +69,16 @@ def _ours(folder: Path, data: Path, workers: int) -> list[Contestant]:
         return Contestant(f"fedlogit, {engine}", "fedlogit", command)
 
     if shutil.which("g++") or shutil.which("clang++"):
-        return [ours("native"), ours("loop")]
+        return [ours(engine) for engine in workload.engines]
     missing = Contestant("fedlogit, native", "fedlogit", reason="there is no C++ compiler")
-    return [missing, ours("loop")]
+    return [missing if engine == "native" else ours(engine) for engine in workload.engines]
 
 
-def _plain(folder: Path) -> list[Contestant]:
+def _plain(workload: Workload, folder: Path) -> list[Contestant]:
     script = str(HERE / "plain.py")
     return [
         Contestant(f"plain PyTorch, {way}", "plain", (sys.executable, script, str(folder), way))
-        for way in ("tensors", "dataloader", "transforms")
+        for way in workload.ways
     ]
 
 
@@ -87,7 +87,7 @@ def _peers(workload: Workload, folder: Path, environments: Path) -> list[Contest
     for name, where, arguments in PEERS:
         python = environments / where / "bin" / "python"
         command: tuple[str, ...] = ()
-        reason = workload.peers or workload.without.get(name, "")
+        reason = "" if where in workload.peers else workload.reason
         if not reason and not python.exists():
             reason = f"not installed: there is no {python} (make bench-peers installs it)"
         if not reason:

@@ -3,83 +3,133 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.federations import federation
-from benchmarks.peers.protocol import Exported
-from fedlogit.federation import Federation
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))  # as peers' processes have it
-
-from torch_models import network
+from benchmarks.operations import operations
+from benchmarks.workloads import Workload
 
 __all__ = ["export"]
 
 
-def export(spec: dict[str, Any], data: Path, rounds: int, folder: Path) -> dict[str, float]:
+def export(workload: Workload, data: Path, rounds: int, folder: Path) -> dict[str, float]:
     """Write what `peers/protocol.py` reads into `folder`.
 
     Args:
-        spec: The run.
+        workload: What is played.
         data: Where prepared data sets are.
         rounds: For how many rounds the order of minibatches is needed.
         folder: Where to; made if missing.
 
     Returns:
-        Its samples a round, and its floating-point operations a round in products.
+        Its samples a turn, and its floating-point operations a turn in products.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    fed, _ = federation(spec, data, "loop", 1)
-    source, model = fed.data, fed.clients[0].model
-    pad = getattr(model, "pad", 0)
-    flat = spec["models"] == ["mlp_net"]
-
-    def samples(which: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        x = F.pad(x, [pad] * 4).flatten(1) if flat else x
-        np.save(folder / f"x{which}.npy", x.numpy())
-        np.save(folder / f"y{which}.npy", y.numpy())
-        return x
-
-    tests = slice(0, len(source.x_test))
-    samples("_test", source.test_inputs(tests), source.test_labels[tests])
-    x = samples("", source.inputs(torch.arange(len(source.labels))), source.labels)
-    weights = [p.detach().numpy() for p in model.parameters()]
-    _numbered(folder / "weights.npz", weights)
-    _numbered(folder / "clients.npz", [c.private.numpy() for c in fed.clients])
-    for round_ in range(1, rounds + 1):
-        fed.round = round_
-        orders = [fed._batches("private", c, c.samples) for c in fed.clients]
-        _numbered(folder / f"order{round_}.npz", [torch.cat(o).numpy() for o in orders])
-    _settle(folder, spec, fed, pad)
-    passed = sum(c.samples for c in fed.clients)
-    return {"samples": passed, "operations": passed * _operations(Exported(str(folder)), x[:1])}
-
-
-def _settle(folder: Path, spec: dict[str, Any], fed: Federation, pad: int) -> None:
-    source, how = fed.data, fed.spec
-    np.save(folder / "images.npy", source.x.permute(0, 2, 3, 1).numpy())
-    settings = {
-        "batch": how.batch, "rate": how.optimizer.lr, "optimizer": how.optimizer.name,
-        "model": how.models[0].name.removesuffix("_net"), "augment": how.augment == "crop_flip",
-        "pad": pad, "mean": list(source.mean), "std": list(source.std),
-    }  # fmt: skip
+    fed, method = federation(workload.spec, data, "loop", 1)
+    settings = _settings(workload, fed, method)
     (folder / "settings.json").write_text(json.dumps(settings))
-    (folder / "spec.json").write_text(json.dumps(spec))
+    (folder / "spec.json").write_text(json.dumps(workload.spec))
+    _weights(folder, fed, shared=workload.spec["same_init"])
+    tests = slice(0, len(fed.data.x_test))
+    _samples(folder, "_test", fed, fed.data.test_inputs(tests), fed.data.test_labels)
+    if workload.kind in ("test", "maximise"):
+        return _size(workload, fed, [], settings)
+    _clients(folder, fed, images="transforms" in workload.ways)
+    orders = [_orders(folder, r, workload, fed, settings) for r in range(1, rounds + 1)]
+    return _size(workload, fed, orders[-1], settings)
 
 
-def _operations(data: Exported, x: torch.Tensor) -> float:
-    """Return the operations in products of a sample's step, forward and backward."""
-    with FlopCounterMode(display=False) as counter:
-        network(data)(x).sum().backward()
-    return float(counter.get_total_flops())
+def _settings(workload: Workload, fed: Any, method: Any) -> dict[str, Any]:
+    how = fed.spec
+    return {
+        "kind": workload.kind, "model": how.models[0].name, "clients": len(fed.everybody),
+        "cohort": how.participation.number if how.participation else len(fed.everybody),
+        "batch": how.batch, "optimizer": how.optimizer.name, "rate": how.optimizer.lr,
+        "decay": how.optimizer.weight_decay, "augment": how.augment == "crop_flip",
+        "shape": list(fed.data.shape), "classes": fed.classes, "pad": _pad(fed),
+        "mean": list(fed.data.mean), "std": list(fed.data.std),
+        "probes": getattr(method, "probes_per_round", 0),
+        "label_weight": getattr(method, "label_weight", 0.0),
+        "steps": getattr(method, "steps", 0), "penalty": getattr(method, "penalty", 0.0),
+        "ascent": getattr(method, "rate", 0.0),
+    }  # fmt: skip
 
 
-def _numbered(path: Path, arrays: list[np.ndarray]) -> None:
-    np.savez(path, **{str(i): array for i, array in enumerate(arrays)})
+def _pad(fed: Any) -> int:
+    return int(getattr(fed.everybody[0].model, "pad", 0))
+
+
+def _weights(folder: Path, fed: Any, *, shared: bool) -> None:
+    """Write the first weights of each client; one for all where they are the same."""
+    for i, client in enumerate(fed.everybody[:1] if shared else fed.everybody):
+        _numbered(folder / f"weights{i}.npz", [p.detach() for p in client.model.parameters()])
+
+
+def _clients(folder: Path, fed: Any, *, images: bool) -> None:
+    """Write everybody's samples, a file each, so that nobody maps more than is asked for."""
+    parts = {str(c.index): c.private for c in fed.everybody}
+    if len(fed.public):
+        parts["_public"] = fed.public
+    for name, index in parts.items():
+        _samples(folder, name, fed, fed.data.inputs(index), fed.data.labels[index])
+        if images:
+            np.save(folder / f"images{name}.npy", fed.data.x[index].permute(0, 2, 3, 1).numpy())
+
+
+def _samples(folder: Path, which: str, fed: Any, x: torch.Tensor, y: torch.Tensor) -> None:
+    if hasattr(fed.everybody[0].model, "pad"):  # a perceptron takes rows
+        x = F.pad(x, [_pad(fed)] * 4).flatten(1)
+    np.save(folder / f"x{which}.npy", x.numpy())
+    np.save(folder / f"y{which}.npy", y.numpy())
+
+
+def _orders(
+    folder: Path, round_: int, workload: Workload, fed: Any, settings: dict[str, Any]
+) -> list[list[torch.Tensor]]:
+    """Write who is there in a round, in which order samples come, and which public ones."""
+    fed.start_round(round_)
+    private = [fed._batches("private", c, c.samples) for c in fed.clients]
+    _batches(folder / f"order{round_}.npz", fed, private)
+    if workload.kind == "distil":
+        public = [fed._batches("distil", c, len(fed.public)) for c in fed.clients]
+        _batches(folder / f"distil{round_}.npz", fed, public)
+    if workload.kind == "vote":
+        place = {int(index): i for i, index in enumerate(fed.public)}
+        probes = [place[int(index)] for index in fed.probes(settings["probes"])]
+        np.save(folder / f"probes{round_}.npy", probes)
+    return private
+
+
+def _batches(path: Path, fed: Any, orders: Sequence[list[torch.Tensor]]) -> None:
+    """Write each client's order, and where its minibatches end."""
+    arrays: dict[str, np.ndarray] = {}
+    for client, order in zip(fed.clients, orders, strict=True):
+        arrays[str(client.index)] = torch.cat(order).numpy()
+        arrays[f"{client.index}_ends"] = np.cumsum([len(batch) for batch in order])
+    np.savez(path, **arrays)
+
+
+def _size(
+    workload: Workload, fed: Any, orders: list[list[torch.Tensor]], settings: dict[str, Any]
+) -> dict[str, float]:
+    """Return the samples that models see in a turn, and its operations."""
+    private = sum(len(batch) for order in orders for batch in order)
+    samples = {
+        "average": private,
+        "distil": private + 2 * len(fed.public) * len(fed.clients),
+        "vote": private + 2 * settings["probes"] * len(fed.clients),
+        "test": len(fed.data.x_test) * len(fed.clients),
+        "maximise": (len(fed.clients) + 1) * fed.classes * settings["steps"],
+    }[workload.kind]
+    found = operations(workload.kind, fed, orders, settings)
+    return {"samples": samples, "operations": found}
+
+
+def _numbered(path: Path, arrays: Sequence[torch.Tensor]) -> None:
+    np.savez(path, **{str(i): array.numpy() for i, array in enumerate(arrays)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 from collections.abc import Sequence
@@ -84,7 +85,8 @@ def _seconds(one: Played, samples: float) -> Row:
     if not one.seconds:
         return dict.fromkeys(columns, "")
     median = statistics.median(one.seconds)
+    accuracy = "" if math.isnan(one.accuracy) else round(one.accuracy, 4)
     values = (round(median, 3), round(min(one.seconds), 3), round(max(one.seconds), 3),
               len(one.seconds), round(samples / median), one.memory >> 20,
-              round(one.first, 1), round(one.accuracy, 4))  # fmt: skip
+              round(one.first, 1), accuracy)  # fmt: skip
     return dict(zip(columns, values, strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.rows import Row
 from benchmarks.workloads import WORKLOADS
 from fedlogit.files import write_atomic
-from fedlogit.results.style import PALETTE, new_figure, save_figure, use_house_style
+from fedlogit.results.style import MARKERS, PALETTE, new_figure, save_figure, use_house_style
 
 __all__ = ["draw", "read", "write"]
 
@@ -35,8 +35,6 @@ def write(rows: Sequence[Row], folder: Path) -> None:
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "# Speed: a round beside plain PyTorch and other frameworks",
-        "",
         f"On {rows[0]['machine']}; float32. One turn of each after the other; median of n turns, "
         "and ratios of neighbouring turns.",
     ]
@@ -56,22 +54,28 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
-    """Draw how many times as fast as the plain loop everybody is, a panel for each workload."""
+    """Draw how many times as fast as the plain loop everybody is, a line for each workload."""
     use_house_style()
-    names = list(dict.fromkeys(str(row["workload"]) for row in rows))
     key = "times_as_fast_as_the_plain_loop"
-    played = {n: [r for r in rows if r["workload"] == n and r[key] != ""] for n in names}
-    most = max(len(found) for found in played.values())
-    figure, axes = new_figure(len(names), panel=(7.5, 0.7 + 0.28 * most))
-    panels = axes[:, 0]
-    for panel, name in zip(panels, names, strict=True):
-        found = sorted(played[name], key=lambda row: float(str(row[key])))
-        values = [float(str(row[key])) for row in found]
-        ours = [str(row["contestant"]).startswith("fedlogit") for row in found]
-        colours = [PALETTE["blue"] if own else PALETTE["grey"] for own in ours]
-        bars = panel.barh([str(row["contestant"]) for row in found], values, color=colours)
-        panel.bar_label(bars, [f"{v:g}×" for v in values], padding=3)
-        panel.axvline(1, color=PALETTE["black"], linewidth=0.8)
-        panel.set_title(f"{name}: {WORKLOADS[name].title}", loc="left")
-    panels[-1].set_xlabel("times as fast as a plain PyTorch loop over tensors (same turn)")
+    names = list(dict.fromkeys(str(row["workload"]) for row in rows))
+    figure, axes = new_figure(panel=(8.0, 0.9 + 0.34 * len(names)))
+    panel = axes[0, 0]
+    played = [row for row in rows if row[key] != ""]
+    for place, who in enumerate(dict.fromkeys(str(row["contestant"]) for row in played)):
+        own = [row for row in played if row["contestant"] == who]
+        colour = PALETTE["blue"] if who.startswith("fedlogit") else PALETTE["grey"]
+        if who.startswith("plain"):
+            colour = PALETTE["orange"]
+        panel.plot(
+            [float(str(row[key])) for row in own],
+            [names.index(str(row["workload"])) for row in own],
+            MARKERS[place % len(MARKERS)], color=colour, label=who,
+        )  # fmt: skip
+    titles = [f"{name}: {WORKLOADS[name].title.partition(':')[0]}" for name in names]
+    panel.set_yticks(range(len(names)), titles)
+    panel.invert_yaxis()
+    panel.set_xscale("log")
+    panel.axvline(1, color=PALETTE["black"], linewidth=0.8)
+    panel.set_xlabel("times as fast as a plain PyTorch loop over tensors (same turn)")
+    panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
     save_figure(figure, stem)

@@ -1,6 +1,7 @@
 """The bench at a tiny size: same arrays, same accuracies; ratios by hand; reasons for absences."""
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,16 +9,23 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import rows, tables
+from benchmarks import growth, ours, rows, tables
 from benchmarks.contestants import Contestant, contestants
-from benchmarks.export import export, network
+from benchmarks.export import export
+from benchmarks.federations import federation
+from benchmarks.growth_point import measure
 from benchmarks.peers.protocol import Exported
-from benchmarks.plain import crop_and_flip
+from benchmarks.plain import KINDS
 from benchmarks.turns import Played, play
-from benchmarks.workloads import WORKLOADS
-from fedlogit import models
+from benchmarks.workloads import WORKLOADS, Workload, chosen
+from fedlogit import methods, models
+from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits
 from fedlogit.component import ComponentRef
+from fedlogit.engine.choose import check_engine
+from fedlogit.runs.workloads import client_workloads
+from fedlogit.spec import RunSpec
 
+torch_models = import_module("torch_models")  # importable since benchmarks.plain is
 SIZE = {"samples": 100, "operations": 5e11}
 
 
@@ -25,20 +33,23 @@ def played(name: str, kind: str, *seconds: float) -> Played:
     return Played(Contestant(name, kind), list(seconds), 0.5, 1.0, 2**21)
 
 
-def tiny() -> dict:
-    return WORKLOADS["W1"].spec | {"dataset": "digits", "batch": 16}
+def tiny(name: str, **settings: object) -> Workload:
+    """Return a workload on scikit-learn's digits, which need no download."""
+    given = {"dataset": "digits", "batch": 16, "train_size": None, "test_size": 100}
+    spec = WORKLOADS[name].spec | given | settings
+    return replace(WORKLOADS[name], spec=spec)
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("prepared")  # scikit-learn's digits need no download
+    return tmp_path_factory.mktemp("prepared")
 
 
 @pytest.fixture(scope="module")
 def folder(prepared, tmp_path_factory) -> Path:
     pytest.importorskip("torchvision")
     where = tmp_path_factory.mktemp("bench")
-    export(tiny(), prepared, 2, where)
+    export(tiny("W1", test_size=None), prepared, 2, where)
     return where
 
 
@@ -83,7 +94,7 @@ def test_a_peer_that_is_not_installed_has_a_row_that_says_so(tmp_path):
 
 
 def test_a_peer_that_cannot_do_a_workload_says_why(tmp_path):
-    workload = replace(WORKLOADS["W1"], peers="no distillation")
+    workload = replace(WORKLOADS["W1"], peers=(), reason="no distillation")
     found = contestants(workload, tmp_path, tmp_path, 1, tmp_path)
     assert {c.reason for c in found if c.kind == "peer"} == {"no distillation"}
 
@@ -110,43 +121,39 @@ def test_everybody_that_takes_the_same_minibatches_gets_the_same_accuracy(folder
 
 def test_clients_have_the_samples_of_the_split_and_minibatches_cover_them(folder):
     data = Exported(str(folder))
-    assert len(data.clients) == 5
-    for i, part in enumerate(data.clients):
+    assert data.present(1) == list(range(5))
+    for i, size in enumerate(data.sizes()):
         batches = data.order(1, i)
         assert all(len(b) == 16 for b in batches[:-1])
-        assert sorted(np.concatenate(batches)) == list(range(len(part)))
-
-
-def test_operations_by_hand(prepared, tmp_path):
-    # Digits have 64 pixels, padded to 144: 144-512-128-10 weights in each of three products, less
-    # the gradient of the inputs, which nobody needs; a product's operations are two a weight.
-    size = export(tiny(), prepared, 1, tmp_path)
-    weights = [w.size for w in Exported(str(tmp_path)).weights[::2]]
-    assert size["operations"] / size["samples"] == 2 * (3 * sum(weights) - weights[0])
+        assert sorted(np.concatenate(batches)) == list(range(size))
 
 
 @pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("tf_cnn", (3, 32, 32))])
 def test_models_of_peers_are_the_librarys(name, shape):
-    ours = models.build(ComponentRef(name=name), shape, 10, torch.Generator().manual_seed(3))
-    weights = [p.detach().numpy() for p in ours.parameters()]
-    theirs = network(SimpleNamespace(weights=weights, settings={"model": name}))
+    own = models.build(ComponentRef(name=name), shape, 10, torch.Generator().manual_seed(3))
+    settings = {"model": name, "augment": False}
+    weights = [p.detach().numpy() for p in own.parameters()]
+    theirs = torch_models.network(SimpleNamespace(weights=lambda _: weights, settings=settings))
     x = torch.randn(4, *shape, generator=torch.Generator().manual_seed(4))
-    torch.testing.assert_close(theirs(x), ours(x))
+    torch.testing.assert_close(theirs(x), own(x))
 
 
-def test_crops_are_windows_of_the_padded_image_and_half_are_flipped():
+def test_peers_crop_windows_of_the_padded_image_and_flip_half_of_them_in_training_alone():
     torch.manual_seed(0)
+    # Black, 0 of an image, is -1 here.
     x = torch.arange(1.0, 401.0).reshape(1, 1, 20, 20).expand(300, 2, 20, 20)
-    padded = torch.nn.functional.pad(x[0, 0], [4] * 4)
+    padded = torch.nn.functional.pad(x[0, 0] + 1, [4] * 4) - 1
     windows = {(i, j, f): padded[i : i + 20, j : j + 20].flip([1] if f else [])
                for i in range(9) for j in range(9) for f in (0, 1)}  # fmt: skip
     found = []
-    for image in crop_and_flip(x):
+    layer = torch_models.CropFlip([0.5, 0.5], [0.5, 0.5])
+    for image in layer(x):
         assert torch.equal(image[0], image[1])  # channels are cut alike
         found += [key for key, window in windows.items() if torch.equal(window, image[0])]
     assert len(found) == 300
     assert 100 < sum(f for *_, f in found) < 200
     assert len({(i, j) for i, j, _ in found}) > 60
+    assert torch.equal(layer.eval()(x), x)
 
 
 def test_the_table_is_read_back_and_drawn(tmp_path):
@@ -158,3 +165,108 @@ def test_the_table_is_read_back_and_drawn(tmp_path):
     assert [row["note"] for row in tables.read(tmp_path / "speed.csv")] == ["", "", "not installed"]
     assert "| x | – |" in (tmp_path / "speed.md").read_text()
     assert (tmp_path / "ratios.png").stat().st_size > 1000
+
+
+def test_a_last_minibatch_of_one_sample_is_exported_as_it_is_trained(prepared, tmp_path):
+    # 17 samples in batches of 8: fedlogit trains on 8 and 9.
+    workload = tiny("W1", batch=8, partition="iid(17)", clients=2)
+    export(workload, prepared, 1, tmp_path)
+    assert [len(b) for b in Exported(str(tmp_path)).order(1, 0)] == [8, 9]
+
+
+PERCEPTRON = {"models": ["mlp(hidden=[16])"]}
+SMALL = {
+    "W1": PERCEPTRON,
+    "W2": PERCEPTRON | {"public": {"size": 40}},
+    "W4": PERCEPTRON | {"augment": "none", "public": {"size": 40, "stratified": False}},
+    "W5 MLP": PERCEPTRON,
+    "W6": PERCEPTRON | {"clients": 20, "partition": "iid(20)", "participation": {"number": 5}},
+    "W8 MLP": PERCEPTRON,
+}  # fmt: skip
+
+
+class NoClock:
+    def stop(self) -> None: ...
+
+
+def begun(name: str, prepared: Path, folder: Path) -> tuple:
+    """Return the plain loop of a workload, fedlogit's turn of it, and its federation."""
+    workload = tiny(name, **SMALL[name])
+    export(workload, prepared, 2, folder)
+    fed, method = federation(workload.spec, prepared, "loop", 1)
+    plain = KINDS[workload.kind](Exported(str(folder)), "tensors")
+    return plain, ours.play(workload.kind, fed, method, NoClock()), fed
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "W5 MLP"])
+def test_the_plain_loop_plays_what_fedlogit_plays(prepared, tmp_path, name):
+    plain, turn, _ = begun(name, prepared, tmp_path)
+    for round_ in (1, 2):
+        plain.turn(round_)
+        own = turn(round_)
+    assert abs(own - plain.accuracy()) < 0.015  # rounding grows in training
+
+
+def test_the_obvious_ascent_reaches_the_logits_that_fedlogits_reaches(prepared, tmp_path):
+    plain, turn, fed = begun("W5 MLP", prepared, tmp_path)
+    plain.turn(1)
+    assert np.isnan(turn(1))
+    start = torch.randn(10, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    ascent = Ascent(200, 0.01, 1e-3)
+    reached, _ = maximise_logits(fed.clients[0].model, start, torch.arange(10), ascent)
+    # Other noise to start from; all six models have the same weights.
+    assert np.mean(plain.reached) == pytest.approx(float(reached.mean()), rel=0.1)
+    assert len(plain.reached) == 6 * 10
+
+
+def test_samples_and_operations_of_a_turn_are_those_of_the_pencil(prepared, tmp_path):
+    # 64 inputs, 16 units, 10 classes: a sample's forward pass is 2 (64 16 + 16 10) operations,
+    # a step three times as many but for the gradient of the inputs, 2 64 16.
+    workload = tiny("W1", models=["mlp(hidden=[16])"], partition="iid(50)", clients=4)
+    size = export(workload, prepared, 1, tmp_path)
+    assert size == {"samples": 200, "operations": 200 * (3 * 2 * (64 * 16 + 160) - 2 * 64 * 16)}
+
+
+def test_a_workloads_first_word_names_all_of_its_kind():
+    assert chosen("W1,W5") == ["W1", "W5 MLP", "W5 CNN"]
+    assert chosen("W8 CNN") == ["W8 CNN"]
+    with pytest.raises(ValueError, match="W9: known are W1, W2"):
+        chosen("W1,W9")
+
+
+def test_growth_has_the_slope_of_the_last_three_points_a_table_and_a_picture(tmp_path):
+    # Of 1, 10, 100, 1000 clients: 7 s, then 2, 20, 200 s, which is linear.
+    table = [
+        {"axis": "clients", "size": 10**i, "seconds": seconds, "memory_mb": 50.0,
+         "parameters": 9.0, "seconds_to_first_step": 3.0}
+        for i, seconds in enumerate([7.0, 2.0, 20.0, 200.0])
+    ]  # fmt: skip
+    assert growth.slope(table, "seconds") == pytest.approx(1)
+    assert growth.slope(table, "memory_mb") == pytest.approx(0)
+    growth.write(table, [{"axis": "plan", "size": "", "seconds": 6.25}], tmp_path, 1)
+    growth.draw(table, tmp_path / "growth")
+    page = (tmp_path / "growth.md").read_text()
+    assert "| clients | 1 | 1,000 | 7.000 – 200.000 | 1.00 | 50 – 50 | 0.00 |" in page
+    assert "| plan | 6.2 |" in page
+    assert (tmp_path / "growth.png").stat().st_size > 1000
+
+
+def test_a_point_of_growth_is_a_round_with_a_first_step(tmp_path):
+    sizes = growth.BASE | {"clients": 2, "samples": 20, "public": 30}
+    found = measure(sizes, "loop", rounds=2)
+    assert found["parameters"] == 64 * 64 + 64 * 64 + 64 * 10 + 64 + 64 + 10
+    assert min(found.values()) > 0
+
+
+SHAPES = {"mnist": (1, 28, 28), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32),
+          "sklearn_docs": (256,)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_is_a_run_that_its_engines_play(name):
+    workload = WORKLOADS[name]
+    spec = methods.complete(RunSpec.read(workload.spec, name))
+    method = methods.get(spec.method)
+    kinds = client_workloads(spec, method, SHAPES[spec.dataset], "cpu")
+    for engine in workload.engines:
+        check_engine(engine, kinds)

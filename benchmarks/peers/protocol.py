@@ -13,42 +13,61 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 
 class Exported:
-    """The arrays of a workload.
+    """The arrays of a workload, read when asked for.
 
     Attributes:
-        x, y, x_test, y_test: Samples as models take them, float32, and labels, int64.
-        settings: model, optimizer, rate, batch, and how samples came from images.
-        weights: First weights and biases, layer by layer, as PyTorch has them: (out, in), (out,).
-        clients: Each client's indices into `x`.
+        settings: kind, model, clients, cohort (of them a round), batch, rate, augment, …
     """
 
     def __init__(self, folder: str) -> None:
-        where = Path(folder)
-        self.folder = where
-        self.x, self.y, self.x_test, self.y_test = (
-            np.load(where / f"{name}.npy", mmap_mode="r") for name in ("x", "y", "x_test", "y_test")
-        )
-        self.settings = json.loads((where / "settings.json").read_text())
-        with np.load(where / "weights.npz") as file:
-            self.weights = [file[str(i)] for i in range(len(file.files))]
-        with np.load(where / "clients.npz") as file:
-            self.clients = [file[str(i)] for i in range(len(file.files))]
+        self.folder = Path(folder)
+        self.settings: dict[str, Any] = json.loads((self.folder / "settings.json").read_text())
+        self.clients = range(self.settings["clients"])
 
-    def client(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the samples and labels of a client."""
-        return self.x[self.clients[i]], self.y[self.clients[i]]
+    def client(self, i: int | str) -> tuple[np.ndarray, np.ndarray]:
+        """Return a client's samples as models take them, float32, and labels, int64."""
+        return np.load(self.folder / f"x{i}.npy"), np.load(self.folder / f"y{i}.npy")
 
-    def order(self, round_: int, client: int) -> list[np.ndarray]:
-        """Return the minibatches of a client in a round, as places among its samples."""
+    def test(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the samples and labels of the test split."""
+        return self.client("_test")
+
+    def public(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the samples and labels of the public set."""
+        return self.client("_public")
+
+    def weights(self, client: int = 0) -> list[np.ndarray]:
+        """Return first weights and biases in PyTorch's order and shapes: (out, in, …), (out,)."""
+        own = self.folder / f"weights{client}.npz"
+        with np.load(own if own.exists() else self.folder / "weights0.npz") as file:
+            return [file[str(i)] for i in range(len(file.files))]
+
+    def sizes(self) -> list[int]:
+        """Return how many samples each client has."""
+        return [len(np.load(self.folder / f"y{i}.npy", mmap_mode="r")) for i in self.clients]
+
+    def present(self, round_: int) -> list[int]:
+        """Return which clients take part in a round."""
         with np.load(self.folder / f"order{round_}.npz") as file:
-            places = file[str(client)]
-        size = self.settings["batch"]
-        return [places[i : i + size] for i in range(0, len(places), size)]
+            return [int(name) for name in file.files if name.isdigit()]
+
+    def order(self, round_: int, client: int, phase: str = "order") -> list[np.ndarray]:
+        """Return the minibatches of a client in a round, as places among its samples.
+
+        With the phase ``distil``, places among the public ones.
+        """
+        with np.load(self.folder / f"{phase}{round_}.npz") as file:
+            return np.split(file[str(client)], file[f"{client}_ends"][:-1])
+
+    def probes(self, round_: int) -> np.ndarray:
+        """Return the probes of a round, as places among the public samples."""
+        return np.load(self.folder / f"probes{round_}.npy")
 
 
 class Turns:

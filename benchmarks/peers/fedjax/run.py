@@ -35,9 +35,9 @@ def loss(batch: dict, logits: jax.Array) -> jax.Array:
 
 def main(folder: str) -> None:
     turns, data = Turns(), Exported(folder)
+    weights = data.weights()
     first = [
-        (jnp.asarray(w.T), jnp.asarray(b))
-        for w, b in zip(data.weights[::2], data.weights[1::2], strict=True)
+        (jnp.asarray(w.T), jnp.asarray(b)) for w, b in zip(weights[::2], weights[1::2], strict=True)
     ]
     model = fedjax.Model(
         init=lambda _: first,
@@ -54,13 +54,14 @@ def main(folder: str) -> None:
         fedjax.ShuffleRepeatBatchHParams(batch_size=settings["batch"], num_epochs=1),
     )
     samples = {}
-    for i in range(len(data.clients)):
+    for i in data.clients:
         x, y = data.client(i)
         samples[b"%d" % i] = {"x": x, "y": y.astype(np.int32)}
     clients = fedjax.InMemoryFederatedData(samples)
     predict = jax.jit(forward)
     state, key = algorithm.init(first), jax.random.PRNGKey(0)
-    x_test = {"x": jnp.asarray(data.x_test)}
+    x, y = data.test()
+    x_test = {"x": jnp.asarray(x)}
     while turns.wait():
         key, *keys = jax.random.split(key, len(samples) + 1)
         cohort = [(c, d, k) for (c, d), k in zip(clients.clients(), keys, strict=True)]
@@ -68,7 +69,7 @@ def main(folder: str) -> None:
         jax.block_until_ready(state.params)
         turns.stop()
         found = np.asarray(predict(state.params, x_test)).argmax(1)
-        turns.answer((found == data.y_test).mean())
+        turns.answer((found == y).mean())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from torch_models import accuracy, network, optimizer
 class Clients(FedDataset):
     def __init__(self, data: Exported) -> None:
         self.parts = []
-        for i in range(len(data.clients)):
+        for i in data.clients:
             x, y = data.client(i)
             self.parts.append(TensorDataset(torch.as_tensor(x), torch.as_tensor(y)))
 
@@ -38,9 +38,11 @@ class Weighted(SyncServerHandler):
     def __init__(self, sizes: list[int], **settings: object) -> None:
         super().__init__(**settings)
         self.sizes = sizes
+        self.chosen: list[int] = []  # who trains in this round, in the order of the buffer
 
     def global_update(self, buffer: list) -> None:
-        merged = Aggregators.fedavg_aggregate([item[0] for item in buffer], self.sizes)
+        sizes = [self.sizes[i] for i in self.chosen]
+        merged = Aggregators.fedavg_aggregate([item[0] for item in buffer], sizes)
         SerializationTool.deserialize_model(self._model, merged)
 
 
@@ -54,10 +56,10 @@ class Trainer(SGDSerialClientTrainer):
 
 class Pipeline(StandalonePipeline):
     def main(self, data: Exported, turns: Turns) -> None:
-        x, y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+        x, y = map(torch.as_tensor, data.test())
         while turns.wait():
-            chosen = self.handler.sample_clients()
-            self.trainer.local_process(self.handler.downlink_package, chosen)
+            self.handler.chosen = self.handler.sample_clients()
+            self.trainer.local_process(self.handler.downlink_package, self.handler.chosen)
             for package in self.trainer.uplink_package:
                 self.handler.load(package)
             turns.stop()
@@ -66,8 +68,8 @@ class Pipeline(StandalonePipeline):
 
 def main(folder: str) -> None:
     turns, data = Turns(), Exported(folder)
-    sizes = [len(c) for c in data.clients]
-    handler = Weighted(sizes, model=network(data), global_round=10**6, sample_ratio=1.0)
+    sizes, share = data.sizes(), data.settings["cohort"] / len(data.clients)
+    handler = Weighted(sizes, model=network(data), global_round=10**6, sample_ratio=share)
     trainer = Trainer(network(data), len(sizes), cuda=False)
     trainer.data = data
     trainer.setup_dataset(Clients(data))

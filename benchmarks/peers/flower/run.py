@@ -41,14 +41,15 @@ def main(folder: str, cpus: int) -> None:
             return merged
 
     model = network(data)
-    x, y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+    x, y = map(torch.as_tensor, data.test())
 
     @server.main()
     def rounds(grid: Grid, context: Context) -> None:
-        everybody = len(data.clients)
+        everybody, cohort = len(data.clients), data.settings["cohort"]
         strategy = Rounds(
-            fraction_evaluate=0.0, min_train_nodes=everybody, min_available_nodes=everybody
-        )
+            fraction_train=cohort / everybody, fraction_evaluate=0.0,
+            min_train_nodes=cohort, min_available_nodes=everybody,
+        )  # fmt: skip
         strategy.start(grid, ArrayRecord(model.state_dict()), num_rounds=10**6)
 
     resources = {"client_resources": {"num_cpus": cpus, "num_gpus": 0.0}}

@@ -25,7 +25,7 @@ class Bell:
 
     def __init__(self, turns: Turns, data: Exported) -> None:
         self.turns = turns
-        self.x, self.y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+        self.x, self.y = map(torch.as_tensor, data.test())
 
     def start_round(self, **_: object) -> None:
         if not self.turns.wait():
@@ -60,8 +60,8 @@ def main(folder: str) -> None:
         scheduler_cfg=DDict(name="StepLR", step_size=1, gamma=1),
     )
     clients = []
-    for i in range(len(data.clients)):
-        x, y = (torch.as_tensor(a) for a in data.client(i))
+    for i in data.clients:
+        x, y = map(torch.as_tensor, data.client(i))
         loader = FastDataLoader(
             x, y, num_labels=10, batch_size=data.settings["batch"], shuffle=True,
             skip_singleton=False,
@@ -71,7 +71,7 @@ def main(folder: str) -> None:
     server = Server(network(data), None, clients, weighted=True)
     rounds = Rounds(len(clients), None, {}, clients=clients, server=server)
     rounds.bell = Bell(turns, data)
-    rounds.run(10**6, 1.0, finalize=False)
+    rounds.run(10**6, data.settings["cohort"] / len(clients), finalize=False)
 
 
 if __name__ == "__main__":

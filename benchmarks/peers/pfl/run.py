@@ -25,9 +25,9 @@ from torch_models import OPTIMIZERS, accuracy, network
 
 
 class Model(torch.nn.Module):
-    def __init__(self, data: Exported) -> None:
+    def __init__(self, network: torch.nn.Module) -> None:
         super().__init__()
-        self.network = network(data)
+        self.network = network
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.network(x)
@@ -45,7 +45,7 @@ class Bell(TrainingProcessCallback):
 
     def __init__(self, turns: Turns, data: Exported) -> None:
         self.turns = turns
-        self.x, self.y = torch.as_tensor(data.x_test[:]), torch.as_tensor(data.y_test[:])
+        self.x, self.y = map(torch.as_tensor, data.test())
 
     def on_train_begin(self, *, model: PyTorchModel) -> Metrics:
         self.there = self.turns.wait()
@@ -61,7 +61,7 @@ class Bell(TrainingProcessCallback):
 
 def main(folder: str) -> None:
     turns, data = Turns(), Exported(folder)
-    parts = [tuple(torch.as_tensor(a) for a in data.client(i)) for i in range(len(data.clients))]
+    parts = [tuple(map(torch.as_tensor, data.client(i))) for i in data.clients]
 
     def user(i: int) -> Dataset:
         x, y = parts[i]
@@ -70,7 +70,7 @@ def main(folder: str) -> None:
 
     users = list(range(len(parts)))
     training = FederatedDataset(user, get_user_sampler("minimize_reuse", users))
-    trained = Model(data)
+    trained = Model(network(data))
     kind = OPTIMIZERS[data.settings["optimizer"]]
     model = PyTorchModel(trained, kind, torch.optim.SGD(trained.parameters(), lr=1.0))
     backend = SimulatedBackend(training, training, postprocessors=[WeightByDatapoints()])
@@ -78,7 +78,7 @@ def main(folder: str) -> None:
     FederatedAveraging().run(
         NNAlgorithmParams(
             central_num_iterations=10**6, evaluation_frequency=10**9,
-            train_cohort_size=len(users), val_cohort_size=0,
+            train_cohort_size=data.settings["cohort"], val_cohort_size=0,
         ),
         backend, model,
         NNTrainHyperParams(
