@@ -3,6 +3,7 @@
 import signal
 import threading
 
+from fedlogit.papers.progress import be_brief
 from snakemake.logging import logger as snakemakes
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
