@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     for place, text in made:
         stage.page(place, text, "made")
     documents = sorted(path.as_posix() for path in Path("docs").rglob("*.md"))
-    for page in (*documents, "CHANGELOG.md", "config/README.md"):
+    for page in (*documents, "CHANGELOG.md", "CONTRIBUTING.md", "config/README.md"):
         stage.add(page)
     shutil.copytree(_ASSETS, args.out / "assets", dirs_exist_ok=True)
     return 0

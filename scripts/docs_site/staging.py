@@ -15,7 +15,11 @@ from scripts.docs_site.markdown_dialect import for_mkdocs
 __all__ = ["Stage"]
 
 # Files whose page has another place in the site.
-_MOVED = {"CHANGELOG.md": "changelog.md", "config/README.md": "configuration.md"}
+_MOVED = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "config/README.md": "configuration.md",
+}
 # Files and folders in whose place a page is shown that is made of them or of the same models.
 _INSTEAD = {
     "README.md": "index.md",
