@@ -14,4 +14,4 @@ Floors, each importing only what lies below it::
     spec  component  rng  errors      ground floor
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
