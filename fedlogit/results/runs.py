@@ -50,6 +50,7 @@ class _Provenance(BaseModel):
     precision: str
     dataset_note: str = ""
     wall_seconds: float
+    clients_wall_seconds: float = 0.0  # of clients that a run in stages shares with others
 
 
 class _Split(BaseModel):

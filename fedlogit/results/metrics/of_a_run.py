@@ -43,6 +43,12 @@ METRICS = (
         "bytes_down", "bytes received per client per round", lambda r: bytes_of(r, "down"), "bytes"
     ),
     Metric(
+        "bytes_sent",
+        "bytes that a client sends in the whole run",
+        lambda r: bytes_of(r, "up") * len(r.rounds),
+        "bytes",
+    ),
+    Metric(
         "seconds", "seconds of training", lambda run: run.result.provenance.wall_seconds, "s", 1
     ),
     Metric("weight_max", "mean over public samples of the largest weight", unit="share"),

@@ -1,0 +1,123 @@
+"""If you have this heterogeneity and so many bytes to send, use that; or no winner, by a test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.artefact import REFERENCE, Artefact
+from fedlogit.results.collect import collect, summarise
+from fedlogit.results.formatting import number
+from fedlogit.results.paired import against_best
+
+__all__ = ["BUDGETS", "analyse"]
+
+BUDGETS = {"10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "10 MB": 1e7, "any": math.inf}
+"""What a client may send in the whole run, in bytes."""
+
+_NAMED = 4  # methods in a cell; the CSV has all
+
+
+def analyse(artefact: Artefact) -> Analysis:
+    """Return, for each data set, partition and budget, the best method and who does not differ.
+
+    Columns of the CSV: `dataset`, `partition`, `budget`, `bytes_sent` (a client's, in the whole
+    run), and those of `fedlogit.results.paired.against_best`; a row for each method that a budget
+    allows.
+    """
+    frame = collect(artefact, ["bytes_sent"])
+    frame = frame[frame["method"] != REFERENCE]
+    numbers = pd.concat(_cells(artefact, frame), ignore_index=True)
+    shown = _shown(artefact, numbers)
+    return Analysis(numbers, shown, _said(artefact, frame, numbers))
+
+
+def _cells(artefact: Artefact, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for (dataset, partition), runs in frame.groupby(["dataset", "partition"], sort=False):
+        values = _whole(artefact, runs)
+        sent = summarise(runs, ["method"], "bytes_sent").set_index("method")["mean"]
+        for budget, most in BUDGETS.items():
+            allowed = [name for name in values if sent[name] <= most]
+            if allowed:
+                found = against_best(values[allowed])
+                found.insert(1, "bytes_sent", found["method"].map(sent))
+                head = {"dataset": dataset, "partition": partition, "budget": budget}
+                for place, (key, value) in enumerate(head.items()):
+                    found.insert(place, key, value)
+                yield found
+
+
+def _whole(artefact: Artefact, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the metric by seed and method, at the seeds that all methods with a result have."""
+    summarise(runs, ["method"], artefact.metric)  # refuses two runs in one place
+    values = runs.pivot(index="seed", columns="method", values=artefact.metric)
+    values = values[list(dict.fromkeys(runs["method"]))].dropna(axis="columns", how="all")
+    whole = values.dropna()
+    if whole.empty:
+        place = ", ".join(f"{key} {runs.iloc[0][key]}" for key in ("dataset", "partition"))
+        raise DataError(f"{artefact.name}: {place}: no seed has a result of all methods")
+    return whole
+
+
+def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per data set and partition, a column per budget."""
+    several = numbers["dataset"].nunique() > 1
+    rows = []
+    for (dataset, partition), cell in numbers.groupby(["dataset", "partition"], sort=False):
+        place = artefact.label(partition)
+        row = {"If you have": f"{artefact.label(dataset)}, {place}" if several else place}
+        for budget in BUDGETS:
+            of_budget = cell[cell["budget"] == budget]
+            row[_head(budget)] = _advice(artefact, of_budget) if len(of_budget) else "–"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _head(budget: str) -> str:
+    return "any number of bytes: use" if budget == "any" else f"up to {budget}: use"
+
+
+def _advice(artefact: Artefact, found: pd.DataFrame) -> str:
+    """Return the best method, or the first of those that do not differ from it."""
+    alike = found[found["result"] != "worse"]
+    named = [
+        f"{artefact.label(row['method'])} {_score(artefact, row['mean'])}"
+        for row in alike.to_dict("records")
+    ]
+    if len(found) == 1:
+        return f"only {named[0]}"
+    if (alike["result"] == "no test").any():
+        return named[0]
+    if len(named) == 1:
+        return f"**{named[0]}**"
+    more = f", {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"no winner: {', '.join(named[:_NAMED])}{more}"
+
+
+def _score(artefact: Artefact, mean: float) -> str:
+    return number(mean, artefact.metric, percent=True, decimals=1)
+
+
+def _said(artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame) -> tuple[str, ...]:
+    seeds = numbers["n"]
+    told = ["Bytes are what a client sends in the whole run"]
+    if seeds.max() == 1:
+        told.append("One seed: no test, and so no winner; shown is the best method")
+    else:
+        most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
+        told.append(
+            "Bold: better than every other method that the budget allows, by paired t tests over"
+            f" {most} seeds at 5 %, with Holm's correction for all pairs of them (Wilcoxon's test"
+            " of five pairs cannot give less than p = 0.0625). No winner: the methods that do not"
+            " differ significantly from the best one, by falling mean"
+        )
+    lost = sorted(set(frame.loc[frame["diverged"], "method"]))
+    if lost:
+        told.append(f"Seeds at which a method diverged are left out: {', '.join(lost)}")
+    name = f"results/tables/{artefact.paper}/{artefact.scale}/{artefact.id}.csv"
+    told.append(f"Every difference, with its interval and p: `{name}`")
+    return tuple(told)

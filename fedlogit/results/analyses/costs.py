@@ -1,0 +1,133 @@
+"""What a method takes to get near the ceiling: rounds, bytes, seconds; its worst client."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.artefact import REFERENCE, Artefact
+from fedlogit.results.collect import summarise
+from fedlogit.results.formatting import number
+from fedlogit.results.runs import Run, read_run
+
+__all__ = ["analyse", "first_round"]
+
+_SHARE = 0.9
+_MEASURED = ("rounds_to", "bytes_to", "bytes_sent", "accuracy_min", "ece", "seconds")
+_KEYS = ["dataset", "partition", "method"]
+
+
+def analyse(artefact: Artefact) -> Analysis:
+    """Return a row per data set, partition and method: means over seeds.
+
+    Columns of the CSV: `dataset`, `partition`, `method`, `n` (seeds at which it did not diverge),
+    `reached` (at how many of them the accuracy came to 90 % of the ceiling's of the same seed),
+    `rounds_to` and `bytes_to` (the first tested round in which it did, and what a client had sent
+    by its end; means over the seeds that reached it), `bytes_sent`, `accuracy_min` (the worst
+    client), `ece`, `seconds`.
+    """
+    runs = [(ref.axes, read_run(ref.dir, ref.digest)) for ref in artefact.runs]
+    ceilings = {
+        (run.spec.dataset, run.spec.seed): _accuracy(run)
+        for _, run in runs
+        if run.spec.method.name == REFERENCE
+    }
+    rows = [
+        _measured(artefact, axes, run, ceilings)
+        for axes, run in runs
+        if run.spec.method.name != REFERENCE
+    ]
+    frame = pd.DataFrame(rows)
+    reached = summarise(frame, _KEYS, "rounds_to")["n"]
+    numbers = frame[_KEYS].drop_duplicates(ignore_index=True)
+    numbers = numbers.assign(n=summarise(frame, _KEYS, "seconds")["n"], reached=reached)
+    for name in _MEASURED:
+        numbers[name] = summarise(frame, _KEYS, name)["mean"]
+    return Analysis(numbers, _shown(artefact, numbers), _SAID, heads=2, right=_RIGHT)
+
+
+_SAID = (
+    "Rounds and kB sent are those by the first tested round in which the mean accuracy was 90 % of"
+    " that of the model trained on everybody's samples with the same seed; of several seeds, the"
+    " mean over those that came so far, whose number is in brackets where it is not all",
+    "ECE is the expected calibration error (15 bins); seconds are those of the whole simulated run,"
+    " clients and server, with its clients' training where several methods share it",
+)
+_RIGHT = ("Rounds to 90 %", "kB to 90 %", "kB in all", "Worst client, %", "ECE, %", "Seconds")
+
+
+def _accuracy(run: Run) -> float:
+    found = run.result.final.accuracy if run.result.final else None
+    return math.nan if found is None else found
+
+
+def _measured(
+    artefact: Artefact,
+    axes: dict[str, object],
+    run: Run,
+    ceilings: dict[tuple[str, int], float],
+) -> dict[str, object]:
+    place = run.spec.dataset, run.spec.seed
+    if place not in ceilings:
+        raise DataError(
+            f"{artefact.name}: nothing to reach for {place[0]} at seed {place[1]}; add"
+            f" {REFERENCE} to its grid"
+        )
+    row = {"partition": run.spec.partition.name, "method": run.spec.method.name} | axes
+    row |= {"dataset": place[0], "seed": place[1], "diverged": run.diverged}
+    if run.diverged:
+        return row | dict.fromkeys(_MEASURED, math.nan)
+    source = run.result.provenance
+    at = first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
+    sent = run.rounds["bytes_up"].cumsum() / run.spec.clients
+    return row | {
+        "rounds_to": math.nan if at is None else at,
+        "bytes_to": math.nan if at is None else float(sent.iloc[at - 1]),
+        "bytes_sent": float(sent.iloc[-1]),
+        "accuracy_min": _last(run, "accuracy_min"),
+        "ece": _last(run, "ece"),
+        "seconds": source.wall_seconds + source.clients_wall_seconds,
+    }
+
+
+def first_round(accuracy: pd.Series, least: float) -> int | None:
+    """Return the first round, from 1, with at least this accuracy; NaN is a round without test."""
+    (places,) = np.nonzero(accuracy.to_numpy(dtype=float) >= least)
+    return int(places[0]) + 1 if len(places) else None
+
+
+def _last(run: Run, column: str) -> float:
+    """Return the last value of a column; NaN of a run that did not measure it."""
+    found = run.rounds[column].dropna() if column in run.rounds else pd.Series(dtype=float)
+    return float(found.iloc[-1]) if len(found) else math.nan
+
+
+def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+    several = numbers["dataset"].nunique() > 1
+    rows = []
+    for row in numbers.to_dict("records"):
+        place = artefact.label(row["partition"])
+        of = f" ({row['reached']} of {row['n']})" if 0 < row["reached"] < row["n"] else ""
+        rows.append(
+            {
+                "Heterogeneity": f"{artefact.label(row['dataset'])}, {place}" if several else place,
+                "Method": artefact.label(row["method"]),
+                "Rounds to 90 %": _text(row["rounds_to"], 1) + of,
+                "kB to 90 %": _text(row["bytes_to"] / 1e3, 1),
+                "kB in all": _text(row["bytes_sent"] / 1e3, 1),
+                "Worst client, %": number(
+                    row["accuracy_min"], "accuracy", percent=True, decimals=1
+                ),
+                "ECE, %": number(row["ece"], "ece", percent=True, decimals=1),
+                "Seconds": _text(row["seconds"], 0),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _text(value: float, decimals: int) -> str:
+    return "–" if math.isnan(value) else f"{value:,.{decimals}f}"

@@ -1,0 +1,165 @@
+"""The study's answer and its costs, from made runs, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from support.sealed import seal
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_json, write_json
+from fedlogit.results.analyses import analyse, analysis_names
+from fedlogit.results.paired import against_best, paired_interval, paired_p
+from fedlogit.results.tables import write_table
+
+NO_AXES = {"rows": None, "columns": None}
+
+
+def test_a_paired_t_test_by_hand():
+    # Mean .02 and deviation .01 of three: t = .02 / (.01 / √3) = 3.4641 with 2 degrees of freedom,
+    # for which p = 1 - t / √(t² + 2).
+    gap = np.array([0.01, 0.02, 0.03])
+    t = 2 * 3**0.5
+    assert paired_p(gap) == pytest.approx(1 - t / (t**2 + 2) ** 0.5)
+    # 95 %: t = 4.3027 for 2 degrees of freedom.
+    assert paired_interval(gap) == pytest.approx((0.02 - 0.024841, 0.02 + 0.024841), abs=1e-5)
+
+
+def test_a_single_seed_shows_nothing():
+    assert paired_p(np.array([0.5])) == 1
+    assert np.isnan(paired_interval(np.array([0.5]))).all()
+    assert against_best(pd.DataFrame({"a": [0.4], "b": [0.5]}))["result"].tolist() == [
+        "best",
+        "no test",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_is_compared_as_by_a_second_version(seed):
+    values = np.random.default_rng(seed).normal([0.0, 0.5, 3.0, 3.2], 0.3, size=(5, 4))
+    found = against_best(pd.DataFrame(values, columns=list("abcd")))
+    best = int(values.mean(0).argmax())
+    raw = {
+        (i, j): stats.ttest_rel(values[:, i], values[:, j]).pvalue
+        for i in range(4)
+        for j in range(i)
+    }
+    largest, corrected = 0.0, {}
+    for place, pair in enumerate(sorted(raw, key=lambda pair: raw[pair])):
+        largest = max(largest, min(1.0, (6 - place) * raw[pair]))
+        corrected[frozenset(pair)] = largest
+    for row in found.iloc[1:].to_dict("records"):
+        p = corrected[frozenset((best, "abcd".index(row["method"])))]
+        assert row["p_holm"] == pytest.approx(p)
+        assert row["result"] == ("worse" if p < 0.05 else "not different")
+        assert row["low"] < row["difference"] < row["high"]
+
+
+def sends(run, bytes_up: int):
+    """Let a run of four clients have sent so many bytes in all; return the reference to it."""
+    result = read_json(run.dir / "result.json")
+    result["bytes"] = {"up": {"logits": bytes_up}, "down": {}}
+    write_json(run.dir / "result.json", result)
+    seal(run.dir)
+    return run
+
+
+@pytest.fixture
+def study(make_run, make_artefact):
+    """Return a function from accuracies to a table: UWA sends 1 kB a client, FedAvg 1 MB."""
+
+    def make(analysis: str, seeds: int, **accuracy: float):
+        gains = [0.0, 0.003, 0.001, 0.004, 0.002]
+        runs = [
+            sends(
+                make_run(a + gains[(s + i) % 5] + s / 100, method=m, seed=s),
+                {"uwa": 4_000, "average": 40_000, "fedavg": 4_000_000}[m],
+            )
+            for i, (m, a) in enumerate(accuracy.items())
+            for s in range(seeds)
+        ]
+        runs += [make_run(1.0, method="fully_informed", partition="iid", seed=s) for s in range(5)]
+        return make_artefact(*runs, analysis=analysis, **NO_AXES)
+
+    return make
+
+
+def cells(path) -> dict[str, str]:
+    head, _, *rows = [x for x in path.read_text().splitlines() if x.startswith("|")]
+    names, first = ([c.strip() for c in line.strip("|").split("|")] for line in (head, rows[0]))
+    return dict(zip(names, first, strict=True))
+
+
+def test_the_answer_names_a_winner_only_where_all_others_are_worse(study, tmp_path):
+    artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.8)
+    csv, text, _ = write_table(artefact, tmp_path / "answer")
+    row = cells(text)
+    assert row["If you have"] == "2 classes"
+    assert row["up to 10 kB: use"] == "no winner: Average 52.3, UWA 52.2"
+    # FedAvg sends exactly 1 MB, which a budget of 1 MB allows.
+    assert row["up to 1 MB: use"] == row["any number of bytes: use"] == "**fedavg 82.2**"
+    frame = pd.read_csv(csv).set_index(["budget", "method"])
+    assert frame.loc[("100 kB", "uwa"), "bytes_sent"] == 1000
+    assert ("100 kB", "fedavg") not in frame.index
+    assert frame.loc[("any", "uwa"), "result"] == "worse"
+    assert frame.loc[("any", "uwa"), "difference"] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):
+    csv, text, _ = write_table(study("answer", 1, uwa=0.5, fedavg=0.8), tmp_path / "answer")
+    assert cells(text)["any number of bytes: use"].startswith("fedavg 80.")
+    assert "One seed: no test, and so no winner" in text.read_text()
+    others = pd.read_csv(csv).query("result != 'best'")
+    assert others["p_holm"].isna().all()
+
+
+def test_a_budget_that_no_method_keeps_has_a_dash_and_one_that_one_keeps_no_winner(study, tmp_path):
+    text = write_table(study("answer", 2, fedavg=0.8), tmp_path / "answer")[1]
+    assert cells(text)["up to 100 kB: use"] == "–"
+    # Nothing else is allowed, so there is nothing that it is better than.
+    assert cells(text)["up to 1 MB: use"].startswith("only fedavg 80.")
+
+
+def test_methods_without_a_common_seed_are_refused(make_run, make_artefact):
+    runs = [make_run(method="average"), make_run(method="uwa", seed=1)]
+    with pytest.raises(DataError, match=r"partition k_classes\(2\): no seed has a result of all"):
+        analyse(make_artefact(*runs, analysis="answer", **NO_AXES))
+
+
+def test_costs_count_to_the_first_test_at_nine_tenths_of_the_ceiling(make_run, make_artefact):
+    # Ceiling 1: .9 is reached in round 3 of 4 at seed 0, never at seed 1. 400 bytes a round of four
+    # clients are 100 each.
+    runs = [
+        make_run([0.5, None, 0.9, 0.95], seed=0),
+        make_run([0.5, None, 0.6, 0.7], seed=1),
+        *(make_run(1.0, method="fully_informed", partition="iid", seed=s) for s in (0, 1)),
+    ]
+    found = analyse(make_artefact(*runs, analysis="costs", **NO_AXES))
+    (row,) = found.numbers.to_dict("records")
+    assert (row["n"], row["reached"], row["rounds_to"], row["bytes_to"]) == (2, 1, 3, 300)
+    assert (row["bytes_sent"], row["seconds"]) == (400, 12.5)
+    assert found.shown.loc[0, "Rounds to 90 %"] == "3.0 (1 of 2)"
+
+
+def test_seconds_include_the_clients_that_methods_share(make_run, make_artefact):
+    run = make_run()
+    result = read_json(run.dir / "result.json")
+    result["provenance"]["clients_wall_seconds"] = 7.5
+    write_json(run.dir / "result.json", result)
+    seal(run.dir)
+    ceiling = make_run(1.0, method="fully_informed", partition="iid")
+    found = analyse(make_artefact(run, ceiling, analysis="costs", **NO_AXES))
+    assert found.numbers["seconds"].tolist() == [20.0]
+
+
+def test_costs_without_a_ceiling_are_refused(make_run, make_artefact):
+    with pytest.raises(DataError, match="nothing to reach for mnist at seed 0; add fully_informed"):
+        analyse(make_artefact(make_run(), analysis="costs", **NO_AXES))
+
+
+def test_an_analysis_that_does_not_exist_is_named(make_run, make_artefact):
+    assert "answer" in analysis_names()
+    with pytest.raises(FedlogitError, match=r"analysis of who_to_trust/table1.*anser.*answer"):
+        analyse(make_artefact(make_run(), analysis="anser", **NO_AXES))
