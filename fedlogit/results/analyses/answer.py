@@ -37,17 +37,18 @@ def analyse(artefact: Artefact) -> Analysis:
 
 
 def _cells(artefact: Artefact, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    for (dataset, partition), runs in frame.groupby(["dataset", "partition"], sort=False):
+    for place, runs in frame.groupby(["dataset", "partition"], sort=False):
+        dataset, partition = map(str, place)
         values = _whole(artefact, runs)
         sent = summarise(runs, ["method"], "bytes_sent").set_index("method")["mean"]
         for budget, most in BUDGETS.items():
-            allowed = [name for name in values if sent[name] <= most]
+            allowed = [str(name) for name in values if sent[str(name)] <= most]
             if allowed:
                 found = against_best(values[allowed])
                 found.insert(1, "bytes_sent", found["method"].map(sent))
-                head = {"dataset": dataset, "partition": partition, "budget": budget}
-                for place, (key, value) in enumerate(head.items()):
-                    found.insert(place, key, value)
+                found.insert(0, "dataset", dataset)
+                found.insert(1, "partition", partition)
+                found.insert(2, "budget", budget)
                 yield found
 
 
