@@ -194,7 +194,7 @@ $(VENV)/peers/%: $(STAMP)
 
 # The README's numbers come from these files, which the pipeline and the benchmark made.
 README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png results/record.counts.md \
-	&& python scripts/readme_results.py $(1) --block comparison results/figures/comparison/paper/heat_map.png \
+	&& python scripts/readme_results.py $(1) --block comparison results/tables/comparison/paper/answer.md \
 	&& python scripts/readme_results.py $(1) --readme docs/results.md --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
 	&& python scripts/readme_results.py $(1) --readme docs/results.md --block celm \
