@@ -42,7 +42,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         has_paper |= len(theirs) > 0
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
-        axes.set_xlabel("Sent and received by a peer in the whole run [MB]")
+        axes.set_xlabel(sentence(metric_label(_BYTES)))
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
