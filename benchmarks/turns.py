@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 
 import psutil
 
@@ -82,15 +81,8 @@ class Player:
             pass
         return total
 
-    def __enter__(self) -> Player:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it, and the processes that it started."""
         tree: list[psutil.Process] = []
         with suppress(psutil.Error):
             tree = psutil.Process(self._process.pid).children(recursive=True)
@@ -131,7 +123,7 @@ def play(
                 said(f"turn {turn}, {one.contestant.name}: {last}")
     finally:
         for player in players.values():
-            player.__exit__(None, None, None)
+            player.close()
     return played
 
 

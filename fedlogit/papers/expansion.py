@@ -28,7 +28,7 @@ from typing import Any
 
 from fedlogit.component import Component, ComponentRef, parse_call
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
-from fedlogit.papers.completion import Completed, complete
+from fedlogit.papers.completed import Completed, complete
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 from fedlogit.reading import check_keys
 from fedlogit.runs.places import run_dir, split_dir

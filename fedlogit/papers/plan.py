@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
-from fedlogit.papers.completion import Completed, Completions
+from fedlogit.papers.completed import Completed, Completions
 from fedlogit.papers.expansion import (
     Cell,
     PlannedArtefact,

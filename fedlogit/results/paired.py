@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fedlogit.results.verdict import holm, p_above, p_below
+from fedlogit.results.verdict import ALPHA, holm, p_above, p_below
 
 __all__ = ["against_best", "paired_interval", "paired_p"]
-
-ALPHA = 0.05
 
 
 def paired_p(differences: np.ndarray) -> float:

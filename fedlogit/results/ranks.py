@@ -17,11 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fedlogit.results.verdict import holm
+from fedlogit.results.verdict import ALPHA, holm
 
-__all__ = ["ALPHA", "Ranking", "blocks", "ranking"]
-
-ALPHA = 0.05
+__all__ = ["Ranking", "blocks", "ranking"]
 
 
 @dataclass(frozen=True)

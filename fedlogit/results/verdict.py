@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 __all__ = [
+    "ALPHA",
     "CLAIM_DETAILS",
     "CLAIM_RESULTS",
     "CLAIM_RULE",
@@ -40,7 +41,7 @@ REPRODUCED = 0.01
 PARTLY = 0.03
 _INSIDE = 0.90  # two one-sided tests at 5 %: the usual test of equivalence
 _OUTSIDE = 0.95
-_ALPHA = 0.05
+ALPHA = 0.05
 _ROUNDING = 1e-12  # 0.9554 - 0.9454 is a little more than 0.01
 
 VERDICTS = (
@@ -248,10 +249,10 @@ def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
         ``holds`` if p < 0.05 for all, ``does not hold`` if p < 0.05 for the opposite of one, after
         Holm's correction; else ``undecided``.
     """
-    if tests and all(p_above(*test) < _ALPHA for test in tests):
+    if tests and all(p_above(*test) < ALPHA for test in tests):
         return "holds"
     below = holm([p_below(*test) for test in tests])
-    return "does not hold" if any(p < _ALPHA for p in below) else "undecided"
+    return "does not hold" if any(p < ALPHA for p in below) else "undecided"
 
 
 def final_result(cells: str, pooled: str, *, whole: bool) -> str:

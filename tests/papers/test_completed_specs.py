@@ -12,9 +12,9 @@ from support.calls import ROOT
 from support.small import small_spec
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import completion as module
+from fedlogit.papers import completed as module
 from fedlogit.papers import load_paper
-from fedlogit.papers.completion import Completed, Completions, complete
+from fedlogit.papers.completed import Completed, Completions, complete
 
 PLAN = """
 import json, sys
