@@ -45,3 +45,4 @@ def root(rules):
 
 
 ROOT = root(workflow.current_basedir)
+sys.path.insert(0, str(ROOT))
