@@ -26,13 +26,16 @@ class LogitFederation(Method):
 
     needs_public: ClassVar[bool] = True
     absences: ClassVar[bool] = True
+    sends_predictions: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Do lines 2-11 of Algorithm 1."""
         fed.train_private()
         logits = fed.uplink("logits", fed.logits(fed.public))
         targets = self.aggregate(fed, logits)
-        fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
+        if fed.public_known:
+            fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
         fed.distil(fed.public, fed.downlink("logits", targets.float()))
 
     @abstractmethod

@@ -89,6 +89,7 @@ class TallyTrain(Method):
     sequences: ClassVar[bool] = True
     foreign_public: ClassVar[bool] = True
     absences: ClassVar[bool] = True
+    sends_predictions: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"theory"})
 
     signal: Literal["votes", "probabilities", "top_k", "none"] = "votes"
@@ -169,7 +170,7 @@ class TallyTrain(Method):
         probes = fed.probes(self.probes_per_round, self.anchors_per_round)
         soft, targets = 0.0, None
         if self.signal != "none":
-            consensus = self.consensus(fed, fed.logits(probes))
+            consensus = self.consensus(fed, fed.claimed(fed.logits(probes), "probes"))
             right = float(fed.accuracy(consensus, probes).mean())
             if right == right:  # NaN where nobody knows the labels
                 fed.log(consensus_accuracy=right)
