@@ -71,7 +71,7 @@ class Refused:
     """A place in a grid for which there is no run, because the method says that it cannot do it.
 
     Attributes:
-        before: How many of the artefact's planned cells come before it.
+        before: How many of the artefact's cells come before it, also of those left out.
         axes: Where it stands on the axes.
         reason: What the method says.
     """
@@ -224,7 +224,7 @@ def _artefact(
             if isinstance(run, Cannot):
                 axes |= {name: _get(data, name) for name in parameters}
                 if not unwanted:
-                    refused = Refused(len(cells), axes, str(run))
+                    refused = Refused(len(cells) + len(left_out), axes, str(run))
                     cannot.setdefault(_describe(axes), refused)  # of all seeds alike
                 continue
             axes |= {name: run.spec.setting(name) for name in parameters}

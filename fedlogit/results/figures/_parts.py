@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, summarise
-from fedlogit.results.runs import Run, read_run
+from fedlogit.results.gathered import gather
+from fedlogit.results.runs import Run
 from fedlogit.results.style import INK, Look, family, header, in_order, look
 
 __all__ = [
@@ -42,8 +43,7 @@ def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = 
 
 def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
     """Yield the runs that did not diverge, with their place on the axes."""
-    for ref in artefact.runs:
-        run = read_run(ref.dir, ref.digest)
+    for ref, run in gather(artefact):
         if not run.diverged:
             yield ref, run
 

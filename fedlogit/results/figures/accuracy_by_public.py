@@ -21,10 +21,12 @@ __all__ = ["draw"]
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition: a line per method, bars of one standard deviation.
 
+    With the option ``log`` the horizontal axis is logarithmic.
+
     The horizontal axis is the option ``x``, by default the one axis of the runs that starts with
     ``public.``. A list of classes stands at its length, and "all" at the number of all classes.
     """
-    frame = competitors(collect(artefact))
+    frame = _merged(artefact, competitors(collect(artefact)))
     axis = str(artefact.options.get("x") or _public_axis(artefact))
     if axis not in frame:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
@@ -37,10 +39,27 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _panel(axes, here, methods, artefact.metric)
         axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
         axes.set_xlabel(artefact.label(axis))
+        if artefact.options.get("log"):
+            axes.set_xscale("log")
+            axes.set_xticks(sorted(here["x"].unique()))
+            axes.minorticks_off()
+            axes.xaxis.set_major_formatter("{x:,.0f}")
     grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
     title(figure, artefact, frame, bars(frame))
     legend(figure, [method_handle(artefact, method) for method in methods])
     return figure
+
+
+def _merged(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return runs of which methods with one label, as with other probes for other sizes, are one.
+
+    The one is that with the shortest name, whose look does not depend on its parameters.
+    """
+    names = sorted(frame["method"].unique(), key=len)
+    known: dict[str, str] = {}
+    for name in names:
+        known.setdefault(artefact.label(name), name)
+    return frame.assign(method=[known[artefact.label(name)] for name in frame["method"]])
 
 
 def _public_axis(artefact: Artefact) -> str:
