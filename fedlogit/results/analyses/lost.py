@@ -20,6 +20,7 @@ from fedlogit.results.runs import Run
 
 __all__ = ["Options", "analyse", "losses"]
 
+_LEAST = 0.0005  # half of the last decimal that is printed
 _KEYS = ["dataset", "partition", "method"]
 
 
@@ -178,6 +179,7 @@ def _text(cell: dict[Any, Any], options: Options) -> str:
         return "cannot"
     standard = cell["condition"] == options.against
     mean, std = (cell["accuracy"], math.nan) if standard else (cell["lost"], cell["lost_std"])
+    mean = 0.0 if abs(mean) < _LEAST else mean  # not -0.0
     text = spread(mean, std, "accuracy", percent=True, decimals=1)
     return f"{text} †{cell['diverged']}" if cell["diverged"] else text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,11 @@ from fedlogit.results.runs import Run
 from fedlogit.results.style import INK, Look, family, header, in_order, look
 
 __all__ = [
+    "Dash",
     "band",
     "bars",
     "competitors",
+    "dashes",
     "kin_colour",
     "kin_look",
     "legend",
@@ -33,6 +36,9 @@ __all__ = [
     "title",
     "values",
 ]
+
+Dash = Literal["-", "--", ":", "-."]
+_DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
 
 
 def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
@@ -84,10 +90,25 @@ def competitors(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["method"] != REFERENCE]
 
 
-def method_handle(artefact: Artefact, method: str) -> Line2D:
+def dashes(methods: Iterable[str]) -> dict[str, Dash]:
+    """Return how the line of each method is drawn: whole, but dashed for a second of its colour.
+
+    A method has one colour in all figures, so that in a figure of many several share one.
+    """
+    styles: dict[str, Dash] = {}
+    colours: list[str] = []
+    for method in methods:
+        colour = look(method).colour
+        styles[method] = _DASHES[colours.count(colour) % len(_DASHES)]
+        colours.append(colour)
+    return styles
+
+
+def method_handle(artefact: Artefact, method: str, dash: Dash = "-") -> Line2D:
     """Return a legend entry for a method."""
     colour, marker = look(method)
-    return Line2D([], [], color=colour, marker=marker, label=artefact.label(method))
+    label = artefact.label(method)
+    return Line2D([], [], color=colour, marker=marker, linestyle=dash, label=label)
 
 
 def kin_look(method: str) -> Look:

@@ -11,7 +11,16 @@ from matplotlib.figure import Figure
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import bars, competitors, legend, method_handle, title, values
+from fedlogit.results.figures._parts import (
+    Dash,
+    bars,
+    competitors,
+    dashes,
+    legend,
+    method_handle,
+    title,
+    values,
+)
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import look, new_figure
 
@@ -32,11 +41,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
     frame = frame.assign(x=_positions(frame, axis))
     panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
-    methods = values(frame, "method")
+    styles = dashes(values(frame, "method"))
     figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = frame[(frame["dataset"] == dataset) & (frame["partition"] == partition)]
-        _panel(axes, here, methods, artefact.metric)
+        _panel(axes, here, styles, artefact.metric)
         axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
         axes.set_xlabel(artefact.label(axis))
         if artefact.options.get("log"):
@@ -46,7 +55,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             axes.xaxis.set_major_formatter("{x:,.0f}")
     grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
     title(figure, artefact, frame, bars(frame))
-    legend(figure, [method_handle(artefact, method) for method in methods])
+    legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
 
@@ -80,9 +89,9 @@ def _positions(frame: pd.DataFrame, axis: str) -> list[float]:
     ]
 
 
-def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> None:
+def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Dash], metric: str) -> None:
     cells = summarise(runs, ["method", "x"], metric).sort_values("x")
-    for method in methods:
+    for method, dash in styles.items():
         own = cells[cells["method"] == method]
         colour, marker = look(method)
         axes.errorbar(
@@ -91,6 +100,7 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> N
             yerr=own["std"].fillna(0),
             color=colour,
             marker=marker,
+            linestyle=dash,
             capsize=2.5,
             elinewidth=1.2,
         )

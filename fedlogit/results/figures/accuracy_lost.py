@@ -37,7 +37,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     methods = values(shown, "method")
     most = shown.groupby(["dataset", "partition"])["condition"].nunique().max()
     size = (3.6, len(methods) * (most * _BAR + _GAP) + 0.5)
-    figure, grid = new_figure(1, len(places), panel=size)
+    figure, grid = new_figure(1, len(places), panel=size, share_y=True)
     for axes, (dataset, partition) in zip(grid.flat, places, strict=True):
         here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
         _panel(axes, artefact, here, methods, colours)

@@ -10,7 +10,15 @@ from fedlogit.adversaries import Adversaries
 from fedlogit.results.analyses.lost import Options, losses
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import bars, legend, method_handle, title, values
+from fedlogit.results.figures._parts import (
+    Dash,
+    bars,
+    dashes,
+    legend,
+    method_handle,
+    title,
+    values,
+)
 from fedlogit.results.style import GREY, look, new_figure
 
 __all__ = ["draw"]
@@ -26,13 +34,14 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     options = Options.read(artefact.options, f"{artefact.name}: options")
     shown = _placed(artefact, options, losses(artefact, options))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
-    attacks, methods = values(shown, "attack"), values(shown, "method")
+    attacks = values(shown, "attack")
+    styles = dashes(values(shown[shown["cannot"] == ""], "method"))
     figure, grid = new_figure(len(places), len(attacks), panel=(3.1, 2.5), share_y="row")
     several = shown["dataset"].nunique() > 1
     for row, (dataset, partition) in zip(grid, places, strict=True):
         here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
         for axes, attack in zip(row, attacks, strict=True):
-            _panel(axes, artefact, here[here["attack"] == attack], methods)
+            _panel(axes, artefact, here[here["attack"] == attack], styles)
             name = artefact.label(partition)
             name = f"{artefact.label(dataset)}, {name}" if several else name
             axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
@@ -41,7 +50,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_xlabel("Adversaries, % of the clients")
     frame = collect(artefact)
     title(figure, artefact, frame, bars(frame))
-    legend(figure, [method_handle(artefact, method) for method in methods])
+    legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
 
@@ -58,9 +67,9 @@ def _placed(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.D
     return rows.assign(attack=attacks, share=shares)
 
 
-def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, methods: list[str]) -> None:
+def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Dash]) -> None:
     axes.axhline(0, color=GREY, linewidth=0.8)
-    for method in methods:
+    for method, dash in styles.items():
         own = runs[(runs["method"] == method) & (runs["cannot"] == "")].sort_values("share")
         if own.empty:
             continue
@@ -68,10 +77,9 @@ def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, methods: list[str
         axes.errorbar(
             [0.0, *(100 * own["share"])], [0.0, *(100 * own["lost"])],
             yerr=[0.0, *(100 * own["lost_std"].fillna(0))], color=colour, marker=marker,
-            capsize=2.5, elinewidth=1.2,
+            linestyle=dash, capsize=2.5, elinewidth=1.2,
         )  # fmt: skip
-    unable = [name for name in methods if (runs.loc[runs["method"] == name, "cannot"] != "").any()]
-    if unable:
+    if unable := values(runs[runs["cannot"] != ""], "method"):
         names = ", ".join(artefact.label(name) for name in unable)
         axes.annotate(
             f"cannot: {names}", (0.03, 0.95), xycoords="axes fraction", fontsize=8, color=GREY,
