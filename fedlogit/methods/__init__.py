@@ -118,7 +118,8 @@ def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
         raise FedlogitError(f"adversaries: method {name} has adversaries of its own; leave one out")
     if who.of_predictions and not method.sends_predictions:
         raise Cannot(
-            f"adversaries.attack = {who.attack!r}: clients of method {name} send no predictions"
+            f"adversaries.attack = {who.attack!r}: clients of method {name} send no predictions,"
+            " or models beside them"
         )
     if not who.of_predictions and spec.text is not None:
         raise FedlogitError(

@@ -36,8 +36,6 @@ class Method(Component, ABC):
             tokens have, and logits are (clients, n, T, classes).
         fixed_messages: The size of its messages does not depend on what models learn, so that a run
             with `spec.ledger_only` can count them.
-        sends_predictions: What its clients send are predictions, by `fed.uplink` of logits or
-            through `fed.claimed`, so that adversaries can falsify them (`spec.adversaries`).
         min_clients: The least number of clients it makes sense with, in every round.
         absences: Clients may be absent in a round (`spec.participation`): it takes `fed.clients`
             for those who are there, and finds what it remembers of each by its number
@@ -54,7 +52,6 @@ class Method(Component, ABC):
     one_shot: ClassVar[bool] = False
     sequences: ClassVar[bool] = False
     fixed_messages: ClassVar[bool] = False
-    sends_predictions: ClassVar[bool] = False
     min_clients: ClassVar[int] = 1
     absences: ClassVar[bool] = False
     fixed_width: ClassVar[bool] = False
@@ -68,6 +65,14 @@ class Method(Component, ABC):
     def adversarial_clients(self) -> int:
         """How many of the last clients send false predictions; their models are not tested."""
         return 0
+
+    @property
+    def sends_predictions(self) -> bool:
+        """Whether clients send predictions and no models, so that adversaries can falsify them.
+
+        They go through `fed.uplink` of logits, or through `fed.claimed` (see `spec.adversaries`).
+        """
+        return False
 
     @property
     def uses_proximal_term(self) -> bool:

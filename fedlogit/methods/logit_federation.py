@@ -26,8 +26,12 @@ class LogitFederation(Method):
 
     needs_public: ClassVar[bool] = True
     absences: ClassVar[bool] = True
-    sends_predictions: ClassVar[bool] = True
     foreign_public: ClassVar[bool] = True
+
+    @property
+    def sends_predictions(self) -> bool:
+        """Logits, every round."""
+        return True
 
     def round(self, fed: Federation, r: int) -> None:
         """Do lines 2-11 of Algorithm 1."""

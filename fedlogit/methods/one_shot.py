@@ -35,8 +35,12 @@ class OneShot(Method):
     fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
     absences: ClassVar[bool] = True
-    sends_predictions: ClassVar[bool] = True
     foreign_public: ClassVar[bool] = True
+
+    @property
+    def sends_predictions(self) -> bool:
+        """Logits, in every round that there is."""
+        return True
 
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""

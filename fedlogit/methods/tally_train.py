@@ -89,7 +89,6 @@ class TallyTrain(Method):
     sequences: ClassVar[bool] = True
     foreign_public: ClassVar[bool] = True
     absences: ClassVar[bool] = True
-    sends_predictions: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"theory"})
 
     signal: Literal["votes", "probabilities", "top_k", "none"] = "votes"
@@ -118,6 +117,11 @@ class TallyTrain(Method):
     def adversarial_clients(self) -> int:
         """Peers that are not tested."""
         return self.adversaries
+
+    @property
+    def sends_predictions(self) -> bool:
+        """Whether peers exchange messages about probes, and never models."""
+        return self.signal != "none" and self.merge_every is None
 
     @property
     def uses_proximal_term(self) -> bool:
