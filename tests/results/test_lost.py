@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import read_json, write_json
 from fedlogit.results.analyses.lost import Options, losses
 from fedlogit.results.tables import write_table
 
 OPTIONS = {"condition": "participation", "against": "All"}
 LABELS = {"participation=all": "All", "participation=0.5": "Half", "average": "Average"}
-
-
-@pytest.fixture
-def tested(make_run):
-    """Return a function that makes a run of so many tested models."""
-
-    def make(*per_client: float, condition=None, seed=0, **changes):
-        axes = {"dataset": "mnist", "partition": "k_classes(2)"}
-        axes |= {"method": changes.get("method", "average"), "participation": condition}
-        changes |= {"participation": condition, "seed": seed}
-        run = make_run(sum(per_client) / len(per_client), axes=axes, **changes)
-        result = read_json(run.dir / "result.json")
-        result["final"]["per_client"] = list(per_client)
-        write_json(run.dir / "result.json", result)
-        seal(run.dir)
-        return run
-
-    return make
 
 
 @pytest.fixture
@@ -46,32 +26,32 @@ def found(artefact) -> pd.DataFrame:
     return losses(artefact, Options(**artefact.options)).set_index(["method", "condition"])
 
 
-def test_it_is_the_mean_of_the_differences_of_each_seed(tested, table):
+def test_it_is_the_mean_of_the_differences_of_each_seed(make_tested, table):
     # .8 - .7 and .6 - .3: mean .2, deviation √2 · .1.
-    runs = [tested(0.8), tested(0.6, seed=1)]
-    runs += [tested(0.7, condition=0.5), tested(0.3, condition=0.5, seed=1)]
+    runs = [make_tested(0.8), make_tested(0.6, seed=1)]
+    runs += [make_tested(0.7, condition=0.5), make_tested(0.3, condition=0.5, seed=1)]
     row = found(table(*runs)).loc[("average", "Half")]
     assert row[["accuracy", "lost", "n"]].tolist() == pytest.approx([0.5, 0.2, 2])
     assert row["lost_std"] == pytest.approx(2**0.5 / 10)
 
 
-def test_honest_clients_are_compared_with_themselves(tested, table):
+def test_honest_clients_are_compared_with_themselves(make_tested, table):
     # The third and fourth are adversaries and not tested: (.9 + .7) / 2 - (.6 + .5) / 2.
-    runs = [tested(0.9, 0.7, 0.1, 0.1), tested(0.6, 0.5, condition=0.5)]
+    runs = [make_tested(0.9, 0.7, 0.1, 0.1), make_tested(0.6, 0.5, condition=0.5)]
     assert found(table(*runs)).loc[("average", "Half"), "lost"] == pytest.approx(0.25)
 
 
-def test_it_is_printed_in_points_and_one_seed_declares_no_winner(tested, table, tmp_path):
-    runs = [tested(0.5), tested(0.52, condition=0.5)]
+def test_it_is_printed_in_points_and_one_seed_declares_no_winner(make_tested, table, tmp_path):
+    runs = [make_tested(0.5), make_tested(0.52, condition=0.5)]
     text = write_table(table(*runs), tmp_path / "t")[1].read_text()
     assert "| k_classes(2)    | Average  |  50.0 |   -2.0 |" in text
     assert "One seed: no test, and so no winner" in text
 
 
-def test_what_cannot_be_is_the_word_and_its_reason(tested, table, tmp_path):
+def test_what_cannot_be_is_the_word_and_its_reason(make_tested, table, tmp_path):
     axes = {"dataset": "mnist", "partition": "k_classes(2)", "participation": 0.5}
     unable = {"before": 1, "axes": axes | {"method": "fedavg"}, "reason": "it does not want to"}
-    runs = [tested(0.4, method="fedavg"), tested(0.5), tested(0.5, condition=0.5)]
+    runs = [make_tested(0.4, method="fedavg"), make_tested(0.5), make_tested(0.5, condition=0.5)]
     csv, md, _ = write_table(table(*runs, cannot=[unable]), tmp_path / "t")
     lines = md.read_text().splitlines()
     assert [cell.strip() for cell in lines[4].split("|")[2:5]] == ["fedavg", "40.0", "cannot"]
@@ -81,21 +61,21 @@ def test_what_cannot_be_is_the_word_and_its_reason(tested, table, tmp_path):
     assert told.isna().sum() == 3
 
 
-def test_a_run_that_diverged_is_no_number(tested, table, tmp_path):
-    runs = [tested(0.5), tested(0.6, seed=1), tested(0.4, condition=0.5)]
-    runs.append(tested(0.1, condition=0.5, seed=1, status="diverged"))
+def test_a_run_that_diverged_is_no_number(make_tested, table, tmp_path):
+    runs = [make_tested(0.5), make_tested(0.6, seed=1), make_tested(0.4, condition=0.5)]
+    runs.append(make_tested(0.1, condition=0.5, seed=1, status="diverged"))
     text = write_table(table(*runs), tmp_path / "t")[1].read_text()
     assert "10.0 †1 |" in text
     assert "training diverged for k seeds" in text
 
 
-def test_bad_input_is_one_clear_line(tested, table):
+def test_bad_input_is_one_clear_line(make_tested, table):
     with pytest.raises(DataError, match="with seed 0: nothing to compare"):
-        found(table(tested(0.5, condition=0.5)))
+        found(table(make_tested(0.5, condition=0.5)))
     with pytest.raises(FedlogitError, match="condition = 'rounds' is no axis of its runs"):
-        found(table(tested(0.5), options=OPTIONS | {"condition": "rounds"}))
+        found(table(make_tested(0.5), options=OPTIONS | {"condition": "rounds"}))
     with pytest.raises(FedlogitError, match="two runs share the place"):
-        found(table(tested(0.5), tested(0.5, batch=7)))
+        found(table(make_tested(0.5), make_tested(0.5, batch=7)))
 
 
 def test_a_plain_table_says_cannot_in_its_place_and_not_nothing(make_run, make_artefact, tmp_path):

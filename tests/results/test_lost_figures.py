@@ -6,9 +6,7 @@ import json
 
 import pytest
 from matplotlib.colors import to_hex
-from support.sealed import seal
 
-from fedlogit.files import read_json, write_json
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._parts import dashes
 
@@ -18,20 +16,11 @@ PLACE = {"dataset": "mnist", "partition": "k_classes(2)"}
 
 
 @pytest.fixture
-def lost(make_run, make_artefact):
+def lost(make_tested, make_artefact):
     """Return a function that draws Average, which loses 20 points, and FedAvg, which cannot."""
 
     def run(accuracy, adversaries, method="average"):
-        axes = PLACE | {
-            "method": method,
-            "adversaries": (adversaries and json.dumps(adversaries)) or "all",
-        }
-        made = make_run(accuracy, axes=axes, adversaries=adversaries, method=method)
-        result = read_json(made.dir / "result.json")
-        result["final"]["per_client"] = [accuracy] * 3
-        write_json(made.dir / "result.json", result)
-        seal(made.dir)
-        return made
+        return make_tested(accuracy, axis="adversaries", condition=adversaries, method=method)
 
     def make(kind):
         axes = PLACE | {"method": "fedavg", "adversaries": json.dumps(LOUD)}

@@ -22,7 +22,7 @@ from fedlogit.results.figures._parts import (
     values,
 )
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.style import family, look, new_figure
 
 __all__ = ["draw"]
 
@@ -60,15 +60,16 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
 
 def _merged(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return runs of which methods with one label, as with other probes for other sizes, are one.
+    """Return runs of which a method with other parameters but the same label is one method.
 
-    The one is that with the shortest name, whose look does not depend on its parameters.
+    So are those with other probes for other sizes. It is called by the shortest of its names.
     """
     names = sorted(frame["method"].unique(), key=len)
-    known: dict[str, str] = {}
+    known: dict[tuple[str, str], str] = {}
     for name in names:
-        known.setdefault(artefact.label(name), name)
-    return frame.assign(method=[known[artefact.label(name)] for name in frame["method"]])
+        known.setdefault((family(name), artefact.label(name)), name)
+    called = [known[family(name), artefact.label(name)] for name in frame["method"]]
+    return frame.assign(method=called)
 
 
 def _public_axis(artefact: Artefact) -> str:
