@@ -21,10 +21,11 @@ from fedlogit.files import read_json
 
 pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[1]
-# What the pipeline has and a bare GPU machine need not have.
+# What the pipeline has and a bare GPU machine need not have; and what takes PyTorch seconds to
+# import, its compiler and what that computes shapes with.
 ABSENT = [
     "PIL", "dvc", "jinja2", "matplotlib", "pandas", "pulp", "pyarrow", "seaborn", "snakemake",
-    "tokenizers", "torchvision", "yaml",
+    "sympy", "tokenizers", "torch._dynamo", "torchvision", "yaml",
 ]  # fmt: skip
 WITHOUT = f"""
 import runpy, sys
@@ -54,7 +55,11 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Few
 ON_TEXT = TEXT | {"method": "tally_train(warm_up=0, probes_per_round=4)"}
 
 
-@pytest.mark.parametrize("changes", [{}, ON_TEXT], ids=["images", "text"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"method": "celm(steps=1)"}, {"method": "meta_model"}, ON_TEXT],
+    ids=["images", "logit maximisation", "network of the server", "text"],
+)
 def test_a_run_needs_no_more_than_the_few(tmp_path, changes):
     spec = SMALL | {"rounds": 1} | changes
     (tmp_path / "spec.json").write_text(json.dumps(spec))

@@ -20,6 +20,8 @@ from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, stack_module_state
 
+from fedlogit.optimizers import Adam
+
 __all__ = ["ROOM", "Ascent", "maximise_logits", "maximise_stacked", "models_at_once"]
 
 ROOM = 4 * 2**30
@@ -159,7 +161,7 @@ def _ascend(
     logits: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor, ascent: Ascent
 ) -> tuple[torch.Tensor, torch.Tensor]:
     x = start.detach().clone().requires_grad_()
-    adam = torch.optim.Adam([x], lr=ascent.rate, betas=(0.9, 0.999), fused=True)
+    adam = Adam([x], lr=ascent.rate, betas=(0.9, 0.999), fused=True)
     for _ in range(ascent.steps):
         ascent.check()
         loss = ascent.penalty * x.square().sum() - logits(x).sum()

@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fedlogit.models.init import initialise
+from fedlogit.models.init import Uninitialised, initialise
+from fedlogit.optimizers import Adam
 from fedlogit.rng import derive, torch_rng
 
 __all__ = ["Aggregator", "features", "fit_and_predict"]
@@ -81,9 +82,8 @@ class _Network:
     """200-128-10 for 20 clients and 10 classes: ReLU, dropout 0.2."""
 
     def __init__(self, inputs: int, classes: int, seed: int, device: torch.device) -> None:
-        with torch.device("meta"):
+        with Uninitialised():
             self.layers = nn.ModuleList([nn.Linear(inputs, HIDDEN), nn.Linear(HIDDEN, classes)])
-        self.layers.to_empty(device="cpu")
         initialise(self.layers, torch_rng(seed, "init"))
         self.layers.to(device)
 
@@ -102,7 +102,7 @@ class _Network:
 def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> _Network:
     """Train with Adam until the loss on a held-out tenth has not fallen for five epochs."""
     network = _Network(h.shape[1], classes, seed, h.device)
-    optimizer = torch.optim.Adam(network.layers.parameters(), RATE, fused=True)
+    optimizer = Adam(network.layers.parameters(), RATE, fused=True)
     order = torch.randperm(len(h), generator=torch_rng(seed, "holdout")).to(h.device)
     held, rest = order[: len(h) // 10], order[len(h) // 10 :]
     shuffle, noise = torch_rng(seed, "batches"), torch_rng(seed, "dropout")

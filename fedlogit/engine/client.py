@@ -6,15 +6,14 @@ one operation, whatever its architecture.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
 
 from fedlogit.errors import FedlogitError
+from fedlogit.optimizers import SGD, Adam, AdamW
 from fedlogit.spec import Optimizer
 
 __all__ = ["Client", "State", "clean", "joint_optimizer", "make_optimizer"]
@@ -183,26 +182,11 @@ def flatten(model: nn.Module) -> nn.Parameter:
     return vector
 
 
-def _uncompiled(kind: type[torch.optim.Optimizer]) -> Any:
-    """Return an optimizer class that leaves PyTorch's compiler out, which nothing here uses.
-
-    PyTorch's own methods import it when first called, to tell it to leave them alone: two seconds
-    for every run. Unwrapped, they are the same functions without that; `step` needs `no_grad` then.
-    """
-    names = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
-    plain: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in names}
-    step = torch.no_grad()(inspect.unwrap(kind.step))
-    return type(kind.__name__, (kind,), plain | {"step": step})
-
-
-_SGD, _ADAM, _ADAMW = map(_uncompiled, (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW))
-
-
 def make_optimizer(vectors: Sequence[torch.Tensor], o: Optimizer) -> torch.optim.Optimizer:
     """Return the optimizer of the settings for flat vectors, with PyTorch's fused step."""
     if o.name == "sgd":
-        return _SGD(vectors, o.lr, momentum=o.momentum, weight_decay=o.weight_decay, fused=True)
-    kind = _ADAM if o.name == "adam" else _ADAMW
+        return SGD(vectors, o.lr, momentum=o.momentum, weight_decay=o.weight_decay, fused=True)
+    kind = Adam if o.name == "adam" else AdamW
     return kind(
         vectors, o.lr, (o.beta1, o.beta2), eps=o.eps, weight_decay=o.weight_decay, fused=True
     )

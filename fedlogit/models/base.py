@@ -10,7 +10,7 @@ from torch import nn
 
 from fedlogit.component import Component, ComponentRef, find, instantiate
 from fedlogit.errors import FedlogitError
-from fedlogit.models.init import initialise
+from fedlogit.models.init import Uninitialised, initialise
 
 __all__ = ["ImageShape", "ModelConfig", "Shape", "build", "complete", "get"]
 
@@ -96,9 +96,8 @@ def build(
     """
     config = get(call)
     config.check(shape)
-    with torch.device("meta"):
+    with Uninitialised():
         network = config.network(shape, classes)
-    network.to_empty(device="cpu")
     initialise(network, generator)
     config.load(network)
     return network

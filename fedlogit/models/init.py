@@ -1,21 +1,42 @@
 """PyTorch's default initialisation, drawn from a generator that the caller owns.
 
-PyTorch draws initial weights from its global generator. Models here are built on the meta device,
-without memory, and then filled layer by layer from a generator.
+PyTorch draws initial weights from its global generator. Models here are built without that, and
+then filled layer by layer from a generator.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
-__all__ = ["initialise"]
+__all__ = ["Uninitialised", "initialise"]
+
+_DRAWS = {"kaiming_uniform_", "normal_", "uniform_"}
 
 _KNOWN = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
 _ATTENTION = {"in_proj_weight", "in_proj_bias"}
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)
+
+
+class Uninitialised(TorchFunctionMode):
+    """Lets layers be built with zeros where they would draw values.
+
+    On the meta device nothing is drawn, either, but PyTorch imports its compiler and SymPy there,
+    which takes every run a second or two.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func.__name__ not in _DRAWS:
+            return func(*args, **(kwargs or {}))
+        tensor: torch.Tensor = args[0] if args else (kwargs or {})["tensor"]
+        with torch.no_grad():
+            return tensor.zero_()
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

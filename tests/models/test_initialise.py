@@ -8,14 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from fedlogit.models.init import initialise
+from fedlogit.models.init import Uninitialised, initialise
 
 
 def filled(make, seed: int = 5) -> nn.Module:
-    """Return the layer built without memory and then initialised."""
-    with torch.device("meta"):
+    """Return the layer built without values and then initialised."""
+    with Uninitialised():
         layer = make()
-    layer.to_empty(device="cpu")
     for tensor in layer.state_dict().values():
         tensor.fill_(77)  # what was not initialised shows
     initialise(layer, torch.Generator().manual_seed(seed))
