@@ -72,11 +72,11 @@ publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
-	@python -m pytest -rs -n 2 --dist loadgroup $(TESTS)
+	@python -m pytest -rs -n 3 --dist loadgroup $(TESTS)
 
 .PHONY: test-fast
 test-fast: $(STAMP) ## Run what takes two minutes of it: each method, partition and model, no whole workflows
-	@python -m pytest -m "not slow" -n 2 --dist loadgroup $(TESTS)
+	@python -m pytest -m "not slow" -n 3 --dist loadgroup $(TESTS)
 
 .PHONY: oracles
 oracles: $(STAMP) ## Compare every method with its second version and write docs/second-versions.md

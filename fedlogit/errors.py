@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["DataError", "Diverged", "FedlogitError", "MissingKeyError", "unknown"]
+__all__ = ["Cannot", "DataError", "Diverged", "FedlogitError", "MissingKeyError", "unknown"]
 
 
 class FedlogitError(ValueError):
@@ -14,6 +14,13 @@ class FedlogitError(ValueError):
 
 class DataError(FedlogitError):
     """A file that is missing, truncated, corrupt, mislabelled or of the wrong shape."""
+
+
+class Cannot(FedlogitError):
+    """A method says that it cannot do what a run asks of it; nothing is wrong with the run.
+
+    A table has "cannot" in the place of such a run, and its message as the reason.
+    """
 
 
 class MissingKeyError(FedlogitError):

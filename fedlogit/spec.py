@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fedlogit.adversaries import Adversaries
 from fedlogit.component import ComponentRef, FrozenConfig
 from fedlogit.participation import Participation
 
@@ -206,6 +207,7 @@ class RunSpec(FrozenConfig):
         clients: Number of clients N.
         participation: Who is there in a round; None is everybody in every round. See
             `fedlogit.participation`.
+        adversaries: Clients that harm the others; None has none. See `fedlogit.adversaries`.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
         server: The server's own model, for a method that teaches one; dropped for others.
@@ -239,6 +241,7 @@ class RunSpec(FrozenConfig):
     partition: ComponentRef
     clients: Count
     participation: Participation | None = None
+    adversaries: Adversaries | None = None
     public: Public | None = None
     models: tuple[ComponentRef, ...] = Field(min_length=1)
     server: Server | None = None

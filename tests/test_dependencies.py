@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 from support.calls import script
 from support.many import specs_of
 from support.small import SMALL, TEXT
@@ -106,3 +109,24 @@ def test_all_files_of_the_library_are_in_its_package():
     packaged = {path for pattern in patterns for path in library.glob(pattern)}
     files = {p for p in library.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     assert packaged == {path for path in files if path.suffix != ".py"}
+
+
+def locked() -> dict[str, str]:
+    """Return the version of each package in the lock file."""
+    lock = (REPOSITORY / "envs/requirements.lock").read_text()
+    return dict(re.findall(r"^([\w.-]+)==([\w.+]+)", lock, re.M))
+
+
+def test_the_lock_has_what_the_library_asks_for():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    versions = locked()
+    asked = [*project["dependencies"], *project["optional-dependencies"]["completion"]]
+    for requirement in map(Requirement, asked):
+        assert requirement.specifier.contains(versions[requirement.name]), str(requirement)
+
+
+def test_conda_installs_the_lock():
+    folder = REPOSITORY / "envs"
+    asked = yaml.safe_load((folder / "environment.yaml").read_text())["dependencies"]
+    (pip,) = [entry["pip"] for entry in asked if isinstance(entry, dict)]
+    assert pip == ["--require-hashes", f"-r {(folder / 'requirements.lock').name}"]

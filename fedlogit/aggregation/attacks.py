@@ -1,4 +1,7 @@
-"""What Byzantine peers send about probes (TallyTrain appendix J names them; the forms are ours)."""
+"""What adversaries send: of TallyTrain's probes, and of predictions of any method.
+
+TallyTrain's appendix J names attacks; the forms are ours.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
+from fedlogit.adversaries import Adversaries
 from fedlogit.aggregation.votes import tally
 
-__all__ = ["Attack", "corrupt", "false_votes"]
+__all__ = ["Attack", "corrupt", "false_logits", "false_votes"]
 
 Attack = Literal["random", "colluding", "confident"]
 
@@ -64,3 +68,26 @@ def false_votes(
     else:
         named = (own + 1) % classes
     return torch.cat([honest, named])
+
+
+def false_logits(
+    logits: torch.Tensor, adversaries: Adversaries, generator: torch.Generator
+) -> torch.Tensor:
+    """Return what an adversary sends in place of its logits.
+
+    ``random_logits``: normal numbers around 0 with the standard deviation of its logits, so that
+    their size does not give it away. ``loud_logits``: its logits moved on by one class, so that it
+    names the class that follows its own, times `Adversaries.magnitude`.
+
+    Args:
+        logits: Its own, (n, classes), or (n, T, classes).
+        adversaries: What it does.
+        generator: Source of the normal numbers, on the CPU.
+
+    Returns:
+        Like `logits`.
+    """
+    if adversaries.attack == "random_logits":
+        drawn = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
+        return drawn.to(logits.device) * logits.std(correction=0)
+    return logits.roll(1, dims=-1) * adversaries.magnitude

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fedlogit.aggregation.attacks import false_logits
 from fedlogit.aggregation.targets import Targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine import Client, ClientTask, Engine, State
@@ -26,6 +27,8 @@ from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = ["Federation"]
+
+_PREDICTIONS = ("logits", "auxiliary_logits")  # kinds of messages that adversaries may falsify
 
 
 class Federation:
@@ -99,6 +102,11 @@ class Federation:
         self._log: dict[str, float] = {}
         who = spec.participation
         self._first = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
+
+    @property
+    def public_known(self) -> bool:
+        """Whether the label of any public sample is known, so that answers can be called right."""
+        return bool((self.data.labels[self.public] != UNKNOWN).any())
 
     @property
     def models(self) -> list[Client]:
@@ -442,12 +450,34 @@ class Federation:
         """Send a message of each client to the server, which is counted; return what it reads.
 
         Args:
-            kind: What the message is: ``logits``, ``model``, ``votes``, …
+            kind: What the message is: ``logits``, ``model``, ``votes``, … Of logits the server
+                reads what clients claim (see `claimed`).
             messages: A row a client, (clients, …).
             bits: Bits that an element takes when sent, where that is not its dtype's size.
         """
-        self.ledger.up(kind, messages, bits=bits)
-        return messages
+        sent = self.claimed(messages, kind) if kind in _PREDICTIONS else messages
+        self.ledger.up(kind, sent, bits=bits)
+        return sent
+
+    def claimed(self, logits: torch.Tensor, kind: str) -> torch.Tensor:
+        """Return the clients' logits as they send them: false ones of adversaries that falsify.
+
+        Args:
+            logits: Of `clients`, (clients, n, classes), or (clients, n, T, classes).
+            kind: What is sent, which is part of the address of what is random about it.
+
+        Returns:
+            Like `logits`, and `logits` itself where `spec.adversaries` falsifies no predictions.
+        """
+        how = self.spec.adversaries
+        if how is None or not how.of_predictions:
+            return logits
+        sent, honest = logits.clone(), len(self.everybody) - self.adversaries
+        for place, client in enumerate(self.clients):
+            if client.index >= honest:
+                generator = self.torch_rng(f"false_logits/{kind}", client.index, self.round)
+                sent[place] = false_logits(logits[place], how, generator)
+        return sent
 
     def downlink(
         self,
@@ -534,9 +564,13 @@ class Federation:
 
         Args:
             targets: (points, classes), or (points, T, classes).
-            known: Count these only, bool (points,); None counts all.
+            known: Count these only, bool (points,); None counts all. Those whose label nobody
+                knows never count; NaN if there are no others.
         """
-        right = (targets.argmax(-1) == self.data.labels[self.public]).float()
+        labels = self.data.labels[self.public]
+        right, labelled = (targets.argmax(-1) == labels).float(), labels != UNKNOWN
+        if not labelled.all():
+            known = labelled if known is None else known & labelled
         return float(right.mean() if known is None else right[known].mean())
 
     def log(self, **values: float) -> None:

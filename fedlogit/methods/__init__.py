@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fedlogit import data, models, partition
+from fedlogit.adversaries import Adversaries
 from fedlogit.component import ComponentRef, find, instantiate
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import Cannot, FedlogitError
 from fedlogit.methods.base import Method
 from fedlogit.participation import Participation
 from fedlogit.spec import RunSpec, Server
@@ -27,6 +28,7 @@ def complete(spec: RunSpec) -> RunSpec:
     """Return `spec` with every default of its components filled in: what is hashed and saved.
 
     Raises:
+        Cannot: if the method declares that it cannot do this.
         FedlogitError: if a component is unknown, a parameter is wrong, or parts do not fit.
     """
     method = get(spec.method)
@@ -55,7 +57,7 @@ def complete(spec: RunSpec) -> RunSpec:
             " or more"
         )
     if method.global_model and len(set(map(str, spec.models))) > 1:
-        raise FedlogitError(
+        raise Cannot(
             f"method {spec.method.name} averages models, so all clients need one architecture;"
             f" models = {', '.join(map(str, spec.models))}"
         )
@@ -65,11 +67,13 @@ def complete(spec: RunSpec) -> RunSpec:
     if "crop_flip" in (spec.augment, taught) and not card.shape:
         raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
     method.check(spec)
+    adversaries = _adversaries(spec, method)
     participation = _participation(spec, method)
     part = partition.get(spec.partition)
     return spec.model_copy(
         update={
             "participation": participation,
+            "adversaries": adversaries,
             "partition": ComponentRef(name=spec.partition.name, params=part.params()),
             "models": tuple(models.complete(call) for call in spec.models),
             "server": _server(spec) if method.server_model else None,
@@ -97,11 +101,32 @@ def _check_text(spec: RunSpec, method: Method, *, is_text: bool) -> None:
 def _check_foreign(spec: RunSpec, other: str, method: Method) -> None:
     """Refuse a public set of another data set where it does not fit."""
     if not method.foreign_public:
-        raise FedlogitError(
+        raise Cannot(
             f"public.dataset = {other!r}: method {spec.method.name} needs public samples of"
             f" {spec.dataset} itself"
         )
     data.check_probes(spec.dataset, other)
+
+
+def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
+    """Return who harms the others, or None if that is nobody."""
+    who = spec.adversaries
+    if who is None or not who.number(spec.clients):
+        return None
+    name = spec.method.name
+    if method.adversarial_clients:
+        raise FedlogitError(f"adversaries: method {name} has adversaries of its own; leave one out")
+    if who.of_predictions and not method.sends_predictions:
+        raise Cannot(
+            f"adversaries.attack = {who.attack!r}: clients of method {name} send no predictions,"
+            " or models beside them"
+        )
+    if not who.of_predictions and spec.text is not None:
+        raise FedlogitError(
+            "adversaries.attack = 'label_flips': is of samples of one class; dataset"
+            f" {spec.dataset} has one at each position"
+        )
+    return who
 
 
 def _participation(spec: RunSpec, method: Method) -> Participation | None:
@@ -109,13 +134,18 @@ def _participation(spec: RunSpec, method: Method) -> Participation | None:
     who = spec.participation
     if who is None:
         return None
+    if who.schedule and spec.rounds == 1:
+        raise Cannot(
+            f"participation.schedule: method {spec.method.name} has a single round here, in which"
+            " nobody can join or leave"
+        )
     who.check(spec.clients, spec.rounds)
     round_, fewest = who.fewest(spec.clients, spec.rounds)
     if fewest == spec.clients:
         return None
     name = spec.method.name
     if not method.absences:
-        raise FedlogitError(
+        raise Cannot(
             f"participation: method {name} does not say what it does without some of its clients;"
             " set its attribute absences = True once it does"
         )
@@ -128,7 +158,8 @@ def _participation(spec: RunSpec, method: Method) -> Participation | None:
         raise FedlogitError(
             "export = 'shapley' needs all clients' models of the last round; give no participation"
         )
-    _check_honest(who, spec, method.adversarial_clients)
+    of_spec = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    _check_honest(who, spec, of_spec or method.adversarial_clients)
     return who if method.fixed_width else who.model_copy(update={"meta_model": "refit"})
 
 

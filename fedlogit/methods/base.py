@@ -67,6 +67,14 @@ class Method(Component, ABC):
         return 0
 
     @property
+    def sends_predictions(self) -> bool:
+        """Whether clients send predictions and no models, so that adversaries can falsify them.
+
+        They go through `fed.uplink` of logits, or through `fed.claimed` (see `spec.adversaries`).
+        """
+        return False
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether clients' losses have a proximal term."""
         return False

@@ -39,6 +39,7 @@ class FedKT(Method):
     server_model: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
     absences: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
 
     partitions: Annotated[int, Field(gt=0)] = 2
     teachers: Annotated[int, Field(gt=0)] = 5
@@ -50,10 +51,9 @@ class FedKT(Method):
         labels = consistent_votes(ballots, fed.classes, consistent=self.consistent)
         known = labels >= 0
         targets = hard(labels, fed.classes)
-        fed.log(
-            target_share=float(known.double().mean()),
-            target_accuracy=fed.accuracy_on_public(targets.distributions, known),
-        )
+        fed.log(target_share=float(known.double().mean()))
+        if fed.public_known:
+            fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
         fed.distil_server(targets)
 
     def _party(self, fed: Federation, party: Client) -> torch.Tensor:

@@ -10,6 +10,7 @@ from pydantic import Field
 from fedlogit.aggregation import confidence
 from fedlogit.aggregation.pseudo_labels import PSEUDO_NONE, pseudo_labels
 from fedlogit.aggregation.targets import Targets, hard
+from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.one_shot import OneShot
 
@@ -61,8 +62,9 @@ class FedOL(OneShot):
             _record(fed, labels, t)
             fed.distil_server(self._objective(logits, labels), part=t)
             server = fed.server_logits(fed.public)
-            accuracy = fed.accuracy(server, fed.public)
-            fed.log(**{f"server_public_accuracy_{t}": float(accuracy)})
+            if fed.public_known:
+                accuracy = fed.accuracy(server, fed.public)
+                fed.log(**{f"server_public_accuracy_{t}": float(accuracy)})
 
     def targets(self, logits: torch.Tensor) -> Targets:
         """Return the targets of the first iteration, which the clients' logits alone decide."""
@@ -103,10 +105,8 @@ class FedOL(OneShot):
 def _record(fed: Federation, labels: torch.Tensor, iteration: int) -> None:
     """Log how many samples have a pseudo-label, and how many of these are right."""
     known = labels != PSEUDO_NONE
-    right = (labels == fed.labels(fed.public))[known]
-    fed.log(
-        **{
-            f"pseudo_share_{iteration}": float(known.double().mean()),
-            f"pseudo_accuracy_{iteration}": float(right.double().mean()),
-        }
-    )
+    fed.log(**{f"pseudo_share_{iteration}": float(known.double().mean())})
+    if fed.public_known:
+        true = fed.labels(fed.public)
+        right = (labels == true)[known & (true != UNKNOWN)]
+        fed.log(**{f"pseudo_accuracy_{iteration}": float(right.double().mean())})

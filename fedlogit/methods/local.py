@@ -22,6 +22,7 @@ class Local(Method):
     one_shot: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
     absences: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train."""

@@ -26,13 +26,20 @@ class LogitFederation(Method):
 
     needs_public: ClassVar[bool] = True
     absences: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
+
+    @property
+    def sends_predictions(self) -> bool:
+        """Logits, every round."""
+        return True
 
     def round(self, fed: Federation, r: int) -> None:
         """Do lines 2-11 of Algorithm 1."""
         fed.train_private()
         logits = fed.uplink("logits", fed.logits(fed.public))
         targets = self.aggregate(fed, logits)
-        fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
+        if fed.public_known:
+            fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
         fed.distil(fed.public, fed.downlink("logits", targets.float()))
 
     @abstractmethod

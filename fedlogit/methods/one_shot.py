@@ -9,6 +9,7 @@ import torch
 
 from fedlogit.aggregation.confidence import entropy_weights
 from fedlogit.aggregation.targets import Targets, as_targets
+from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
@@ -34,6 +35,12 @@ class OneShot(Method):
     fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
     absences: ClassVar[bool] = True
+    foreign_public: ClassVar[bool] = True
+
+    @property
+    def sends_predictions(self) -> bool:
+        """Logits, in every round that there is."""
+        return True
 
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
@@ -57,7 +64,8 @@ class OneShot(Method):
         """Train the server's model on what is made of the clients' logits."""
         targets = targets or as_targets(self.targets(logits), logits, self.name)
         known = targets.weights > 0
-        fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
+        if fed.public_known:
+            fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
         fed.distil_server(targets)
 
     @abstractmethod
@@ -74,17 +82,19 @@ class OneShot(Method):
 
 def _record(fed: Federation, logits: torch.Tensor) -> None:
     """Log what the ensemble could know, and keep whom entropy would trust."""
-    right = logits.argmax(-1) == fed.labels(fed.public)
-    fed.log(
-        client_public_accuracy=float(right.double().mean()),
-        oracle_accuracy=float(right.any(0).double().mean()),  # some client is right
-        agreement=_agreement(logits),
-    )
+    labels = fed.labels(fed.public)
+    right = (logits.argmax(-1) == labels)[:, labels != UNKNOWN]
+    if fed.public_known:
+        fed.log(
+            client_public_accuracy=float(right.double().mean()),
+            oracle_accuracy=float(right.any(0).double().mean()),  # some client is right
+        )
+    fed.log(agreement=_agreement(logits))
     fed.export(
         "aggregation",
         weights=fed.for_everybody(entropy_weights(logits).float(), absent=0),
         points=fed.public,
-        labels=fed.labels(fed.public),
+        labels=labels,
     )
 
 

@@ -119,6 +119,11 @@ class TallyTrain(Method):
         return self.adversaries
 
     @property
+    def sends_predictions(self) -> bool:
+        """Whether peers exchange messages about probes, and never models."""
+        return self.signal != "none" and self.merge_every is None
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether μ is not 0."""
         return self.proximal > 0
@@ -169,7 +174,7 @@ class TallyTrain(Method):
         probes = fed.probes(self.probes_per_round, self.anchors_per_round)
         soft, targets = 0.0, None
         if self.signal != "none":
-            consensus = self.consensus(fed, fed.logits(probes))
+            consensus = self.consensus(fed, fed.claimed(fed.logits(probes), "probes"))
             right = float(fed.accuracy(consensus, probes).mean())
             if right == right:  # NaN where nobody knows the labels
                 fed.log(consensus_accuracy=right)

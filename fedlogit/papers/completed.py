@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import fedlogit
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import Cannot, DataError, FedlogitError
 from fedlogit.files import read_sealed, write_sealed
 from fedlogit.papers.model import Paper
 from fedlogit.runs.places import run_dir, split_dir
@@ -97,17 +97,28 @@ class Completions:
                 self._data = read_sealed(self._path, "it is made again")
 
     def of(self, text: str) -> Completed:
-        """Return `complete(text)`."""
+        """Return `complete(text)`, or raise what it raises."""
         key = _key("spec", text)
         if key not in self._found:
-            if key in self._data:
-                self._found[key] = Completed.from_plain(self._data[key])
-            else:
-                self._found[key] = complete(text)
-                if _of_the_library(self._found[key].spec):
-                    self._data[key] = self._found[key].plain()
-                    self._new = True
+            known = self._data.get(key)
+            if isinstance(known, str):
+                raise Cannot(known)
+            self._found[key] = Completed.from_plain(known) if known else self._completed(text, key)
         return self._found[key]
+
+    def _completed(self, text: str, key: str) -> Completed:
+        """Complete a spec, and remember it, or why its method cannot do it."""
+        try:
+            found = complete(text)
+        except Cannot as error:
+            if _of_the_library(RunSpec.read(json.loads(text), "run")):
+                self._data[key] = str(error)
+                self._new = True
+            raise
+        if _of_the_library(found.spec):
+            self._data[key] = found.plain()
+            self._new = True
+        return found
 
     def check(self, paper: Paper, check: Callable[[Paper], None]) -> None:
         """Call `check(paper)`, which looks at the library's own, unless an equal paper passed."""

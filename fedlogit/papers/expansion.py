@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedlogit.component import Component, ComponentRef, parse_call
-from fedlogit.errors import FedlogitError, MissingKeyError, unknown
+from fedlogit.errors import Cannot, FedlogitError, MissingKeyError, unknown
 from fedlogit.papers.completed import Completed, complete
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 from fedlogit.reading import check_keys
@@ -37,6 +37,7 @@ from fedlogit.spec import RunSpec
 __all__ = [
     "Cell",
     "PlannedArtefact",
+    "Refused",
     "artefact_json",
     "check_calls",
     "claims_of",
@@ -66,6 +67,21 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A place in a grid for which there is no run, because the method says that it cannot do it.
+
+    Attributes:
+        before: How many of the artefact's cells come before it, also of those left out.
+        axes: Where it stands on the axes.
+        reason: What the method says.
+    """
+
+    before: int
+    axes: Mapping[str, Any]
+    reason: str
+
+
+@dataclass(frozen=True)
 class PlannedArtefact:
     """A table or figure of a paper at a scale, with the runs it is made of.
 
@@ -76,6 +92,7 @@ class PlannedArtefact:
         cells: A run and its place on the axes, each.
         left_out: Cells of the grid that it is drawn without, because their data set was not asked
             for or their runs do not exist; each with the number of `cells` that come before it.
+        cannot: Places without a run, since the method says that it cannot do them.
     """
 
     paper: Paper
@@ -83,6 +100,7 @@ class PlannedArtefact:
     scale: str
     cells: tuple[Cell, ...]
     left_out: tuple[tuple[int, Cell], ...] = ()
+    cannot: tuple[Refused, ...] = ()
 
     def planned(self) -> Iterator[tuple[Cell, bool]]:
         """Yield every cell of the grid, in its order, and whether it is one of `cells`."""
@@ -196,19 +214,33 @@ def _artefact(
     last = {**(own.set if own else {}), **overrides}
     cells: dict[tuple[str, str], Cell] = {}
     left_out: dict[tuple[str, str], tuple[int, Cell]] = {}
+    cannot: dict[str, Refused] = {}
     for cell in (cell for grid in grids for cell in _cells(grid)):
         unwanted = datasets and cell.get("dataset") not in datasets
         where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
         for seed in chosen:
             run, data = _resolve(paper, scale, cell, last, seed, where, completing)
             axes = {name: cell[name] if name in cell else _get(data, name) for name in names}
+            if isinstance(run, Cannot):
+                axes |= {name: _get(data, name) for name in parameters}
+                if not unwanted:
+                    refused = Refused(len(cells) + len(left_out), axes, str(run))
+                    cannot.setdefault(_describe(axes), refused)  # of all seeds alike
+                continue
             axes |= {name: run.spec.setting(name) for name in parameters}
             key = run.run, _describe(axes)
             if unwanted:
                 left_out.setdefault(key, (len(cells), Cell(run, axes)))
             else:
                 cells[key] = Cell(run, axes)
-    return PlannedArtefact(paper, id_, scale, tuple(cells.values()), tuple(left_out.values()))
+    return PlannedArtefact(
+        paper,
+        id_,
+        scale,
+        tuple(cells.values()),
+        tuple(left_out.values()),
+        tuple(cannot.values()),
+    )
 
 
 def method_of(paper: Paper, entry: str) -> ComponentRef:
@@ -242,12 +274,19 @@ def _resolve(
     seed: int,
     where: str,
     completing: Callable[[str], Completed],
-) -> tuple[Completed, dict[str, Any]]:
-    """Return the completed spec of one cell, and its merged layers as the file has them."""
+) -> tuple[Completed | Cannot, dict[str, Any]]:
+    """Return the completed spec of one cell, or why its method cannot do it; and its layers.
+
+    The layers are merged, and as the file has them but for the method, whose call is resolved where
+    it cannot do the cell.
+    """
     try:
         merged = _layered(paper, paper.scale(scale), cell, last)
         data = merged | {"seed": seed} | _calls(paper, paper.scale(scale), merged)
-        return completing(json.dumps(data, sort_keys=True)), merged
+        try:
+            return completing(json.dumps(data, sort_keys=True)), merged
+        except Cannot as error:
+            return error, merged | {"method": data["method"]["params"]}
     except FedlogitError as error:
         raise FedlogitError(f"{where}: {error}") from None
 
@@ -373,6 +412,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
             for cell in artefact.cells
         ],
         **(_missing(artefact) if artefact.left_out else {}),
+        **({"cannot": [_cannot(place) for place in artefact.cannot]} if artefact.cannot else {}),
     }
 
 
@@ -401,6 +441,11 @@ def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
         for before, cell in artefact.left_out
     ]
     return {"left_out": {k: (n, all_[k]) for k, n in lacking.items()}, "missing": places}
+
+
+def _cannot(place: Refused) -> dict[str, Any]:
+    axes = {key: _shown(value) for key, value in place.axes.items()}
+    return {"before": place.before, "axes": axes, "reason": place.reason}
 
 
 def _shown_axes(cell: Cell) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from fedlogit.component import explain
 from fedlogit.files import read_json
 from fedlogit.papers.model import Claim
 
-__all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "read_artefact"]
+__all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "Unable", "read_artefact"]
 
 REFERENCE = "fully_informed"
 """The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""
@@ -41,6 +41,22 @@ class Missing(BaseModel):
     axes: dict[str, Any]
 
 
+class Unable(BaseModel):
+    """A place in an artefact's grid without a run, since the method says that it cannot do it.
+
+    Attributes:
+        before: How many of its runs, and of those it is drawn without, come before it in the grid.
+        axes: The place, without a seed.
+        reason: What the method says.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    before: int
+    axes: dict[str, Any]
+    reason: str
+
+
 class Artefact(BaseModel):
     """What a table or figure is made of.
 
@@ -66,6 +82,7 @@ class Artefact(BaseModel):
             `missing`.
         left_out: For each data set that lacks runs, how many do not exist, and of how many.
         missing: Those runs. They make a statement undecided, so it must know of them.
+        cannot: Places without a run, since the method says that it cannot do them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -89,6 +106,7 @@ class Artefact(BaseModel):
     runs: tuple[RunRef, ...]
     left_out: dict[str, tuple[int, int]] = {}
     missing: tuple[Missing, ...] = ()
+    cannot: tuple[Unable, ...] = ()
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -110,6 +128,15 @@ class Artefact(BaseModel):
         """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
         return self.labels.get(f"{axis}={value}", self.labels.get(str(value), str(value)))
 
+    def in_order(self, axis: str) -> list[Any]:
+        """Return the values on an axis in the order of the grid, also of what it cannot show."""
+        places = [ref.axes for ref in self.runs]
+        for place, left in enumerate(self.missing):
+            places.insert(left.before + place, left.axes)
+        for place, unable in enumerate(self.cannot):
+            places.insert(unable.before + place, unable.axes)
+        return list(dict.fromkeys(axes[axis] for axes in places if axis in axes))
+
     @property
     def not_run(self) -> str:
         """Return which runs it is drawn without, such as ``not run: CIFAR-10``, or ""."""
@@ -118,6 +145,12 @@ class Artefact(BaseModel):
             for dataset, (missing, of) in self.left_out.items()
         ]
         return f"not run: {', '.join(parts)}" if parts else ""
+
+    @property
+    def why_cannot(self) -> str:
+        """Return why the methods cannot do what has "cannot" in its place, as a sentence, or ""."""
+        reasons = dict.fromkeys(place.reason for place in self.cannot)
+        return f"Cannot, as its method declares: {'; '.join(reasons)}" if reasons else ""
 
 
 def read_artefact(path: Path) -> Artefact:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.results.gathered import gather
 from fedlogit.results.metrics import value
-from fedlogit.results.runs import Run, read_run
+from fedlogit.results.runs import Run
 
-__all__ = ["collect", "curves", "describe", "seeds", "summarise"]
+__all__ = ["collect", "curves", "describe", "scalar", "seeds", "summarise"]
 
 _METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
 
@@ -28,11 +29,12 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
         metrics: Metrics wanted besides the usual ones and the artefact's own.
 
     Raises:
-        DataError: if a run is missing, incomplete, or not the one that was asked for.
+        DataError: if a run is missing, incomplete, or not the one that was asked for, or if runs
+            that should have seen the same data did not.
     """
     wanted = dict.fromkeys([*_METRICS, *artefact.shown, *metrics])
     rows = []
-    for ref, run in _runs(artefact):
+    for ref, run in gather(artefact):
         values = {metric: value(run, metric) for metric in wanted}
         rows.append(_axes(ref, run) | values | _provenance(artefact, ref, run))
     return pd.DataFrame(rows)
@@ -45,7 +47,7 @@ def curves(artefact: Artefact) -> pd.DataFrame:
         DataError: as `collect`.
     """
     parts = []
-    for ref, run in _runs(artefact):
+    for ref, run in gather(artefact):
         known: dict[str, Any] = _axes(ref, run) | _provenance(artefact, ref, run)
         parts.append(run.rounds.assign(**known))
     return pd.concat(parts, ignore_index=True)
@@ -109,19 +111,15 @@ def _list(values: pd.Series) -> str:
     return ", ".join(sorted(set(values)))
 
 
-def _runs(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
-    for ref in artefact.runs:
-        yield ref, read_run(ref.dir, ref.digest)
-
-
 def _axes(ref: RunRef, run: Run) -> dict[str, object]:
     """Return the axes as scalars: lists become JSON, and None, which takes all, becomes "all"."""
     # A run off the partition axis, such as the reference's, still has a partition.
     default = {"dataset": run.spec.dataset, "partition": run.spec.partition.name}
-    return default | {key: _scalar(v) for key, v in ref.axes.items()} | {"seed": run.spec.seed}
+    return default | {key: scalar(v) for key, v in ref.axes.items()} | {"seed": run.spec.seed}
 
 
-def _scalar(value: object) -> object:
+def scalar(value: object) -> object:
+    """Return a value on an axis as tables have it: a list as JSON, and None as "all"."""
     if value is None:
         return "all"
     return json.dumps(value) if isinstance(value, list | dict) else value

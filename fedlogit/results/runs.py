@@ -31,6 +31,7 @@ class _Final(BaseModel):
     accuracy_std: float | None = None
     balanced_accuracy: float | None = None
     per_class: list[float | None] = []
+    per_client: list[float] = []
 
 
 class _Bytes(BaseModel):
@@ -51,6 +52,10 @@ class _Provenance(BaseModel):
     dataset_note: str = ""
     wall_seconds: float
     clients_wall_seconds: float = 0.0  # of clients that a run in stages shares with others
+    dataset_digest: str = ""  # this and the next three: of what the run saw
+    tokenizer_digest: str = ""
+    probes_digest: str = ""
+    split_digest: str = ""
 
 
 class _Split(BaseModel):

@@ -51,7 +51,7 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
     cells = tidy(artefact, frame)
     texts = [_cell(artefact, row) for row in cells.to_dict("records")]
     grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells)
-    return _write(artefact, out, cells, grid, _pipes(grid), caption)
+    return _write(artefact, out, _with_reasons(artefact, cells), grid, _pipes(grid), caption)
 
 
 def _write_analysis(artefact: Artefact, out: Path) -> list[Path]:
@@ -138,10 +138,15 @@ def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.Da
         text: What each cell says.
     """
     rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
-    texts = cells.assign(text=text)
+    texts = _with_reasons(artefact, cells.assign(text=text)).fillna({"text": "cannot"})
     for axis in [*rows, *columns]:
-        labels = texts[axis].map(partial(artefact.label, axis=axis))
-        texts[axis] = pd.Categorical(labels, categories=list(labels.drop_duplicates()))
+        printed = partial(artefact.label, axis=axis)
+        found = list(texts[axis].drop_duplicates())
+        if artefact.cannot and axis != "metric":
+            found = [*dict.fromkeys([*artefact.in_order(axis), *found])]
+        texts[axis] = pd.Categorical(
+            texts[axis].map(printed), categories=list(dict.fromkeys(map(printed, found)))
+        )
     # Values may share a label, as a method with other probes on another data set; cells may not.
     if (again := texts.duplicated([*rows, *columns])).any():
         shared = ", ".join(map(str, texts.loc[again, [*rows, *columns]].iloc[0]))
@@ -152,6 +157,20 @@ def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.Da
     grid.index.names = [artefact.label(name) for name in grid.index.names]
     grid.columns = pd.Index([_joined_label(name) for name in grid.columns])
     return grid.fillna("")
+
+
+def _with_reasons(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
+    """Return cells and those that cannot be, whose reason is in a column `cannot`."""
+    if not artefact.cannot:
+        return cells
+    lacking = [
+        {axis: place.axes[axis] for axis in _axes(artefact)}
+        | {"metric": metric, "n": 0, "diverged": 0, "cannot": place.reason}
+        for metric in artefact.shown
+        for place in artefact.cannot
+    ]
+    both = pd.concat([cells.assign(cannot=""), pd.DataFrame(lacking)], ignore_index=True)
+    return both.astype(cells.dtypes[["n", "diverged"]].to_dict())
 
 
 def _joined_label(name: Any) -> str:
@@ -177,7 +196,7 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]
     parts = [artefact.caption.strip().rstrip("."), shown]
     parts += [f"Columns: {', '.join(across)}"] if across else []
-    parts += [sentence(describe(frame)), sentence(artefact.not_run)]
+    parts += [sentence(describe(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
     return ". ".join(part for part in parts if part) + "."

@@ -124,6 +124,9 @@ def federate(
         test = stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
     if spec.evaluation.validation is not None:
         dataset = _with_validation(dataset, split, spec.evaluation.validation, spec.seed)
+    liars = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    if spec.adversaries and not spec.adversaries.of_predictions:
+        dataset = _with_flipped_labels(dataset, split, liars)
     data = on_device(dataset, device, test)
     clients = [
         _client(spec, i, data, np.asarray(part), method.holdout)
@@ -139,7 +142,7 @@ def federate(
         engines.server(data, pool, spec.precision, on_task),
     )
     data.batch = federation.engine.prediction_batch(federation.models)
-    federation.adversaries = method.adversarial_clients
+    federation.adversaries = liars or method.adversarial_clients
     return federation
 
 
@@ -156,6 +159,25 @@ def _with_validation(dataset: Dataset, split: Split, size: int, seed: int) -> Da
         )
     chosen = left[stratified(labels[left], size, rng(seed, "validation"), key)]
     return replace(dataset, x_test=dataset.x_train[chosen], y_test=dataset.y_train[chosen])
+
+
+def _with_flipped_labels(dataset: Dataset, split: Split, adversaries: int) -> Dataset:
+    """Return the data set with class c as C - 1 - c in the samples of the last clients.
+
+    Raises:
+        FedlogitError: if one of these samples is an honest client's or public, too.
+    """
+    honest = len(split.clients) - adversaries
+    flipped = np.concatenate(split.clients[honest:])
+    shared = np.isin(flipped, np.concatenate([*split.clients[:honest], split.public])).sum()
+    if shared:
+        raise FedlogitError(
+            f"adversaries.attack = 'label_flips': {shared} of the adversaries' samples are an"
+            " honest client's or public, too; give a partition and a public set without overlap"
+        )
+    labels = np.array(dataset.y_train)
+    labels[flipped] = dataset.classes - 1 - labels[flipped]
+    return replace(dataset, y_train=labels)
 
 
 def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:

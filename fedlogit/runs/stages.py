@@ -76,10 +76,12 @@ def in_stages(spec: RunSpec, method: Method) -> bool:
     """Return whether a run can be made in stages: its clients train once and then only answer.
 
     Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
-    there is nothing to share. Files are of all clients, so where some are absent it is in one, too.
+    there is nothing to share. Files are of all clients, so where some are absent it is in one, too;
+    and of honest answers, so where some falsify theirs it is, too.
     """
     unlike_files = spec.text is not None or spec.ledger_only or spec.participation is not None
-    return method.one_shot and spec.rounds == 1 and not unlike_files
+    false = spec.adversaries is not None and spec.adversaries.of_predictions
+    return method.one_shot and spec.rounds == 1 and not unlike_files and not false
 
 
 def clients_spec(spec: RunSpec) -> RunSpec:
@@ -88,12 +90,18 @@ def clients_spec(spec: RunSpec) -> RunSpec:
     It is that of the method `local`, so a table's column "Local" is these clients, tested.
 
     Raises:
-        FedlogitError: if clients are absent in the run, since all of them would be trained.
+        FedlogitError: if clients are absent in the run, since all of them would be trained, or if
+            some falsify their answers, since all of these would be honest.
     """
     if spec.participation is not None:
         raise FedlogitError(
             "participation: a run in which clients are absent is not made in stages; train it in"
             " one piece"
+        )
+    if spec.adversaries is not None and spec.adversaries.of_predictions:
+        raise FedlogitError(
+            f"adversaries.attack = {spec.adversaries.attack!r}: a run with false predictions is not"
+            " made in stages; train it in one piece"
         )
     shared = {
         "method": ComponentRef(name="local"),

@@ -98,24 +98,30 @@ def test_it_ends_with_a_few_lines_however_many_fail(folder):
     assert [line.split()[0] for line in states] == ["finished", *["failed"] * 7]
 
 
+def stopped_in_time(folder, *options):
+    """Train within the fewest minutes, on a machine however busy, in which a round is saved."""
+    for minutes in (0.1, 0.2, 0.4, 0.8):
+        begun = time.monotonic()
+        done = train_many(folder, "--minutes", str(minutes), "--grace", "2", *options)
+        assert time.monotonic() - begun < minutes * 60
+        assert done.returncode == 0, done.stderr
+        if "stopped by signal 15 after round" in done.stdout:
+            break
+    return done.stdout
+
+
 def test_it_stops_saved_before_the_minutes_are_over_and_goes_on(folder):
     long, later = specs_of(folder / "specs", ENDLESS, ENDLESS | {"seed": 1})
     rounds = []
     for _ in range(2):
-        begun = time.monotonic()
-        done = train_many(folder, "--minutes", "0.1", "--grace", "2", "--archive", f"{folder}/a.gz")
-        assert time.monotonic() - begun < 6
-        assert done.returncode == 0, done.stderr
-        assert "0 of 2 runs are finished (0 of them now), 0 failed, 1 begun, 1 left\n" in (
-            done.stdout
-        )
-        assert "Next: the same command again" in done.stdout
-        assert "stopped by signal 15 after round" in done.stdout
+        said = stopped_in_time(folder, "--archive", f"{folder}/a.gz")
+        assert "0 of 2 runs are finished (0 of them now), 0 failed, 1 begun, 1 left\n" in said
+        assert "Next: the same command again" in said
         _, header = read_tensors(folder_of(folder, long) / "checkpoint.safetensors", "checkpoint")
         rounds.append(int(header["note"].partition('"round": ')[2].partition(",")[0]))
     assert rounds[0] < rounds[1]
     assert not folder_of(folder, later).exists()
-    assert done.stdout.endswith("a.gz: 0 finished runs, 0.0 MB\n")
+    assert said.endswith("a.gz: 0 finished runs, 0.0 MB\n")
 
 
 def test_a_round_that_does_not_end_in_time_is_ended(folder):

@@ -67,7 +67,7 @@ def load_cifar_like(digits):
             "label_weight = 0.5: nobody knows the labels of probes from photos8; give",
         ),
         ({"public": ELSEWHERE, "method": ARM_C}, "anchors_per_round = 4: give at most"),
-        ({"public": ELSEWHERE, "method": "average"}, "needs public samples of digits itself"),
+        ({"public": ELSEWHERE, "method": "fedavg"}, "needs public samples of digits itself"),
     ],
 )
 def test_bad_input_is_one_clear_line(changes, said):
@@ -132,3 +132,24 @@ def test_a_run_records_both_data_sets_and_resumes_to_the_same_bits(tiles, tmp_pa
 
 def test_tiles_need_no_preparation(tmp_path):
     assert len(with_probes(load("digits", tmp_path), "photos8", tmp_path).x_train) == 9917
+
+
+@pytest.mark.parametrize("call", ["uwa(validation=0.2)", "meta_model(per_class=9)", "fedkt(1, 1)"])
+def test_methods_of_logits_learn_from_them_and_call_no_answer_right(tiles, call):
+    spec, fed = build(tiles[1], call)
+    fed.start_round(1)
+    methods.get(spec.method).round(fed, 1)
+    logged = fed.take_log()
+    assert not [name for name in logged if "accuracy" in name]
+    assert all(math.isfinite(value) for value in logged.values())
+
+
+def test_one_shot_methods_learn_from_them_too(tiles, tmp_path):
+    changes = {"method": "fedol(iterations=2)", "rounds": 1, "local": {"epochs": 5}}
+    spec = small_spec(**changes, public=ELSEWHERE, partition="iid(90)")
+    division, options = divide(spec, tiles[1]), Options(torch.device("cpu"), progress=False)
+    run(spec, methods.get(spec.method), tiles[1], division, tmp_path, options)
+    head, row = (tmp_path / "rounds.csv").read_text().splitlines()
+    assert "pseudo_share_2" in head
+    assert "public_accuracy" not in head
+    assert "nan" not in row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,34 @@ def make_artefact():
             "runs": [run.model_dump(mode="json") for run in runs],
         }
         return Artefact.model_validate(given | changes)
+
+    return make
+
+
+@pytest.fixture
+def make_tested(make_run):
+    """Return a function that makes a run whose models have these test accuracies.
+
+    The run stands at `condition` on the axis `axis` of the spec, None at "all".
+    """
+
+    def make(
+        *per_client: float,
+        axis="participation",
+        condition=None,
+        method="average",
+        seed=0,
+        **changes,
+    ) -> RunRef:
+        shown = json.dumps(condition) if isinstance(condition, dict) else condition or "all"
+        axes = {"dataset": "mnist", "partition": "k_classes(2)", "method": method, axis: shown}
+        changes |= {axis: condition, "method": method, "seed": seed}
+        run = make_run(sum(per_client) / len(per_client), axes=axes, **changes)
+        result = read_json(run.dir / "result.json")
+        result["final"]["per_client"] = list(per_client)
+        write_json(run.dir / "result.json", result)
+        seal(run.dir)
+        return run
 
     return make
 

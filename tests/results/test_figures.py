@@ -22,11 +22,13 @@ CELM = {
     "probe_images",
 }
 TALLY = {"accuracy_by_setting", "bandwidth_ratio", "pareto", "peer_bands", "voting_theory"}
+LOST = {"accuracy_lost", "lost_by_share"}
+LOUD = {"share": 0.25, "attack": "loud_logits"}
 METHODS = {"average": 0.6, "uwa": 0.8, "meta_model": 0.85}
 
 
 @pytest.fixture
-def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_tally):
+def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_tally, make_tested):
     """Return a function from a kind to an artefact with runs it can draw."""
 
     def grid() -> list:
@@ -60,6 +62,14 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_
             methods = ("celm(steps=5, rate=0.1)", "celm(steps=10, rate=0.1)", "cffl")
             chosen = methods[:2] if kind == "probe_heat_map" else methods
             return [make_celm(method=m, seed=s) for m in chosen for s in (0, 1)]
+        if kind in LOST:
+            given = {"axis": "adversaries"}
+            return [
+                make_tested(accuracy - bool(who) / 5, condition=who, method=m, seed=s, **given)
+                for who in (None, LOUD)
+                for m, accuracy in METHODS.items()
+                for s in (0, 1)
+            ]
         if kind == "accuracy_by_public":
             return [
                 make_run(0.5, method=m, public={"size": size})
@@ -73,6 +83,8 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_
             changes = {
                 "options": {"x": "method.probes_per_round", "lines": ["method.signal"]}
             } | changes
+        if kind in LOST:
+            changes = {"options": {"condition": "adversaries", "against": "all"}} | changes
         return make_artefact(*runs(kind), kind="figure", plot=kind, **changes)
 
     return make

@@ -15,6 +15,11 @@ os.environ |= {
 }
 
 
+# As a module, messages are not ours to shorten.
+if workflow.modifier.parent_modifier is None:
+    be_brief(snakemakes, workflow.output_settings.printshellcmds)
+
+
 # Slurm sends SIGUSR1 (sbatch --signal) to all processes of a job. Training saves itself on it; what
 # runs in between must not die of it, and ignoring a signal is inherited.
 if threading.current_thread() is threading.main_thread():

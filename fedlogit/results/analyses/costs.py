@@ -12,7 +12,8 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import summarise
 from fedlogit.results.formatting import number
-from fedlogit.results.runs import Run, read_run
+from fedlogit.results.gathered import gather
+from fedlogit.results.runs import Run
 
 __all__ = ["analyse", "first_round"]
 
@@ -30,7 +31,7 @@ def analyse(artefact: Artefact) -> Analysis:
     by its end; means over the seeds that reached it), `bytes_sent`, `accuracy_min` (the worst
     client), `ece`, `seconds`.
     """
-    runs = [(ref.axes, read_run(ref.dir, ref.digest)) for ref in artefact.runs]
+    runs = [(ref.axes, run) for ref, run in gather(artefact)]
     ceilings = {
         (run.spec.dataset, run.spec.seed): _accuracy(run)
         for _, run in runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -13,13 +14,16 @@ from matplotlib.lines import Line2D
 
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, summarise
-from fedlogit.results.runs import Run, read_run
+from fedlogit.results.gathered import gather
+from fedlogit.results.runs import Run
 from fedlogit.results.style import INK, Look, family, header, in_order, look
 
 __all__ = [
+    "Dash",
     "band",
     "bars",
     "competitors",
+    "dashes",
     "kin_colour",
     "kin_look",
     "legend",
@@ -33,6 +37,9 @@ __all__ = [
     "values",
 ]
 
+Dash = Literal["-", "--", ":", "-."]
+_DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
+
 
 def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
     """Write the artefact's title, and below it scale, seeds, device and stand-ins."""
@@ -42,8 +49,7 @@ def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = 
 
 def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
     """Yield the runs that did not diverge, with their place on the axes."""
-    for ref in artefact.runs:
-        run = read_run(ref.dir, ref.digest)
+    for ref, run in gather(artefact):
         if not run.diverged:
             yield ref, run
 
@@ -84,10 +90,25 @@ def competitors(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["method"] != REFERENCE]
 
 
-def method_handle(artefact: Artefact, method: str) -> Line2D:
+def dashes(methods: Iterable[str]) -> dict[str, Dash]:
+    """Return how the line of each method is drawn: whole, but dashed for a second of its colour.
+
+    A method has one colour in all figures, so that in a figure of many several share one.
+    """
+    styles: dict[str, Dash] = {}
+    colours: list[str] = []
+    for method in methods:
+        colour = look(method).colour
+        styles[method] = _DASHES[colours.count(colour) % len(_DASHES)]
+        colours.append(colour)
+    return styles
+
+
+def method_handle(artefact: Artefact, method: str, dash: Dash = "-") -> Line2D:
     """Return a legend entry for a method."""
     colour, marker = look(method)
-    return Line2D([], [], color=colour, marker=marker, label=artefact.label(method))
+    label = artefact.label(method)
+    return Line2D([], [], color=colour, marker=marker, linestyle=dash, label=label)
 
 
 def kin_look(method: str) -> Look:

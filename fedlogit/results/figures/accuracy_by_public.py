@@ -11,9 +11,18 @@ from matplotlib.figure import Figure
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import bars, competitors, legend, method_handle, title, values
+from fedlogit.results.figures._parts import (
+    Dash,
+    bars,
+    competitors,
+    dashes,
+    legend,
+    method_handle,
+    title,
+    values,
+)
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.style import family, look, new_figure
 
 __all__ = ["draw"]
 
@@ -21,26 +30,46 @@ __all__ = ["draw"]
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition: a line per method, bars of one standard deviation.
 
+    With the option ``log`` the horizontal axis is logarithmic.
+
     The horizontal axis is the option ``x``, by default the one axis of the runs that starts with
     ``public.``. A list of classes stands at its length, and "all" at the number of all classes.
     """
-    frame = competitors(collect(artefact))
+    frame = _merged(artefact, competitors(collect(artefact)))
     axis = str(artefact.options.get("x") or _public_axis(artefact))
     if axis not in frame:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
     frame = frame.assign(x=_positions(frame, axis))
     panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
-    methods = values(frame, "method")
+    styles = dashes(values(frame, "method"))
     figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = frame[(frame["dataset"] == dataset) & (frame["partition"] == partition)]
-        _panel(axes, here, methods, artefact.metric)
+        _panel(axes, here, styles, artefact.metric)
         axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
         axes.set_xlabel(artefact.label(axis))
+        if artefact.options.get("log"):
+            axes.set_xscale("log")
+            axes.set_xticks(sorted(here["x"].unique()))
+            axes.minorticks_off()
+            axes.xaxis.set_major_formatter("{x:,.0f}")
     grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
     title(figure, artefact, frame, bars(frame))
-    legend(figure, [method_handle(artefact, method) for method in methods])
+    legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
+
+
+def _merged(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return runs of which a method with other parameters but the same label is one method.
+
+    So are those with other probes for other sizes. It is called by the shortest of its names.
+    """
+    names = sorted(frame["method"].unique(), key=len)
+    known: dict[tuple[str, str], str] = {}
+    for name in names:
+        known.setdefault((family(name), artefact.label(name)), name)
+    called = [known[family(name), artefact.label(name)] for name in frame["method"]]
+    return frame.assign(method=called)
 
 
 def _public_axis(artefact: Artefact) -> str:
@@ -61,9 +90,9 @@ def _positions(frame: pd.DataFrame, axis: str) -> list[float]:
     ]
 
 
-def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> None:
+def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Dash], metric: str) -> None:
     cells = summarise(runs, ["method", "x"], metric).sort_values("x")
-    for method in methods:
+    for method, dash in styles.items():
         own = cells[cells["method"] == method]
         colour, marker = look(method)
         axes.errorbar(
@@ -72,6 +101,7 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> N
             yerr=own["std"].fillna(0),
             color=colour,
             marker=marker,
+            linestyle=dash,
             capsize=2.5,
             elinewidth=1.2,
         )

@@ -1,0 +1,197 @@
+"""Accuracy that methods lose under each of several conditions, against one of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fedlogit.component import FrozenConfig
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import scalar
+from fedlogit.results.formatting import spread
+from fedlogit.results.gathered import gather
+from fedlogit.results.runs import Run
+
+__all__ = ["Options", "analyse", "losses"]
+
+_LEAST = 0.0005  # half of the last decimal that is printed
+_KEYS = ["dataset", "partition", "method"]
+
+
+class Options(FrozenConfig):
+    """What is compared.
+
+    Attributes:
+        condition: The axis of the conditions.
+        against: The label of the condition that the others are compared with.
+    """
+
+    condition: str
+    against: str
+
+
+def analyse(artefact: Artefact) -> Analysis:
+    """Return a row per data set, partition and method, a column per condition.
+
+    Columns of the CSV: `dataset`, `partition`, `method`, `condition` (its label), and means over
+    seeds: `accuracy`, `lost` and `lost_std` (of the differences of each seed), `n`, `diverged`;
+    `cannot` says why a method has no run there.
+    """
+    options = Options.read(artefact.options, f"{artefact.name}: options")
+    numbers = losses(artefact, options)
+    shown = _shown(artefact, options, numbers)
+    right = tuple(shown.columns[2:])
+    return Analysis(numbers, shown, _said(artefact, numbers), heads=2, right=right)
+
+
+def losses(artefact: Artefact, options: Options) -> pd.DataFrame:
+    """Return accuracy and what of it is lost, as `analyse` says; rows in the grid's order.
+
+    Where some clients of a run are not tested, because they are adversaries, those that are tested
+    are compared with the same clients of the run that it is compared with.
+
+    Raises:
+        DataError: if a run has none to be compared with, or lacks the accuracy of each client.
+        FedlogitError: if two runs share a place, or the runs have no such axis.
+    """
+    placed = list(_placed(artefact, options))
+    standards = {
+        (*place[:3], seed): run for place, seed, run in placed if place[3] == options.against
+    }
+    rows: dict[tuple[Any, ...], dict[int, tuple[float, float]]] = {}
+    failed: dict[tuple[Any, ...], int] = {}
+    for place, seed, run in placed:
+        standard = standards.get((*place[:3], seed))
+        if standard is None:
+            raise DataError(
+                f"{artefact.name}: {place[2]} on {place[1]} with seed {seed}: nothing to compare"
+                f" {place[3]!r} with; add {options.against!r} to its grid"
+            )
+        seeds = rows.setdefault(place, {})
+        if seed in seeds:
+            raise FedlogitError(f"{artefact.name}: two runs share the place {place}, seed {seed}")
+        seeds[seed] = _compared(run, standard)
+        failed[place] = failed.get(place, 0) + run.diverged
+    found = [_summary(place, list(rows[place].values()), failed[place]) for place in rows]
+    lacking = [
+        dict(zip([*_KEYS, "condition"], _place(artefact, options, unable.axes), strict=True))
+        | {"accuracy": math.nan, "lost": math.nan, "lost_std": math.nan, "n": 0, "diverged": 0}
+        | {"cannot": unable.reason}
+        for unable in artefact.cannot
+    ]
+    return _in_order(artefact, options, pd.DataFrame([*found, *lacking]))
+
+
+def _placed(
+    artefact: Artefact, options: Options
+) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
+    """Yield the place, the seed and the content of every run."""
+    for ref, run in gather(artefact):
+        axes = {"dataset": run.spec.dataset, "partition": run.spec.partition.name} | ref.axes
+        yield _place(artefact, options, axes), run.spec.seed, run
+
+
+def _place(artefact: Artefact, options: Options, axes: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return data set, partition, method and the label of the condition."""
+    if options.condition not in axes:
+        raise FedlogitError(
+            f"{artefact.name}: option condition = {options.condition!r} is no axis of its runs"
+        )
+    condition = artefact.label(scalar(axes[options.condition]), options.condition)
+    return axes["dataset"], axes["partition"], axes["method"], condition
+
+
+def _compared(run: Run, standard: Run) -> tuple[float, float]:
+    """Return a run's accuracy, and what of the standard's it lost; NaN where one diverged."""
+    if run.diverged or standard.diverged:
+        return _accuracy(run), math.nan
+    tested = len(_clients(run))
+    return _accuracy(run), float(np.mean(_clients(standard)[:tested])) - _accuracy(run)
+
+
+def _accuracy(run: Run) -> float:
+    return math.nan if run.diverged else float(np.mean(_clients(run)))
+
+
+def _clients(run: Run) -> list[float]:
+    """Return the accuracy of each model that was tested."""
+    found = run.result.final.per_client if run.result.final else []
+    if not found:
+        raise DataError(
+            f"{run.folder / 'result.json'}: key 'final.per_client' is missing; run it again"
+        )
+    return found
+
+
+def _summary(
+    place: tuple[str, str, str, str], pairs: list[tuple[float, float]], failed: int
+) -> dict[str, Any]:
+    accuracy, lost = np.array(pairs, dtype=float).T
+    lost = lost[~np.isnan(lost)]
+    accuracy = accuracy[~np.isnan(accuracy)]
+    return dict(zip([*_KEYS, "condition"], place, strict=True)) | {
+        "accuracy": accuracy.mean() if len(accuracy) else math.nan,
+        "lost": lost.mean() if len(lost) else math.nan,
+        "lost_std": lost.std(ddof=1) if len(lost) > 1 else math.nan,
+        "n": len(lost),
+        "diverged": failed,
+        "cannot": "",
+    }
+
+
+def _in_order(artefact: Artefact, options: Options, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows by data set, partition, method and condition, each in the grid's order."""
+    labels = [artefact.label(v, options.condition) for v in artefact.in_order(options.condition)]
+    order = {key: artefact.in_order(key) or list(rows[key]) for key in _KEYS}
+    order["condition"] = list(dict.fromkeys([options.against, *labels]))
+    places = {key: {value: i for i, value in enumerate(values)} for key, values in order.items()}
+    return rows.sort_values(
+        [*_KEYS, "condition"],
+        key=lambda column: column.map(places[str(column.name)]),
+        kind="stable",
+    ).reset_index(drop=True)
+
+
+def _shown(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.DataFrame:
+    several = numbers["dataset"].nunique() > 1
+    conditions = list(dict.fromkeys(numbers["condition"]))
+    rows = []
+    for (dataset, partition, method), cell in numbers.groupby(_KEYS, sort=False):
+        place = artefact.label(partition)
+        row = {
+            "Heterogeneity": f"{artefact.label(dataset)}, {place}" if several else place,
+            "Method": artefact.label(method),
+        }
+        texts = {one["condition"]: _text(one, options) for one in cell.to_dict("records")}
+        rows.append(row | {condition: texts.get(condition, "") for condition in conditions})
+    return pd.DataFrame(rows)
+
+
+def _text(cell: dict[Any, Any], options: Options) -> str:
+    """Return an accuracy, or what is lost of it, in per cent or points."""
+    if cell["cannot"]:
+        return "cannot"
+    standard = cell["condition"] == options.against
+    mean, std = (cell["accuracy"], math.nan) if standard else (cell["lost"], cell["lost_std"])
+    mean = 0.0 if abs(mean) < _LEAST else mean  # not -0.0
+    text = spread(mean, std, "accuracy", percent=True, decimals=1)
+    return f"{text} †{cell['diverged']}" if cell["diverged"] else text
+
+
+def _said(artefact: Artefact, numbers: pd.DataFrame) -> tuple[str, ...]:
+    several = numbers["n"].max() > 1
+    told = ["Points are compared seed by seed; below 0 is a gain"]
+    told.append(
+        "Mean ± standard deviation of the differences over seeds"
+        if several
+        else "One seed: no test, and so no winner"
+    )
+    if numbers["diverged"].any():
+        told.append("†k: training diverged for k seeds, which are not in the mean")
+    return tuple(filter(None, [*told, artefact.why_cannot]))

@@ -1,0 +1,81 @@
+"""Accuracy that each method loses under each condition: a bar each, or the word "cannot"."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from fedlogit.results.analyses.lost import Options, losses
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import legend, title, values
+from fedlogit.results.style import GREY, INK, PALETTE, new_figure
+
+__all__ = ["draw"]
+
+_COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
+_BAR = 0.15  # inches that a bar is high
+_GAP = 0.14  # inches between the bars of two methods
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a panel per data set and partition: methods down, points lost across.
+
+    The options are those of the table `lost`. Bars are means over seeds of the differences of each
+    seed, whiskers one standard deviation.
+    """
+    options = Options.read(artefact.options, f"{artefact.name}: options")
+    numbers = losses(artefact, options)
+    shown = numbers[numbers["condition"] != options.against]
+    conditions = values(shown, "condition")
+    colours = dict(zip(conditions, _COLOURS, strict=False))
+    places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
+    methods = values(shown, "method")
+    most = shown.groupby(["dataset", "partition"])["condition"].nunique().max()
+    size = (3.6, len(methods) * (most * _BAR + _GAP) + 0.5)
+    figure, grid = new_figure(1, len(places), panel=size, share_y=True)
+    for axes, (dataset, partition) in zip(grid.flat, places, strict=True):
+        here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
+        _panel(axes, artefact, here, methods, colours)
+        several = shown["dataset"].nunique() > 1
+        name = artefact.label(partition)
+        axes.set_title(f"{artefact.label(dataset)}, {name}" if several else name)
+        axes.set_xlabel("Points of accuracy lost")
+    frame = collect(artefact)
+    whiskers = "whiskers: standard deviation over seeds" if shown["n"].max() > 1 else ""
+    title(figure, artefact, frame, f"against: {options.against}; {whiskers}".rstrip("; "))
+    legend(figure, [Patch(color=colours[name], label=name) for name in conditions])
+    return figure
+
+
+def _panel(
+    axes: Axes, artefact: Artefact, runs: pd.DataFrame, methods: list[str], colours: dict[str, str]
+) -> None:
+    conditions = values(runs, "condition")
+    high = 1 / (len(conditions) + _GAP / _BAR)  # of the room that a method has
+    for row in runs.to_dict("records"):
+        place = conditions.index(row["condition"]) - (len(conditions) - 1) / 2
+        y = methods.index(row["method"]) + place * high
+        if row["cannot"] or math.isnan(row["lost"]):
+            word = "cannot" if row["cannot"] else "diverged"
+            axes.annotate(
+                word, (0, y), (3, 0), textcoords="offset points", va="center", fontsize=7.5,
+                color=colours[row["condition"]], style="italic",
+            )  # fmt: skip
+            continue
+        spread = None if math.isnan(row["lost_std"]) else 100 * row["lost_std"]
+        axes.barh(
+            y, 100 * row["lost"], high, color=colours[row["condition"]], xerr=spread, ecolor=INK,
+            error_kw={"elinewidth": 1},
+        )  # fmt: skip
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.set_yticks(range(len(methods)), [artefact.label(name) for name in methods])
+    axes.set_ylim(len(methods) - 0.5, -0.5)
+    axes.margins(x=0.05)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x")

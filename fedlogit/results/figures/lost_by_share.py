@@ -1,0 +1,89 @@
+"""Accuracy lost against the share of adversaries, a panel for each of their attacks."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedlogit.adversaries import Adversaries
+from fedlogit.results.analyses.lost import Options, losses
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import (
+    Dash,
+    bars,
+    dashes,
+    legend,
+    method_handle,
+    title,
+    values,
+)
+from fedlogit.results.style import GREY, look, new_figure
+
+__all__ = ["draw"]
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a row of panels per data set and partition, an attack each, and a line per method.
+
+    The options are those of the table `lost`, whose conditions are values of a spec's
+    `adversaries`. Lines begin at 0 without adversaries. Methods that an attack is not for are named
+    in its panel.
+    """
+    options = Options.read(artefact.options, f"{artefact.name}: options")
+    shown = _placed(artefact, options, losses(artefact, options))
+    places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
+    attacks = values(shown, "attack")
+    styles = dashes(values(shown[shown["cannot"] == ""], "method"))
+    figure, grid = new_figure(len(places), len(attacks), panel=(3.1, 2.5), share_y="row")
+    several = shown["dataset"].nunique() > 1
+    for row, (dataset, partition) in zip(grid, places, strict=True):
+        here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
+        for axes, attack in zip(row, attacks, strict=True):
+            _panel(axes, artefact, here[here["attack"] == attack], styles)
+            name = artefact.label(partition)
+            name = f"{artefact.label(dataset)}, {name}" if several else name
+            axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
+        row[0].set_ylabel("Points of accuracy lost")
+    for axes in grid[-1]:
+        axes.set_xlabel("Adversaries, % of the clients")
+    frame = collect(artefact)
+    title(figure, artefact, frame, bars(frame))
+    legend(figure, [method_handle(artefact, *item) for item in styles.items()])
+    return figure
+
+
+def _placed(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with adversaries, with their `attack` and `share`."""
+    known = {}
+    for text in artefact.in_order(options.condition):
+        if text != "all":
+            who = Adversaries.model_validate_json(text)
+            known[artefact.label(text, options.condition)] = (who.attack, who.share)
+    rows = numbers[numbers["condition"].isin(known)]
+    attacks = rows["condition"].map({label: attack for label, (attack, _) in known.items()})
+    shares = rows["condition"].map({label: share for label, (_, share) in known.items()})
+    return rows.assign(attack=attacks, share=shares)
+
+
+def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Dash]) -> None:
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    for method, dash in styles.items():
+        own = runs[(runs["method"] == method) & (runs["cannot"] == "")].sort_values("share")
+        if own.empty:
+            continue
+        colour, marker = look(method)
+        axes.errorbar(
+            [0.0, *(100 * own["share"])], [0.0, *(100 * own["lost"])],
+            yerr=[0.0, *(100 * own["lost_std"].fillna(0))], color=colour, marker=marker,
+            linestyle=dash, capsize=2.5, elinewidth=1.2,
+        )  # fmt: skip
+    if unable := values(runs[runs["cannot"] != ""], "method"):
+        names = ", ".join(artefact.label(name) for name in unable)
+        axes.annotate(
+            f"cannot: {names}", (0.03, 0.95), xycoords="axes fraction", fontsize=8, color=GREY,
+            style="italic", va="top",
+        )  # fmt: skip
+    axes.set_xticks([0.0, *sorted(100 * runs["share"].unique())])
+    axes.xaxis.set_major_formatter("{x:.0f}")

@@ -1,0 +1,52 @@
+"""The finished runs of a table or figure, which must have seen the same data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from fedlogit.errors import DataError
+from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.results.runs import Run, read_run
+
+__all__ = ["gather"]
+
+
+def gather(artefact: Artefact) -> list[tuple[RunRef, Run]]:
+    """Return the runs of an artefact, in its order.
+
+    Raises:
+        DataError: if a run is missing, incomplete, or not the one that was asked for; or if two
+            runs that should have seen the same data did not.
+    """
+    found = [(ref, read_run(ref.dir, ref.digest)) for ref in artefact.runs]
+    _check_data(artefact.name, [run for _, run in found])
+    return found
+
+
+def _check_data(name: str, runs: list[Run]) -> None:
+    """Refuse runs on one data set of other content, or on one division of it that differs.
+
+    Runs that were made before results had these digests are not compared.
+    """
+    first: dict[tuple[str, str], tuple[str, Run]] = {}
+    for run in runs:
+        for what, shared, digest in _seen(run):
+            if not digest:
+                continue
+            known, before = first.setdefault((what, shared), (digest, run))
+            if known != digest:
+                raise DataError(
+                    f"{name}: {run.folder} and {before.folder} saw different data: their {what}"
+                    " differ; prepare the data again and train one of them anew"
+                )
+
+
+def _seen(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Yield what a run saw: its name, the settings that it should be the same for, its digest."""
+    spec, source = run.spec, run.result.provenance
+    other = spec.public.dataset if spec.public else None
+    yield "data sets", spec.dataset, source.dataset_digest
+    yield "tokens", f"{spec.dataset} {spec.text}", source.tokenizer_digest
+    yield "public images", str(other), source.probes_digest
+    yield "divisions", json.dumps(spec.split_key(), sort_keys=True), source.split_digest

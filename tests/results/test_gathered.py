@@ -1,0 +1,50 @@
+"""Methods are compared on the same data, told by its digests."""
+
+from __future__ import annotations
+
+import pytest
+from support.sealed import seal
+
+from fedlogit.errors import DataError
+from fedlogit.files import read_json, write_json
+from fedlogit.results.gathered import gather
+from fedlogit.results.tables import write_table
+
+
+@pytest.fixture
+def saw(make_run):
+    """Return a function that makes a run whose result has these digests."""
+
+    def make(digests: dict[str, str], **changes):
+        run = make_run(**changes)
+        result = read_json(run.dir / "result.json")
+        result["provenance"] |= digests
+        write_json(run.dir / "result.json", result)
+        seal(run.dir)
+        return run
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("digest", "what"), [("dataset_digest", "data sets"), ("split_digest", "divisions")]
+)
+def test_a_table_of_methods_that_saw_different_data_is_refused(
+    saw, make_artefact, tmp_path, digest, what
+):
+    runs = [saw({digest: "a"}), saw({digest: "b"}, method="uwa")]
+    with pytest.raises(DataError, match=f"saw different data: their {what} differ") as error:
+        write_table(make_artefact(*runs), tmp_path / "t")
+    assert all(run.dir.name in str(error.value) for run in runs)
+
+
+def test_other_divisions_of_the_same_data_are_no_difference(saw, make_artefact):
+    digests = {"dataset_digest": "a", "split_digest": "a"}
+    runs = [saw(digests), saw(digests | {"split_digest": "b"}, partition="k_classes(5)")]
+    runs.append(saw({"dataset_digest": "b"}, dataset="digits"))
+    assert len(gather(make_artefact(*runs))) == 3
+
+
+def test_runs_from_before_there_were_digests_are_not_compared(saw, make_artefact):
+    runs = [saw({"dataset_digest": "a"}), saw({}, method="uwa")]
+    assert len(gather(make_artefact(*runs))) == 2

@@ -1,0 +1,84 @@
+"""Pictures of accuracy lost: bars and lines at their heights, and the word "cannot"."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from matplotlib.colors import to_hex
+
+from fedlogit.results.figures import draw
+from fedlogit.results.figures._parts import dashes
+
+LOUD = {"share": 0.25, "attack": "loud_logits"}
+LABELS = {"adversaries=all": "None", json.dumps(LOUD): "A quarter loud"}
+PLACE = {"dataset": "mnist", "partition": "k_classes(2)"}
+
+
+@pytest.fixture
+def lost(make_tested, make_artefact):
+    """Return a function that draws Average, which loses 20 points, and FedAvg, which cannot."""
+
+    def run(accuracy, adversaries, method="average"):
+        return make_tested(accuracy, axis="adversaries", condition=adversaries, method=method)
+
+    def make(kind):
+        axes = PLACE | {"method": "fedavg", "adversaries": json.dumps(LOUD)}
+        return draw(
+            make_artefact(
+                run(0.6, None, "fedavg"),
+                run(0.7, None),
+                run(0.5, LOUD),
+                kind="figure",
+                plot=kind,
+                labels=LABELS,
+                options={"condition": "adversaries", "against": "None"},
+                cannot=[{"before": 3, "axes": axes, "reason": "for a reason"}],
+            )
+        )
+
+    return make
+
+
+def test_a_bar_is_as_long_as_what_is_lost_and_who_cannot_has_the_word(lost):
+    axes = lost("accuracy_lost").axes[0]
+    (bar,) = axes.patches
+    assert bar.get_width() == pytest.approx(20)
+    assert [text.get_text() for text in axes.texts] == ["cannot"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["average", "fedavg"]
+
+
+def test_a_line_begins_at_nothing_lost_without_adversaries(lost):
+    axes = lost("lost_by_share").axes[0]
+    line = next(one for one in axes.lines if len(one.get_xdata()) == 2 and one.get_marker() == "o")
+    assert line.get_xydata().ravel().tolist() == pytest.approx([0, 0, 25, 20])
+    assert [text.get_text() for text in axes.texts] == ["cannot: fedavg"]
+
+
+def test_methods_of_one_colour_have_other_lines():
+    assert dashes(["average", "celm", "fedavg", "tally_train", "fedol"]) == {
+        "average": "-",
+        "celm": "-",
+        "fedavg": "--",
+        "tally_train": "--",
+        "fedol": ":",
+    }
+
+
+def test_methods_of_one_label_are_one_line(make_run, make_artefact):
+    few = "tally_train(probes_per_round=50)"
+    runs = [
+        make_run(0.3, method=few, public={"size": 50}),
+        make_run(0.6, method="tally_train", public={"size": 100}),
+    ]
+    labels = {few: "TallyTrain", "tally_train": "TallyTrain"}
+    drawn = draw(
+        make_artefact(
+            *runs, kind="figure", plot="accuracy_by_public", labels=labels, options={"log": True}
+        )
+    )
+    line = drawn.axes[0].lines[0]
+    assert line.get_xydata().ravel().tolist() == pytest.approx([50, 0.3, 100, 0.6])
+    assert to_hex(line.get_color()) == "#009e73"  # TallyTrain's in every figure
+    assert drawn.axes[0].get_xscale() == "log"
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["TallyTrain"]
