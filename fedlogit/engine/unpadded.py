@@ -1,4 +1,4 @@
-"""Residual networks on a CPU, without the products of convolutions that multiply padding.
+"""ResNet-18 and `resnet_light` on a CPU, without the products that multiply padding.
 
 After ResNet-18's first stem an image of 32 x 32 pixels has 8 x 8, 4 x 4, 2 x 2 and 1 x 1 positions
 in its four stages. A 3 x 3 kernel on a single position multiplies padding with eight of its nine
@@ -7,7 +7,8 @@ a weight that never meets anything else. Where that is more than half of all pro
 is here a sum of matrix products, one for each place of the kernel, over the positions that exist.
 
 Everything else is PyTorch's own, in its layout channels-last, in which its pools, batch norms and
-narrow convolutions are the faster ones.
+narrow convolutions are the faster ones. ResNet-18 with its stem for small images gains nothing and
+loses little: its convolutions are wide and have many positions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from fedlogit.engine.loop import LoopEngine
 
 __all__ = ["RESIDUAL", "UnpaddedEngine"]
 
-RESIDUAL = ("resnet11_heavy", "resnet18", "resnet20_heavy", "resnet56_heavy", "resnet_light")
+RESIDUAL = ("resnet18", "resnet_light")
+"""Models that it pays for. FedOL's wide ones have no such stage, and no narrow convolution."""
 
 
 class UnpaddedEngine(LoopEngine):

@@ -52,6 +52,7 @@ def no_compiler(monkeypatch, tmp_path):
         ([RESIDUAL], "unpadded"),
         ([RESIDUAL, replace(RESIDUAL, model="resnet_light", proximal=True)], "unpadded"),
         ([replace(RESIDUAL, precision="bf16")], "loop"),
+        ([replace(RESIDUAL, model="resnet20_heavy")], "loop"),  # where it would not pay
         ([GPT], "loop"),
     ],
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 import torch
 import torch.nn.functional as F
 from support.refusals import refused
 
+from fedlogit import models
 from fedlogit.engine import Workload, check_engine
+from fedlogit.engine.client import flatten
 from fedlogit.engine.unpadded import _places, _SumOfProducts, _Unpadded
 from fedlogit.spec import Optimizer
 
@@ -97,11 +101,42 @@ def test_a_convolution_is_replaced_where_most_of_it_is_padding(monkeypatch, side
     assert len(asked) == replaced
 
 
+def outcome(network, x):
+    """Return what a network says, its gradient if it trains, and its statistics afterwards."""
+    gradient = flatten(network).grad
+    logits = network(x)
+    if network.training:
+        F.cross_entropy(logits, torch.arange(len(x))).backward()
+    return logits.detach(), gradient, *network.buffers()
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    ("name", "side", "replaced"),
+    [
+        ("resnet18", 32, 7),  # three of stage 3 (2 x 2 positions), four of stage 4
+        ("resnet18(batch_stats=True)", 64, 3),  # three of stage 4, which has 2 x 2 positions
+        ("resnet18", 96, 0),
+        ("resnet_light(2)", 8, 1),
+    ],
+)
+def test_a_network_is_the_same_as_without_it(monkeypatch, name, side, replaced, training):
+    network = models.build(name, (3, side, side), 10, torch.Generator().manual_seed(0))
+    network.double().train(training)
+    x = torch.randn(6, 3, side, side, generator=torch.Generator().manual_seed(1)).double()
+    wanted, convolve, times = outcome(deepcopy(network), x), _SumOfProducts.apply, []
+    monkeypatch.setattr(_SumOfProducts, "apply", lambda *a: times.append(1) or convolve(*a))
+    with _Unpadded():
+        found = outcome(network, x.contiguous(memory_format=torch.channels_last))
+    assert len(times) == replaced
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("changes", "need"),
     [
         ({"device": "cuda"}, "device = cpu"),
-        ({"model": "tf_cnn"}, "models = resnet11_heavy or resnet18 or"),
+        ({"model": "resnet20_heavy"}, "models = resnet18 or resnet_light"),
         ({"precision": "bf16"}, "precision = f32"),
     ],
 )
