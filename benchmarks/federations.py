@@ -27,7 +27,7 @@ def federation(
     Args:
         spec: The run.
         folder: Where prepared data sets are.
-        engine: ``loop``, ``native`` or ``stacked``.
+        engine: ``loop``, ``native``, ``stacked`` or ``unpadded``.
         workers: Threads; each computes with one.
     """
     torch.set_num_threads(1)

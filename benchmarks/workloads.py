@@ -120,7 +120,7 @@ WORKLOADS = {
             "public": {"size": 2000, "stratified": False}, "same_init": False,
             "method": "tally_train(warm_up=0)", "test_size": 500,
         },
-        engines=("loop",),
+        engines=("unpadded", "loop"),
     ),
     "W5 MLP": _maximised("fashion_mnist", "mlp_net"),
     "W5 CNN": _maximised("cifar10", "tf_cnn"),
@@ -148,7 +148,7 @@ WORKLOADS = {
     "W8 MLP": _tested("fashion_mnist", "mlp_net", 10_000, "native"),
     "W8 LeNet": _tested("mnist", "lenet", 10_000, "native", "loop"),
     "W8 CNN": _tested("cifar10", "tf_cnn", 10_000, "native", "loop"),
-    "W8 ResNet": _tested("cifar10", _RESNET, 1_000, "loop"),
+    "W8 ResNet": _tested("cifar10", _RESNET, 1_000, "unpadded", "loop"),
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ Floors, each importing only what lies below it::
     runs/                             from a spec to a folder that describes itself
     methods/                          one file per method of the papers
     federation/                       clients, a public set, and what they send each other
-    engine/                           how clients run: loop, native, stacked
+    engine/                           how clients run: loop, native, stacked, unpadded
     aggregation/                      pure functions: client logits -> targets
     models/  data/  partition/        each knows nothing of the others
     spec  component  rng  errors      ground floor

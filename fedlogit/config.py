@@ -11,7 +11,10 @@ from pydantic import Field, field_validator
 from fedlogit.component import FrozenConfig
 from fedlogit.reading import read_part
 
-__all__ = ["Settings"]
+__all__ = ["CPU_ENGINES", "Settings"]
+
+CPU_ENGINES = ("native", "unpadded")
+"""Ways to run clients that are for CPUs alone."""
 
 
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
@@ -58,7 +61,8 @@ class Settings(FrozenConfig):
         seeds: Use these instead of the papers' own.
         datasets: Keep only the cells on these datasets.
         precision: Use this instead of the papers' own; it is part of a run's spec.
-        engine: How clients are run: ``loop``, ``native``, ``stacked``, or ``auto``, the fastest.
+        engine: How clients are run: ``loop``, ``native``, ``stacked``, ``unpadded``, or ``auto``,
+            the fastest.
         device: Where to train.
         workers: Threads of one training run.
         runs_per_gpu: How many training runs may share a GPU.
@@ -71,7 +75,7 @@ class Settings(FrozenConfig):
     """
 
     renamed: ClassVar[Mapping[str, str]] = {
-        "kernel": "engine, which is auto, loop (was autograd), native or stacked"
+        "kernel": "engine, which is auto, loop (was autograd), native, stacked or unpadded"
     }
 
     papers: Names = ("who_to_trust", "celm", "fedol")
@@ -79,7 +83,7 @@ class Settings(FrozenConfig):
     seeds: Seeds | None = None
     datasets: Names | None = None
     precision: Literal["f32", "bf16"] | None = None
-    engine: Literal["auto", "loop", "native", "stacked"] = "auto"
+    engine: Literal["auto", "loop", "native", "stacked", "unpadded"] = "auto"
     device: str = "auto"
     workers: Annotated[int, Field(gt=0)] = 1
     runs_per_gpu: Annotated[int, Field(gt=0)] = 1

@@ -1,7 +1,7 @@
 """PyTorch's optimizers without its compiler, which nothing here uses.
 
-PyTorch's own methods import the compiler when they are first called, to tell it to leave them alone:
-two seconds for every run. Unwrapped, they are the same functions without that.
+PyTorch's own methods import the compiler when they are first called, to tell it to leave them
+alone: two seconds for every run. Unwrapped, they are the same functions without that.
 """
 
 from __future__ import annotations

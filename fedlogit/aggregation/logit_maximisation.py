@@ -2,11 +2,11 @@
 
 All classes of a model are one batch, since the loss is a sum over images and no image sees another.
 `maximise_logits` does so for one model, `maximise_stacked` for several of one architecture at once:
-on a GPU, whose time goes into launching kernels for tiny batches, that is several times faster; on
-a CPU a model per thread is. Both run the same steps. As many models are stacked as `models_at_once`
-finds room for, which depends on their sizes only, so that the same run has the same bits. Single
-pixels differ all the same, because Adam divides gradients by their size and so amplifies the
-rounding of those near 0; norms and logits agree.
+where time goes into starting operations on tiny batches (`probed_together`), that is several times
+faster; elsewhere a model per thread is. Both run the same steps. As many models are stacked as
+`models_at_once` finds room for, which depends on their sizes only, so that the same run has the
+same bits. Single pixels differ all the same, because Adam divides gradients by their size and so
+amplifies the rounding of those near 0; norms and logits agree.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, stack_module_state
 
 from fedlogit.optimizers import Adam
 
-__all__ = ["ROOM", "Ascent", "maximise_logits", "maximise_stacked", "models_at_once"]
+__all__ = [
+    "ROOM",
+    "Ascent",
+    "maximise_logits",
+    "maximise_stacked",
+    "models_at_once",
+    "probed_together",
+]
 
 ROOM = 4 * 2**30
 """Bytes that stacked models may need at once: what a step keeps for its gradient, and weights.
@@ -65,11 +73,19 @@ def maximise_logits(
         Logits u_c at the final images, (k,), and those images; pixels are not clamped.
     """
     model.eval()
+    return _ascend(lambda x: model(x).float(), start, classes, ascent)
 
-    def logits(x: torch.Tensor) -> torch.Tensor:
-        return model(x).float().gather(1, classes[:, None])[:, 0]
 
-    return _ascend(logits, start, ascent)
+def probed_together(model: nn.Module, device: str) -> bool:
+    """Return whether models like this one are probed together: on a GPU, or perceptrons.
+
+    Args:
+        model: One of them.
+        device: Type of the device.
+    """
+    return device == "cuda" or all(
+        isinstance(layer, nn.Linear) for layer in model.modules() if layer._parameters
+    )
 
 
 def models_at_once(model: nn.Module, images: torch.Tensor, room: int | None = None) -> int:
@@ -135,12 +151,8 @@ def _maximise_together(
     def outputs(weights: dict, buffers: dict, x: torch.Tensor) -> torch.Tensor:
         return functional_call(models[0], (weights, buffers), (x,))
 
-    def logits(x: torch.Tensor) -> torch.Tensor:
-        z = torch.vmap(outputs)(*state, x).float()
-        return z.gather(2, classes[None, :, None].expand(len(models), -1, 1))[..., 0]
-
     with _differentiable_attention():
-        return _ascend(logits, start, ascent)
+        return _ascend(lambda x: torch.vmap(outputs)(*state, x).float(), start, classes, ascent)
 
 
 @contextmanager
@@ -158,17 +170,39 @@ def _differentiable_attention() -> Iterator[None]:
 
 
 def _ascend(
-    logits: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor, ascent: Ascent
+    outputs: Callable[[torch.Tensor], torch.Tensor],
+    start: torch.Tensor,
+    classes: torch.Tensor,
+    ascent: Ascent,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    x = start.detach().clone().requires_grad_()
+    """Return the logits of the classes, (…, k), and images.
+
+    Args:
+        outputs: Gives all logits, (…, k, classes), of images (…, k, channels, height, width).
+        start: First images.
+        classes: Which logit each image maximises, int64 (k,).
+        ascent: How.
+    """
+    x = start.detach().to(memory_format=_layout(start), copy=True).requires_grad_()
     adam = Adam([x], lr=ascent.rate, betas=(0.9, 0.999), fused=True)
+    with torch.no_grad():
+        logits = outputs(x)
+    downhill = -F.one_hot(classes, logits.shape[-1]).to(logits).expand_as(logits)  # of -s_c
     for _ in range(ascent.steps):
         ascent.check()
-        loss = ascent.penalty * x.square().sum() - logits(x).sum()
         # With respect to the images only: the models' own gradients are left alone.
-        (gradient,) = torch.autograd.grad(loss, [x])
+        (gradient,) = torch.autograd.grad(outputs(x), [x], downhill)
         # A stacked convolution returns it in another memory layout, which fused Adam ignores.
-        x.grad = gradient.contiguous()
+        x.grad = gradient.contiguous(memory_format=_layout(start))
+        x.grad.add_(x.detach(), alpha=2 * ascent.penalty)
         adam.step()
     with torch.no_grad():
-        return logits(x), x.detach()
+        logits = outputs(x)
+    wanted = classes.expand(logits.shape[:-1])[..., None]
+    return logits.gather(-1, wanted)[..., 0], x.detach().contiguous()
+
+
+def _layout(images: torch.Tensor) -> torch.memory_format:
+    """Return how images lie in memory: channels last where convolutions on a CPU are faster so."""
+    stacked = images.dim() > 4
+    return torch.contiguous_format if images.is_cuda or stacked else torch.channels_last

@@ -11,6 +11,7 @@ from typing import get_args
 
 import torch
 
+from fedlogit.config import CPU_ENGINES
 from fedlogit.engine import EngineName
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
@@ -68,8 +69,8 @@ def own_device(args: argparse.Namespace, spec: RunSpec) -> Iterator[torch.device
 
 
 def wanted_device(device: str, engine: str) -> str:
-    """Return the device to take: ``auto`` is the CPU for the engine that is for CPUs."""
-    return "cpu" if device == "auto" and engine == "native" else device
+    """Return the device to take: ``auto`` is the CPU for the engines that are for CPUs."""
+    return "cpu" if device == "auto" and engine in CPU_ENGINES else device
 
 
 def _too_large(device: torch.device, args: argparse.Namespace, spec: RunSpec, reason: str) -> str:

@@ -11,14 +11,15 @@ from fedlogit.engine.base import Engine, Workload
 from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import NativeEngine
 from fedlogit.engine.stacked import StackedEngine
+from fedlogit.engine.unpadded import UnpaddedEngine
 from fedlogit.errors import FedlogitError
 
 __all__ = ["EngineName", "check_engine", "choose_engine"]
 
-EngineName = Literal["auto", "loop", "native", "stacked"]
+EngineName = Literal["auto", "loop", "native", "stacked", "unpadded"]
 
 _ENGINES: dict[str, type[Engine]] = {
-    engine.name: engine for engine in (StackedEngine, NativeEngine, LoopEngine)
+    engine.name: engine for engine in (StackedEngine, NativeEngine, UnpaddedEngine, LoopEngine)
 }
 
 
@@ -40,12 +41,12 @@ def check_engine(name: str, workloads: Sequence[Workload]) -> type[Engine] | Non
 def choose_engine(name: str, workloads: Sequence[Workload]) -> type[Engine]:
     """Return the engine for models of these workloads.
 
-    ``auto`` takes the first of `stacked`, `native` and `loop` that supports all of them and is
-    fastest for them; that depends on nothing else, so it is the same on every machine of a kind.
-    Only where an engine is not available, it takes the next, and says so once.
+    ``auto`` takes the first of `stacked`, `native`, `unpadded` and `loop` that supports all of them
+    and is fastest for them; that depends on nothing else, so it is the same on every machine of a
+    kind. Only where an engine is not available, it takes the next, and says so once.
 
     Args:
-        name: ``auto``, ``loop``, ``native`` or ``stacked``.
+        name: ``auto``, ``loop``, ``native``, ``stacked`` or ``unpadded``.
         workloads: Those of the models that clients train.
 
     Raises:

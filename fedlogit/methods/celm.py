@@ -21,6 +21,7 @@ from fedlogit.aggregation.logit_maximisation import (
     maximise_logits,
     maximise_stacked,
     models_at_once,
+    probed_together,
 )
 from fedlogit.errors import Diverged
 from fedlogit.federation import Client, Federation, State
@@ -181,10 +182,12 @@ def _maximised(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return LMProbe's logits (models, k) and images (models, k, …) from start images.
 
-    On a GPU models of one architecture are probed together, on a CPU one a thread.
+    Models of one architecture are probed together on a GPU, and perceptrons everywhere; others one
+    a thread.
     """
     networks = [model.model for model in models]
-    if fed.data.device.type == "cuda" and len({m.architecture for m in models}) == 1:
+    alike = len({model.architecture for model in models}) == 1
+    if alike and probed_together(networks[0], fed.data.device.type):
         at_once = models_at_once(networks[0], images[0])
         return maximise_stacked(networks, images, classes, ascent, at_once)
     start = dict(zip(map(id, models), images, strict=True))

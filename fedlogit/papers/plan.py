@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fedlogit.config import Settings
+from fedlogit.config import CPU_ENGINES, Settings
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
 from fedlogit.papers.completed import Completed, Completions
@@ -202,7 +202,7 @@ class Plan:
 
     def on_gpu(self, spec: RunSpec) -> bool:
         """Return whether a run trains on a GPU where there is one."""
-        trains_on_cpu = self.settings.device == "cpu" or self.settings.engine == "native"
+        trains_on_cpu = self.settings.device == "cpu" or self.settings.engine in CPU_ENGINES
         return not trains_on_cpu and not spec.ledger_only
 
     def artefact_file(self, artefact: PlannedArtefact) -> str:

@@ -46,7 +46,7 @@ class Options:
     Attributes:
         device: Where to compute.
         workers: Threads on a CPU.
-        engine: How clients are run: ``auto``, ``loop``, ``native`` or ``stacked``.
+        engine: How clients are run: ``auto``, ``loop``, ``native``, ``stacked`` or ``unpadded``.
         checkpoint_seconds: Least time between checkpoints; 0 saves after every round.
         progress: Show a progress bar.
     """

@@ -44,7 +44,7 @@ def choose_engines(
         method: The method it names.
         shape: Shape of a sample: (channels, height, width), or (length,).
         device: Type of the device.
-        name: ``auto``, ``loop``, ``native`` or ``stacked``.
+        name: ``auto``, ``loop``, ``native``, ``stacked`` or ``unpadded``.
 
     Raises:
         FedlogitError: if an engine was named that cannot run the clients.

@@ -10,6 +10,7 @@ from fedlogit.aggregation.logit_maximisation import (
     maximise_logits,
     maximise_stacked,
     models_at_once,
+    probed_together,
 )
 
 ASCENT = Ascent(steps=400, rate=0.05, penalty=0.5)
@@ -122,3 +123,23 @@ def test_larger_models_and_more_images_leave_room_for_fewer(name, shape):
     few, many = (models_at_once(network, torch.zeros(k, *shape), room) for k in (2, 20))
     assert many < few <= 1000
     assert all(p.grad is None for p in network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "on_a_cpu"),
+    [("mlp_net", True), ("mlp(hidden=[])", True), ("tf_cnn", False), ("vit_tiny", False)],
+)
+def test_perceptrons_are_probed_together_on_a_cpu_too(name, on_a_cpu):
+    network = models.build(name, (3, 32, 32), 5, torch.Generator().manual_seed(0))
+    assert probed_together(network, "cpu") is on_a_cpu
+    assert probed_together(network, "cuda")
+
+
+@KINDS
+@pytest.mark.parametrize("stacked", [False, True])
+def test_images_come_back_in_the_order_of_memory_that_files_have(name, shape, stacked):
+    (network,), start = build(name, shape, 1), torch.zeros(2, *shape)
+    given = (torch.arange(2), Ascent(1, 0.1, 1e-3))
+    found = maximise_stacked([network], start[None], *given) if stacked else None
+    _, images = found or maximise_logits(network, start, *given)
+    assert images.is_contiguous()

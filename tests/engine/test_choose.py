@@ -49,7 +49,10 @@ def no_compiler(monkeypatch, tmp_path):
         ([replace(PERCEPTRON, precision="bf16")], "loop"),
         ([CONVOLUTIONS], "native"),
         ([PERCEPTRON, replace(CONVOLUTIONS, augment=True, proximal=True)], "native"),
-        ([RESIDUAL], "loop"),
+        ([RESIDUAL], "unpadded"),
+        ([RESIDUAL, replace(RESIDUAL, model="resnet_light", proximal=True)], "unpadded"),
+        ([replace(RESIDUAL, precision="bf16")], "loop"),
+        ([replace(RESIDUAL, model="resnet20_heavy")], "loop"),  # where it would not pay
         ([GPT], "loop"),
     ],
 )

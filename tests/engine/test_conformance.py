@@ -56,13 +56,17 @@ MODELS = {
     },
     "a text": TEXT,
 }
+ONE_POSITION = {"models": ["resnet18(batch_stats=True)"], "optimizer": SGD | {"lr": 0.01}}
+WIDE = {"stages of one position": ONE_POSITION}  # too wide to be stacked in a test
 WHOLE_TASKS = ("perceptrons", "lenet")  # which compiled code trains a task in one call
 NATIVE = (*WHOLE_TASKS, "tf_cnn")  # what compiled code can train
+UNPADDED = ("batch norm", "statistics of a batch", "stages of one position")
 LARGER = ("lenet", "lenet_bn", "tf_cnn")  # which need larger images than digits
 # Rounding grows from step to step where layers are many, or divide by what varies little.
 STEPS = {name: 2 for name in MODELS if name not in ("perceptrons", "two architectures", "a text")}
+STEPS["stages of one position"] = 1  # which divide by the deviation of four values
 ENGINES = pytest.mark.parametrize(
-    "engine", ["loop", "stacked", pytest.param("native", marks=needs_compiler)]
+    "engine", ["loop", "stacked", "unpadded", pytest.param("native", marks=needs_compiler)]
 )
 MARKS = {model: [pytest.mark.slow] for model in STEPS}
 ABLE = pytest.mark.parametrize(
@@ -72,7 +76,8 @@ ABLE = pytest.mark.parametrize(
         for engine in ("loop", "stacked")
         for model in MODELS
     ]
-    + [pytest.param("native", model, marks=needs_compiler) for model in NATIVE],
+    + [pytest.param("native", model, marks=needs_compiler) for model in NATIVE]
+    + [pytest.param("unpadded", model, marks=pytest.mark.slow) for model in UNPADDED],
 )
 
 
@@ -160,7 +165,7 @@ def pair(federation, digits):
     """Return a function that builds a federation for the loop and the same for another engine."""
 
     def build(engine: str, model: str, **changes) -> tuple[Federation, Federation]:
-        given = UNEVEN | MODELS[model] | changes
+        given = UNEVEN | (MODELS | WIDE)[model] | changes
         data = enlarged(digits) if model in LARGER else None
         loop, other = (federation(data=data, engine=name, **given) for name in ("loop", engine))
         assert other.engine.name == engine
@@ -213,6 +218,14 @@ def test_the_native_engine_does_every_task_that_it_supports(pair, model, kind):
     loop, native = pair("native", model)
     for _ in range(2):
         compare(loop, native, (TASKS | REST)[kind], STEPS.get(model, 99))
+
+
+@pytest.mark.parametrize("model", first_of_each(UNPADDED, lambda _: "any"))
+@pytest.mark.parametrize("kind", TASKS | REST)
+def test_the_unpadded_engine_does_every_task_with_residual_networks(pair, model, kind):
+    loop, unpadded = pair("unpadded", model)
+    for _ in range(2):
+        compare(loop, unpadded, (TASKS | REST)[kind], STEPS[model])
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if name not in NATIVE])
@@ -286,9 +299,15 @@ def test_products_in_bfloat16_agree_too(pair, model):
     assert not torch.equal(exact.clients[0].vector, loop.clients[0].vector)
 
 
+def small(engine: str) -> dict:
+    """Return a small federation that an engine can run."""
+    fits = {"models": ["resnet_light(1)"]} if engine == "unpadded" else {}
+    return {"engine": engine, "optimizer": SGD} | fits
+
+
 @ENGINES
 def test_workers_change_no_bit(federation, engine):
-    one, three = (federation(engine=engine, workers=w, optimizer=SGD) for w in (1, 3))
+    one, three = (federation(workers=w, **small(engine)) for w in (1, 3))
     for fed in (one, three):
         fed.round = 1
         fed.train_private()
@@ -298,7 +317,7 @@ def test_workers_change_no_bit(federation, engine):
 
 @ENGINES
 def test_a_run_that_is_cancelled_trains_nobody_and_asks_nobody(federation, engine):
-    fed = federation(engine=engine, optimizer=SGD)
+    fed = federation(**small(engine))
     before = fed.vectors()
     fed.engine.pool.cancelled.value = 1
     with pytest.raises(Cancelled):
@@ -310,7 +329,7 @@ def test_a_run_that_is_cancelled_trains_nobody_and_asks_nobody(federation, engin
 
 @ENGINES
 def test_each_task_is_told_to_a_progress_bar(federation, engine):
-    fed, told = federation(engine=engine, optimizer=SGD), []
+    fed, told = federation(**small(engine)), []
     fed.engine.on_task = lambda: told.append(1)
     fed.train_private()
     assert len(told) == 4
@@ -319,7 +338,7 @@ def test_each_task_is_told_to_a_progress_bar(federation, engine):
 @ENGINES
 def test_models_that_do_not_train_keep_their_gradients_off(federation, engine):
     """`predict` is a generator: what it switches off must be on again between two batches."""
-    fed = federation(engine=engine, optimizer=SGD)
+    fed = federation(**small(engine))
     batches = (fed.data.inputs(part) for part in fed.public.split(20))
     for logits in fed.engine.predict(fed.clients, batches):
         assert logits.shape == (4, 20, 10)

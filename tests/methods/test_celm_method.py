@@ -192,9 +192,10 @@ def probed(fed, images):
 def test_probes_are_the_same_however_many_are_stacked(federation, monkeypatch, together):
     fed = federation(same_init=False)
     images = torch.randn(4, 10, *fed.data.shape, generator=torch.Generator().manual_seed(1))
+    monkeypatch.setattr("fedlogit.methods.celm.probed_together", lambda *_: False)
     alone, _ = probed(fed, images)
+    monkeypatch.undo()  # perceptrons are stacked
     asked = []
-    fed.data.device = torch.device("cuda")  # where they are stacked; the tensors stay
     monkeypatch.setattr(
         "fedlogit.methods.celm.models_at_once",
         lambda model, part: asked.append(part.shape) or together,
@@ -206,9 +207,14 @@ def test_probes_are_the_same_however_many_are_stacked(federation, monkeypatch, t
 
 
 @pytest.mark.parametrize(
-    ("device", "models"), [("cpu", ["mlp"]), ("cuda", ["mlp(hidden=[16])", "mlp(hidden=[8])"])]
+    ("device", "models"),
+    [
+        ("cpu", ["resnet_light(1)"]),
+        ("cpu", ["mlp(hidden=[16])", "mlp(hidden=[8])"]),
+        ("cuda", ["mlp(hidden=[16])", "mlp(hidden=[8])"]),
+    ],
 )
-def test_probes_are_not_stacked_on_a_cpu_or_if_models_differ(
+def test_convolutions_on_a_cpu_and_models_that_differ_are_probed_one_by_one(
     federation, monkeypatch, device, models
 ):
     fed = federation(models=models)

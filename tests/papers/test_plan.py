@@ -159,6 +159,7 @@ def test_a_run_holds_a_gpu_only_if_it_trains_on_one(tmp_path):
     assert on_gpu(device="cuda", engine="stacked") == {True}
     assert on_gpu(device="cpu") == {False}
     assert on_gpu(device="auto", engine="native") == {False}
+    assert on_gpu(device="auto", engine="unpadded") == {False}
 
 
 def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):
