@@ -9,12 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator
 
 from fedlogit.component import FrozenConfig
+from fedlogit.engine_names import EngineName
 from fedlogit.reading import read_part
 
-__all__ = ["CPU_ENGINES", "Settings"]
-
-CPU_ENGINES = ("native", "unpadded")
-"""Ways to run clients that are for CPUs alone."""
+__all__ = ["Settings"]
 
 
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
@@ -83,7 +81,7 @@ class Settings(FrozenConfig):
     seeds: Seeds | None = None
     datasets: Names | None = None
     precision: Literal["f32", "bf16"] | None = None
-    engine: Literal["auto", "loop", "native", "stacked", "unpadded"] = "auto"
+    engine: EngineName = "auto"
     device: str = "auto"
     workers: Annotated[int, Field(gt=0)] = 1
     runs_per_gpu: Annotated[int, Field(gt=0)] = 1

@@ -187,19 +187,19 @@ def _ascend(
     adam = Adam([x], lr=ascent.rate, betas=(0.9, 0.999), fused=True)
     with torch.no_grad():
         logits = outputs(x)
-    downhill = -F.one_hot(classes, logits.shape[-1]).to(logits).expand_as(logits)  # of -s_c
+    wanted = F.one_hot(classes, logits.shape[-1]).to(logits).expand_as(logits).flatten()
     for _ in range(ascent.steps):
         ascent.check()
         # With respect to the images only: the models' own gradients are left alone.
-        (gradient,) = torch.autograd.grad(outputs(x), [x], downhill)
+        (gradient,) = torch.autograd.grad(-torch.vdot(outputs(x).flatten(), wanted), [x])
         # A stacked convolution returns it in another memory layout, which fused Adam ignores.
         x.grad = gradient.contiguous(memory_format=_layout(start))
         x.grad.add_(x.detach(), alpha=2 * ascent.penalty)
         adam.step()
     with torch.no_grad():
         logits = outputs(x)
-    wanted = classes.expand(logits.shape[:-1])[..., None]
-    return logits.gather(-1, wanted)[..., 0], x.detach().contiguous()
+    of = classes.expand(logits.shape[:-1])[..., None]
+    return logits.gather(-1, of)[..., 0], x.detach().contiguous()
 
 
 def _layout(images: torch.Tensor) -> torch.memory_format:

@@ -11,8 +11,7 @@ from typing import get_args
 
 import torch
 
-from fedlogit.config import CPU_ENGINES
-from fedlogit.engine import EngineName
+from fedlogit.engine_names import CPU_ENGINES, EngineName
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.gpus import own_gpu

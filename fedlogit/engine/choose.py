@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal
 
 from fedlogit.engine.base import Engine, Workload
 from fedlogit.engine.loop import LoopEngine
@@ -14,9 +13,7 @@ from fedlogit.engine.stacked import StackedEngine
 from fedlogit.engine.unpadded import UnpaddedEngine
 from fedlogit.errors import FedlogitError
 
-__all__ = ["EngineName", "check_engine", "choose_engine"]
-
-EngineName = Literal["auto", "loop", "native", "stacked", "unpadded"]
+__all__ = ["check_engine", "choose_engine"]
 
 _ENGINES: dict[str, type[Engine]] = {
     engine.name: engine for engine in (StackedEngine, NativeEngine, UnpaddedEngine, LoopEngine)

@@ -18,7 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fedlogit.config import CPU_ENGINES, Settings
+from fedlogit.config import Settings
+from fedlogit.engine_names import CPU_ENGINES
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
 from fedlogit.papers.completed import Completed, Completions

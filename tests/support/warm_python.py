@@ -10,6 +10,7 @@ other signal; scripts that are to be stopped otherwise get the real one.
 from __future__ import annotations
 
 import atexit
+import io
 import json
 import os
 import runpy
@@ -22,12 +23,13 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from pkgutil import walk_packages
 
-# What scripts and Snakemake import first, before each imports modules of its own.
+# What scripts and Snakemake import, beside all modules of the library, and what would else be
+# imported only when it is used.
 LIBRARIES = ("torch", "numpy", "scipy.stats", "pandas", "seaborn", "matplotlib.pyplot", "pydantic",
-             "safetensors.torch", "yaml", "sklearn.metrics", "snakemake.cli", "fedlogit.methods",
-             "fedlogit.runs.run", "fedlogit.papers", "fedlogit.results.figures",
-             "fedlogit.results.tables", "fedlogit.results.compare")  # fmt: skip
+             "safetensors.torch", "yaml", "sklearn.datasets", "sklearn.ensemble", "snakemake.cli",
+             "sympy")  # fmt: skip
 ROOT = Path(__file__).resolve().parents[2]
 
 CLIENT = """#!{python} -SEs
@@ -59,6 +61,22 @@ def warm_python(folder: Path) -> Iterator[Path]:
     finally:
         server.kill()
         server.wait()
+
+
+def _modules(package: str) -> list[str]:
+    """Return the names of all modules of a package that can be imported without running."""
+    paths = __import__(package).__path__
+    found = (module.name for module in walk_packages(paths, f"{package}."))
+    return [name for name in found if not name.endswith("__main__")]
+
+
+def _draw() -> None:
+    """Save a figure, so that Matplotlib has found its fonts and imported what writes them."""
+    figure = sys.modules["matplotlib.pyplot"].figure()
+    figure.text(0, 0, "text")
+    for kind in ("pdf", "png"):
+        figure.savefig(io.BytesIO(), format=kind)
+    sys.modules["matplotlib.pyplot"].close(figure)
 
 
 def _serve(address: str) -> None:
@@ -133,8 +151,9 @@ def _run() -> int:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    for library in LIBRARIES:
+    for library in (*LIBRARIES, *_modules("fedlogit")):
         __import__(library)
+    _draw()
     sys.path.remove(str(ROOT))
     _serve(sys.argv[1])
     status = _run()
