@@ -4,6 +4,9 @@ A client describes its own logits on held-out data by a mixture of diagonal Gaus
 weights, one component a class it holds. Its weight on a public sample is the softmax, over
 clients, of the log-density of its logits there. All in float64: densities in ten dimensions
 differ by tens of nats, and weights are nearly one-hot.
+
+Whether logits are Gaussian, and independent of each other, is an assumption of the paper; mixtures
+with whole or shrunk covariances, and kernel densities, can take the place of the diagonal one.
 """
 
 from __future__ import annotations
@@ -11,22 +14,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-__all__ = ["Mixture", "fit_classes", "fit_em", "log_density", "trust", "weighted_logits"]
+__all__ = [
+    "Mixture",
+    "fit_classes",
+    "fit_em",
+    "fit_full",
+    "fit_kernel",
+    "log_density",
+    "trust",
+    "weighted_logits",
+]
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Diagonal Gaussians with uniform weights 1/k.
+    """Gaussians with uniform weights 1/k.
 
     Attributes:
         means: (components, classes), float64.
-        variances: The same shape, positive.
+        variances: The same shape, positive; along the axes.
+        axes: Principal axes of each component as columns, (components, classes, classes), float64;
+            None where they are those of the logits.
     """
 
     means: torch.Tensor
     variances: torch.Tensor
+    axes: torch.Tensor | None = None
 
 
 def fit_classes(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixture:
@@ -41,15 +57,71 @@ def fit_classes(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mix
         floor: Smallest variance, in squared logits; without one a confident client's density is
             a spike that nobody else's logits fall into.
     """
-    logits = logits.double()
-    groups = [logits[labels == c] for c in labels.unique()]
-    groups = [g for g in groups if len(g) >= 2]
+    groups = _by_class(logits, labels)
     if not groups:
-        empty = logits.new_empty(0, logits.shape[1])
-        return Mixture(empty, empty)
+        return _empty(logits)
     means = torch.stack([g.mean(0) for g in groups])
     variances = torch.stack([g.var(0, correction=0) for g in groups])
     return Mixture(means, variances.clamp_min(floor))
+
+
+def fit_full(logits: torch.Tensor, labels: torch.Tensor, floor: float, *, shrunk: bool) -> Mixture:
+    """Fit one component per class by its own samples' mean and whole covariance.
+
+    A class with no more samples than logits has a singular covariance: the smallest variances
+    along its axes become the floor, or it is shrunk towards a multiple of the identity.
+
+    Args:
+        logits: As of `fit_classes`, and so are `labels`.
+        labels: True classes.
+        floor: Smallest variance along an axis, in squared logits.
+        shrunk: By as much as Ledoit and Wolf (2004) estimate to be best for the squared error.
+    """
+    from sklearn.covariance import empirical_covariance, ledoit_wolf
+
+    groups = _by_class(logits, labels)
+    if not groups:
+        return _empty(logits)
+    samples = [group.cpu().numpy() for group in groups]
+    found = [ledoit_wolf(x)[0] if shrunk else empirical_covariance(x) for x in samples]
+    covariances = torch.as_tensor(np.stack(found), device=logits.device)
+    variances, axes = torch.linalg.eigh(covariances)
+    return Mixture(torch.stack([g.mean(0) for g in groups]), variances.clamp_min(floor), axes)
+
+
+def fit_kernel(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixture:
+    """Put one component on each sample: a kernel density with Gaussian kernels.
+
+    The bandwidth in each dimension is the deviation within the sample's class times Scott's factor
+    n^(−1/(d+4)), n being the class's samples. Classes weigh by their samples; one with fewer than
+    two has none.
+
+    Args:
+        logits: As of `fit_classes`, and so are `labels` and `floor`.
+        labels: True classes.
+        floor: Smallest variance of a class in a dimension, before Scott's factor.
+    """
+    groups = _by_class(logits, labels)
+    if not groups:
+        return _empty(logits)
+    dimensions = logits.shape[1]
+    variances = [
+        g.var(0, correction=0).clamp_min(floor) * len(g) ** (-2 / (dimensions + 4)) for g in groups
+    ]
+    spread = [v.expand(len(g), dimensions) for v, g in zip(variances, groups, strict=True)]
+    return Mixture(torch.cat(groups), torch.cat(spread))
+
+
+def _by_class(logits: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
+    """Return the logits of each class with two samples or more, float64."""
+    groups = [logits.double()[labels == c] for c in labels.unique()]
+    return [group for group in groups if len(group) >= 2]
+
+
+def _empty(logits: torch.Tensor) -> Mixture:
+    """Return a mixture without components."""
+    none = logits.new_empty(0, logits.shape[1], dtype=torch.float64)
+    return Mixture(none, none)
 
 
 def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mixture:
@@ -87,7 +159,10 @@ def log_density(mixture: Mixture, logits: torch.Tensor) -> torch.Tensor:
     if k == 0:
         return z.new_full((len(z),), -math.inf)
     spread = mixture.variances.log().sum(1)
-    squares = ((z[:, None] - mixture.means) ** 2 / mixture.variances).sum(2)
+    deviations = z[:, None] - mixture.means
+    if mixture.axes is not None:
+        deviations = torch.einsum("nkd,kda->nka", deviations, mixture.axes)
+    squares = (deviations**2 / mixture.variances).sum(2)
     components = -0.5 * (d * math.log(2 * math.pi) + spread + squares)
     return torch.logsumexp(components, 1) - math.log(k)
 

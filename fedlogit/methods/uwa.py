@@ -11,10 +11,13 @@ from fedlogit.aggregation.uwa import (
     Mixture,
     fit_classes,
     fit_em,
+    fit_full,
+    fit_kernel,
     log_density,
     trust,
     weighted_logits,
 )
+from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.logit_federation import LogitFederation
 from fedlogit.rng import derive
@@ -36,7 +39,9 @@ class UWA(LogitFederation):
         variance_floor: Smallest variance of a component, in squared logits. Towards 0 the
             weights become one-hot; very large ones make UWA a simple average.
         fit: ``supervised`` fits component k to the samples of class k (eq. 5 indexes components
-            by class); ``em`` fits them without labels.
+            by class); ``em`` fits them without labels. Not the paper's, to see whether logits
+            are diagonal Gaussians: ``full_covariance`` and ``ledoit_wolf`` (shrunk) instead of
+            variances, and ``kernel``, a kernel density.
     """
 
     name: ClassVar[str] = "uwa"
@@ -44,7 +49,7 @@ class UWA(LogitFederation):
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
     variance_floor: Annotated[float, Field(gt=0)] = 1e-3
-    fit: Literal["supervised", "em"] = "supervised"
+    fit: Literal["supervised", "em", "full_covariance", "ledoit_wolf", "kernel"] = "supervised"
 
     @property
     def holdout(self) -> float:
@@ -57,24 +62,47 @@ class UWA(LogitFederation):
         densities = torch.stack([log_density(m, z) for m, z in zip(mixtures, logits, strict=True)])
         fed.uplink("densities", densities, bits=32)
         weights = trust(densities)
-        labels, of_all = fed.labels(fed.public), fed.for_everybody(weights.float(), absent=0)
-        fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
-        top = weights.max(0).values
-        fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
+        self._tell(fed, densities, weights)
         return weighted_logits(logits, weights).softmax(1)
 
     def _mixtures(self, fed: Federation) -> list[Mixture]:
         held_out = [client.validation for client in fed.clients]
         own = fed.own_logits(held_out)
         labels = [fed.labels(points) for points in held_out]
-        if self.fit == "supervised":
-            return [
-                fit_classes(z, y, self.variance_floor) for z, y in zip(own, labels, strict=True)
-            ]
+        owners = [torch.full_like(y, c.index) for y, c in zip(labels, fed.clients, strict=True)]
+        fed.export(
+            "aggregation",
+            held_out_logits=torch.cat(own),
+            held_out_labels=torch.cat(labels),
+            held_out_clients=torch.cat(owners),
+        )
         return [
-            fit_em(z, len(y.unique()), self.variance_floor, self._seed(fed, client.index))
+            self._fitted(fed, client.index, z, y)
             for client, z, y in zip(fed.clients, own, labels, strict=True)
         ]
 
-    def _seed(self, fed: Federation, client: int) -> int:
-        return derive(fed.spec.seed, "em", client, fed.round) % 2**32
+    def _fitted(self, fed: Federation, client: int, z: torch.Tensor, y: torch.Tensor) -> Mixture:
+        if self.fit == "supervised":
+            return fit_classes(z, y, self.variance_floor)
+        if self.fit == "em":
+            seed = derive(fed.spec.seed, "em", client, fed.round) % 2**32
+            return fit_em(z, len(y.unique()), self.variance_floor, seed)
+        if self.fit == "kernel":
+            return fit_kernel(z, y, self.variance_floor)
+        return fit_full(z, y, self.variance_floor, shrunk=self.fit == "ledoit_wolf")
+
+    def _tell(self, fed: Federation, densities: torch.Tensor, weights: torch.Tensor) -> None:
+        """Log and export whom the weights trust; nobody learns from that."""
+        labels, of_all = fed.labels(fed.public), fed.for_everybody(weights.float(), absent=0)
+        fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
+        top = weights.max(0).values
+        fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
+        known = labels != UNKNOWN
+        holds = torch.as_tensor(fed.class_mask, device=labels.device)[fed.present.to(labels.device)]
+        held = holds[:, labels[known]]
+        own = densities[:, known][held]
+        if own.isfinite().any():
+            fed.log(
+                weight_on_holders=float((weights[:, known] * held).sum(0).mean()),
+                log_likelihood=float(own[own.isfinite()].mean()),
+            )

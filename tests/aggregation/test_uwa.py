@@ -1,14 +1,20 @@
 """UWA against numbers worked out by hand (Who to Trust eq. 5-7)."""
 
 import math
+from functools import partial
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import multivariate_normal, norm
+from sklearn.covariance import LedoitWolf
 
 from fedlogit.aggregation.uwa import (
     Mixture,
     fit_classes,
     fit_em,
+    fit_full,
+    fit_kernel,
     log_density,
     trust,
     weighted_logits,
@@ -95,3 +101,40 @@ def test_em_finds_two_far_clusters_with_uniform_weights():
     spread = mixture.variances.log().sum(1)
     expected = -math.log(2) - 0.5 * (3 * math.log(2 * math.pi) + spread)
     assert torch.allclose(at_means.sort().values, expected.sort().values, atol=1e-6)
+
+
+def test_a_full_covariance_by_hand():
+    # Mean (0, 0); covariance ((2, 2), (2, 5)) / 2: variances (0² + 2² + (-2)² + 0²)/4 = 2 and
+    # (1² + 2² + (-2)² + (-1)²)/4 = 2.5, covariance (0 + 4 + 4 + 0)/4 = 2.
+    logits = torch.tensor([[0.0, 1.0], [2.0, 2.0], [-2.0, -2.0], [0.0, -1.0]])
+    mixture = fit_full(logits, torch.zeros(4), 1e-3, shrunk=False)
+    for point in ([0.0, 0.0], [1.0, -2.0]):
+        expected = multivariate_normal([0, 0], [[2, 2], [2, 2.5]]).logpdf(point)
+        assert log_density(mixture, torch.tensor([point])).item() == pytest.approx(expected)
+
+
+def test_a_shrunk_covariance_is_ledoit_and_wolfs_and_a_singular_one_has_the_floor():
+    logits = torch.randn(6, 10, generator=torch.Generator().manual_seed(0))
+    shrunk = fit_full(logits, torch.zeros(6), 1e-9, shrunk=True)
+    expected = multivariate_normal(logits.double().mean(0), LedoitWolf().fit(logits).covariance_)
+    assert log_density(shrunk, logits).tolist() == pytest.approx(expected.logpdf(logits), rel=1e-5)
+    # Six samples span five dimensions: five of ten variances would be 0.
+    singular = fit_full(logits, torch.zeros(6), 1e-3, shrunk=False).variances[0]
+    assert (singular[:5] == 1e-3).all()
+    assert (singular[5:] > 0.01).all()
+
+
+def test_a_kernel_density_is_the_mean_of_gaussians_on_the_samples():
+    logits = torch.tensor([[0.0], [2.0], [10.0], [16.0], [99.0]])
+    labels = torch.tensor([0, 0, 1, 1, 2])
+    # Classes 0 and 1 have deviations 1 and 3; two samples in one dimension: 2^(-1/5).
+    widths = np.array([1, 1, 3, 3]) * 2**-0.2
+    expected = np.log(norm([0, 2, 10, 16], widths).pdf(5.0).mean())
+    mixture = fit_kernel(logits, labels, 1e-3)
+    assert log_density(mixture, torch.tensor([[5.0]])).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("fit", [fit_kernel, partial(fit_full, shrunk=True)])
+def test_without_two_samples_of_a_class_there_is_no_density(fit):
+    mixture = fit(torch.zeros(2, 3), torch.tensor([0, 1]), floor=1e-3)
+    assert log_density(mixture, torch.zeros(1, 3)).tolist() == [-math.inf]

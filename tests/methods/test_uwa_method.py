@@ -1,5 +1,6 @@
 """UWA in a federation: what its mixtures are fitted to."""
 
+import numpy as np
 import pytest
 import torch
 from support.small import small_spec
@@ -7,7 +8,7 @@ from support.small import small_spec
 from fedlogit import methods
 
 
-@pytest.mark.parametrize("fit", ["supervised", "em"])
+@pytest.mark.parametrize("fit", ["supervised", "em", "full_covariance", "ledoit_wolf", "kernel"])
 def test_mixtures_are_fitted_to_samples_that_are_not_trained_on(federation, monkeypatch, fit):
     given = {"method": f"uwa(validation=0.2, fit='{fit}')"}
     fed, method = federation(**given), methods.get(small_spec(**given).method)
@@ -23,3 +24,20 @@ def test_mixtures_are_fitted_to_samples_that_are_not_trained_on(federation, monk
         assert not torch.isin(points, client.private).any()
         held = fed.counts[client.index] > 0
         assert held[fed.labels(points)].all(), "its own samples"
+
+
+def test_what_is_told_of_the_weights(federation):
+    fed = federation(method="uwa")
+    fed.public = torch.tensor([0, 1, 2])
+    fed.class_mask = np.zeros((4, 10), bool)
+    labels = fed.labels(fed.public)
+    fed.class_mask[0, labels[0]] = fed.class_mask[1, labels[1]] = True
+    fed.class_mask[:, labels[2]] |= labels[2] not in labels[:2]
+    held = torch.as_tensor(fed.class_mask)[:, labels]
+    densities = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
+    weights = torch.full((4, 3), 0.25, dtype=torch.float64)
+    methods.get(fed.spec.method)._tell(fed, densities, weights)
+    told = fed.take_log()
+    assert told["log_likelihood"] == pytest.approx(float(densities[held].mean()))
+    assert told["weight_on_holders"] == pytest.approx(0.25 * held.sum().item() / 3)
+    assert (told["weight_max"], told["weight_over_99"]) == (0.25, 0)

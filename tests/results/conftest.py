@@ -235,7 +235,7 @@ def make_fedol(make_run):
 
 @pytest.fixture
 def export_weights():
-    """Return a function that gives a run an `aggregation.npz` with peaked random weights."""
+    """Return a function that gives a run an `aggregation.npz`: peaked weights, Gaussian logits."""
 
     def export(run: RunRef, clients=4, classes=10, points=300, peak=4.0, seed=0) -> RunRef:
         rng = np.random.default_rng(seed)
@@ -246,7 +246,12 @@ def export_weights():
         scores = peak * owned[:, labels] + rng.normal(size=(clients, points))
         weights = np.exp(scores) / np.exp(scores).sum(0)
         arrays = {"weights": weights.astype(np.float32), "labels": labels, "owned": owned}
-        save_npz(run.dir / "exports" / "aggregation.npz", arrays)
+        held_out = {
+            "held_out_logits": rng.normal(size=(clients * 30, classes)).astype(np.float32),
+            "held_out_labels": np.repeat([2 * i % classes for i in range(clients)], 30),
+            "held_out_clients": np.repeat(np.arange(clients), 30),
+        }
+        save_npz(run.dir / "exports" / "aggregation.npz", arrays | held_out)
         return run
 
     return export

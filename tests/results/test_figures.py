@@ -45,7 +45,7 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_
         ]
 
     def runs(kind: str) -> list:
-        if kind == "aggregation_weights":
+        if kind in ("aggregation_weights", "logit_normality"):
             return [export_weights(make_run(method="uwa", seed=s), seed=s) for s in (0, 1)]
         if kind == "ensemble":
             return [make_fedol(method=m, seed=s) for m in ("feddf", "mine") for s in (0, 1)]

@@ -52,4 +52,11 @@ METRICS = (
         "seconds", "seconds of training", lambda run: run.result.provenance.wall_seconds, "s", 1
     ),
     Metric("weight_max", "mean over public samples of the largest weight", unit="share"),
+    Metric("weight_on_holders", "weight on clients that hold a sample's class", unit="share"),
+    Metric(
+        "log_likelihood",
+        "log-likelihood of public samples at clients that hold their class [nats]",
+        unit="nats",
+        decimals=1,
+    ),
 )

@@ -1,0 +1,123 @@
+"""Whether clients' logits on held-out samples of a class are Gaussian (Who to Trust §3.1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from fedlogit.errors import DataError
+from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.gathered import gather
+from fedlogit.results.runs import Run
+
+__all__ = ["FEWEST", "KINDS", "analyse", "groups", "standardised"]
+
+FEWEST = 20
+"""Samples of a class that a client needs to be looked at: of few, even Gaussian ones lack tails."""
+
+KINDS = {
+    "true": "The true class",
+    "held": "Other classes that the client holds",
+    "not held": "Classes that it does not hold",
+}
+"""What a logit is of, seen from a sample."""
+
+_LEVEL = 0.05
+
+
+def analyse(artefact: Artefact) -> Analysis:
+    """Return a row per partition, method and kind of logit.
+
+    A group is the logits for one class, of one client's held-out samples of one class; the
+    components of a diagonal mixture are made of such groups. Columns of the CSV: `partition`,
+    `method`, `logit` (a key of `KINDS`), `groups`, `rejected` (the share whose normality is
+    rejected by Shapiro and Wilk's test at 5 %), `skewness` and `kurtosis` (medians over groups, the
+    latter in excess of a Gaussian's), `correlation` (mean size of the correlation with the other
+    logits of the sample, which a diagonal mixture leaves out).
+    """
+    rows = [
+        {"partition": ref.axes.get("partition"), "method": ref.axes.get("method"), **group}
+        for ref, run in gather(artefact)
+        for group in _tested(run)
+    ]
+    if not rows:
+        raise DataError(f"{artefact.name}: no client has {FEWEST} held-out samples of a class")
+    by = ["partition", "method", "logit"]
+    tests = pd.DataFrame(rows).groupby(by, sort=False)
+    numbers = tests.agg(
+        groups=("p", "size"),
+        rejected=("p", lambda p: float((p < _LEVEL).mean())),
+        skewness=("skewness", "median"),
+        kurtosis=("kurtosis", "median"),
+        correlation=("correlation", "mean"),
+    ).reset_index()
+    said = (
+        f"Groups of at least {FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
+        "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",
+    )
+    shown = _shown(artefact, numbers)
+    return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[3:]))
+
+
+def groups(run: Run) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
+    """Yield each client's logits on its held-out samples of a class, (n, classes), in the end.
+
+    With them come the class, and which classes the client holds, bool (classes,).
+    """
+    kept = run.export("aggregation")
+    names = ("held_out_logits", "held_out_labels", "held_out_clients")
+    missing = [name for name in names if name not in kept]
+    if missing:
+        raise DataError(f"{run.folder}/exports/aggregation.npz: array {missing[0]!r} is missing")
+    logits, labels, clients = (kept[name] for name in names)
+    for client in np.unique(clients):
+        for label in np.unique(labels[clients == client]):
+            of_both = logits[(clients == client) & (labels == label)].astype(float)
+            if len(of_both) >= FEWEST:
+                yield of_both, int(label), kept["owned"][client].astype(bool)
+
+
+def standardised(run: Run) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield, for each group and logit, its kind and values with mean 0 and deviation 1, (n,)."""
+    for logits, label, held in groups(run):
+        for of, column in enumerate(logits.T):
+            if (spread := column.std(ddof=1)) > 0:
+                yield _kind(of, label, held), (column - column.mean()) / spread
+
+
+def _tested(run: Run) -> Iterator[dict[str, object]]:
+    for logits, label, held in groups(run):
+        with np.errstate(invalid="ignore"):
+            size = np.abs(np.corrcoef(logits.T))
+        for of, column in enumerate(logits.T):
+            if column.std() > 0:
+                yield {
+                    "logit": _kind(of, label, held),
+                    "p": stats.shapiro(column).pvalue,
+                    "skewness": stats.skew(column),
+                    "kurtosis": stats.kurtosis(column),
+                    "correlation": np.nanmean(np.delete(size[of], of)),
+                }
+
+
+def _kind(of: int, label: int, held: np.ndarray) -> str:
+    return "true" if of == label else "held" if held[of] else "not held"
+
+
+def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "Partition": numbers["partition"].map(artefact.label),
+            "Method": numbers["method"].map(artefact.label),
+            "Logit for": numbers["logit"].map(KINDS),
+            "Groups": numbers["groups"].astype(str),
+            "Rejected (%)": [f"{100 * share:.1f}" for share in numbers["rejected"]],
+            "Skewness": [f"{value:.2f}" for value in numbers["skewness"]],
+            "Excess kurtosis": [f"{value:.2f}" for value in numbers["kurtosis"]],
+            "Correlation": [f"{value:.2f}" for value in numbers["correlation"]],
+        }
+    )

@@ -1,0 +1,72 @@
+"""Held-out logits beside the Gaussian that a mixture describes them by (Who to Trust §3.1.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from fedlogit.errors import FedlogitError
+from fedlogit.results.analyses.normality import KINDS, standardised
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect
+from fedlogit.results.figures._parts import panels_of, title
+from fedlogit.results.style import INK, PALETTE, new_figure
+
+__all__ = ["draw", "quantiles"]
+
+_REACH = 4.2  # standard deviations that are shown
+_COLOURS = dict(zip(KINDS, ("blue", "orange", "green"), strict=True))
+
+
+def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
+    """Draw a column per dataset and partition.
+
+    Every logit is standardised within its client's held-out samples of one class. Above, quantiles
+    of them all against those of a Gaussian, by what the logit is of; below, their histogram.
+    """
+    panels = panels_of(artefact)
+    figure, grid = new_figure(2, len(panels), panel=(3.9, 2.6))
+    for (name, runs), above, below in zip(panels.items(), grid[0], grid[1], strict=True):
+        values: dict[str, list[np.ndarray]] = {}
+        for _, run in runs:
+            for kind, column in standardised(run):
+                values.setdefault(kind, []).append(column)
+        if not values:
+            raise FedlogitError(f"{artefact.name}: {name} has too few held-out samples of a class")
+        of_kind = {kind: np.concatenate(values[kind]) for kind in KINDS if kind in values}
+        _quantile_plot(above, of_kind)
+        _histogram(below, of_kind)
+        above.set_title(name)
+        above.set_xlabel("Quantile of a Gaussian [standard deviations]")
+        below.set_xlabel("Logit, standardised within client and class")
+    grid[0, 0].set_ylabel("Quantile of logits")
+    grid[1, 0].set_ylabel("Density")
+    grid[0, 0].legend(loc="upper left", title="Logit for", frameon=False)
+    title(figure, artefact, collect(artefact), "dashed: a Gaussian")
+    return figure
+
+
+def quantiles(values: np.ndarray, shown: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Return quantiles of a standard Gaussian and of values, at the same shares, (shown,) each."""
+    shares = (np.arange(shown) + 0.5) / shown
+    return stats.norm.ppf(shares), np.quantile(values, shares)
+
+
+def _quantile_plot(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
+    for kind, values in of_kind.items():
+        axes.plot(*quantiles(values), color=PALETTE[_COLOURS[kind]], lw=1.6, label=KINDS[kind])
+    axes.axline((0, 0), slope=1, color=INK, ls="--", lw=1)
+    axes.set(xlim=(-3.2, 3.2), ylim=(-_REACH, _REACH))
+
+
+def _histogram(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
+    bins = np.linspace(-_REACH, _REACH, 57).tolist()
+    for kind, values in of_kind.items():
+        colour = PALETTE[_COLOURS[kind]]
+        axes.hist(values, bins, density=True, histtype="step", color=colour, lw=1.4)
+    x = np.linspace(-_REACH, _REACH, 200)
+    axes.plot(x, stats.norm.pdf(x), color=INK, ls="--", lw=1)
+    axes.set(xlim=(-_REACH, _REACH))

@@ -1,0 +1,63 @@
+"""Normality of held-out logits, from made exports, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fedlogit.errors import DataError
+from fedlogit.files import save_npz
+from fedlogit.results.analyses import analyse
+from fedlogit.results.analyses.normality import standardised
+from fedlogit.results.figures.logit_normality import quantiles
+from fedlogit.results.runs import read_run
+
+
+def held_out(run, logits, labels, clients, owned):
+    """Let a run have exported these logits; return the reference to it."""
+    arrays = {"logits": logits, "labels": labels, "clients": clients}
+    arrays = {f"held_out_{name}": np.array(array) for name, array in arrays.items()}
+    save_npz(run.dir / "exports/aggregation.npz", arrays | {"owned": np.array(owned)})
+    return run
+
+
+def test_each_kind_of_logit_is_tested_by_itself(make_run, make_artefact):
+    gaussian = stats.norm.ppf((np.arange(40) + 0.5) / 40)
+    skewed = np.exp(2 * gaussian)
+    # One client holds classes 0 and 1: of a sample of class 0 the logits are for the true class,
+    # another one that it holds, and one that it does not hold, which is constant and left out.
+    logits = np.stack([gaussian, skewed, np.zeros(40)], 1)
+    run = held_out(make_run(), logits, [0] * 40, [0] * 40, [[1, 1, 0]])
+    numbers = analyse(make_artefact(run, analysis="normality", rows=None, columns=None)).numbers
+    assert numbers[["logit", "groups", "rejected"]].to_numpy().tolist() == [
+        ["true", 1, 0.0],
+        ["held", 1, 1.0],
+    ]
+    assert numbers["skewness"].tolist() == pytest.approx([0, stats.skew(skewed)], abs=1e-9)
+    both = abs(np.corrcoef(gaussian, skewed)[0, 1])
+    assert numbers["correlation"].tolist() == pytest.approx([both, both])
+
+
+def test_few_samples_and_runs_without_held_out_logits(make_run, make_artefact):
+    few = held_out(make_run(), np.zeros((19, 2)), [0] * 19, [0] * 19, [[1, 1]])
+    given = {"analysis": "normality", "rows": None, "columns": None}
+    with pytest.raises(DataError, match="no client has 20 held-out samples"):
+        analyse(make_artefact(few, **given))
+    save_npz(few.dir / "exports/aggregation.npz", {"weights": np.ones((2, 3))})
+    with pytest.raises(DataError, match="array 'held_out_logits' is missing"):
+        analyse(make_artefact(few, **given))
+
+
+def test_groups_are_standardised_by_themselves(make_run):
+    values = np.concatenate([np.arange(20.0), 1000 + 5 * np.arange(20.0)])
+    run = held_out(make_run(), values[:, None], [0] * 40, [0] * 20 + [1] * 20, [[1], [1]])
+    (_, first), (_, second) = standardised(read_run(run.dir, run.digest))
+    assert first.tolist() == pytest.approx(second.tolist())
+    assert (first.mean(), first.std(ddof=1)) == (pytest.approx(0), pytest.approx(1))
+
+
+def test_quantiles_of_gaussian_values_lie_on_the_diagonal():
+    values = stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+    x, y = quantiles(values)
+    assert np.abs(x - y).max() < 0.02
