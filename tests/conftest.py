@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+# Tests share the cores with each other: threads that wait for one another would wait for long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from collections.abc import Callable
@@ -26,8 +28,8 @@ from fedlogit.spec import RunSpec, Text
 
 # Their tests share a checkout or workflow that takes long to make, and follow each other.
 IN_ONE_PIECE = (
-    "tests/cache/test_clone.py",
     "tests/docs/test_documented_commands.py",
+    "tests/docs_site/test_site.py",
     "tests/workflow/test_dag.py",
 )
 
