@@ -47,6 +47,8 @@ def analyse(artefact: Artefact) -> Analysis:
     if not rows:
         raise DataError(f"{artefact.name}: no client has {FEWEST} held-out samples of a class")
     by = ["partition", "method", "logit"]
+    order = list(dict.fromkeys(row["partition"] for row in rows))
+    rows.sort(key=lambda row: list(KINDS).index(str(row["logit"])))
     tests = pd.DataFrame(rows).groupby(by, sort=False)
     numbers = tests.agg(
         groups=("p", "size"),
@@ -55,6 +57,7 @@ def analyse(artefact: Artefact) -> Analysis:
         kurtosis=("kurtosis", "median"),
         correlation=("correlation", "mean"),
     ).reset_index()
+    numbers = numbers.sort_values("partition", key=lambda p: p.map(order.index), kind="stable")
     said = (
         f"Groups of at least {FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
         "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",
@@ -111,8 +114,8 @@ def _kind(of: int, label: int, held: np.ndarray) -> str:
 def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "Partition": numbers["partition"].map(artefact.label),
-            "Method": numbers["method"].map(artefact.label),
+            artefact.label("partition"): numbers["partition"].map(artefact.label),
+            artefact.label("method"): numbers["method"].map(artefact.label),
             "Logit for": numbers["logit"].map(KINDS),
             "Groups": numbers["groups"].astype(str),
             "Rejected (%)": [f"{100 * share:.1f}" for share in numbers["rejected"]],

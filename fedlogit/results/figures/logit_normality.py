@@ -44,7 +44,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         below.set_xlabel("Logit, standardised within client and class")
     grid[0, 0].set_ylabel("Quantile of logits")
     grid[1, 0].set_ylabel("Density")
-    grid[0, 0].legend(loc="upper left", title="Logit for", frameon=False)
+    grid[0, 0].legend(loc="lower right", title="Logit for", frameon=False, fontsize="small")
     title(figure, artefact, collect(artefact), "dashed: a Gaussian")
     return figure
 
