@@ -190,7 +190,8 @@ def _ascend(
     wanted = F.one_hot(classes, logits.shape[-1]).to(logits).expand_as(logits).flatten()
     for _ in range(ascent.steps):
         ascent.check()
-        # With respect to the images only: the models' own gradients are left alone.
+        # With respect to the images only: the models' own gradients are left alone. Of a sum, since
+        # `grad` with gradients given imports SymPy, half a second for every run.
         (gradient,) = torch.autograd.grad(-torch.vdot(outputs(x).flatten(), wanted), [x])
         # A stacked convolution returns it in another memory layout, which fused Adam ignores.
         x.grad = gradient.contiguous(memory_format=_layout(start))

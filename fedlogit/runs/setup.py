@@ -124,9 +124,9 @@ def federate(
         test = stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
     if spec.evaluation.validation is not None:
         dataset = _with_validation(dataset, split, spec.evaluation.validation, spec.seed)
-    liars = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    adversaries = spec.adversaries.number(spec.clients) if spec.adversaries else 0
     if spec.adversaries and not spec.adversaries.of_predictions:
-        dataset = _with_flipped_labels(dataset, split, liars)
+        dataset = _with_flipped_labels(dataset, split, adversaries)
     data = on_device(dataset, device, test)
     clients = [
         _client(spec, i, data, np.asarray(part), method.holdout)
@@ -142,7 +142,7 @@ def federate(
         engines.server(data, pool, spec.precision, on_task),
     )
     data.batch = federation.engine.prediction_batch(federation.models)
-    federation.adversaries = liars or method.adversarial_clients
+    federation.adversaries = adversaries or method.adversarial_clients
     return federation
 
 
