@@ -217,7 +217,7 @@ class TallyTrain(Method):
         places = fed.present.numpy()
         return graph[np.ix_(places, places)]
 
-    def liars(self, fed: Federation) -> int:
+    def adversaries_present(self, fed: Federation) -> int:
         """Return how many of the peers, which are the last of them, send false messages."""
         if fed.spec.participation is None or not self.adversaries:
             return self.adversaries
@@ -230,13 +230,13 @@ class TallyTrain(Method):
         """
         votes = self.signal == "votes"
         honest = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
-        liars = self.liars(fed)
-        if not liars:
+        false = self.adversaries_present(fed)
+        if not false:
             return honest
         draw = fed.torch_rng("lies", fed.round)
         if votes:
-            return false_votes(honest, fed.classes, liars, self.attack, draw)
-        return corrupt(honest, liars, self.attack, draw, self.magnitude)
+            return false_votes(honest, fed.classes, false, self.attack, draw)
+        return corrupt(honest, false, self.attack, draw, self.magnitude)
 
     def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
         """Send each peer's message to its neighbours, and return what they read in it.
