@@ -169,7 +169,6 @@ BENCH_DATA = $(SNAKEMAKE) $(WITH_CONFIG) -- $(foreach d,mnist fashion_mnist cifa
 bench: $(STAMP) ## Measure speed beside plain PyTorch loops; tables go to benchmarks/results (BENCH="--only W1 --turns 3")
 	@$(BENCH_DATA)
 	@python -m benchmarks $(BENCH)
-	@python benchmarks/local_epoch.py
 
 .PHONY: bench-growth
 bench-growth: $(STAMP) ## Measure seconds and memory against clients, samples, classes, parameters; and planning
@@ -207,7 +206,11 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block record results/rec
 		results/tables/tally_train/extended/table1.md results/tables/tally_train/extended/table3_tokens.md \
 		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
 		results/tables/tally_train/quick/table3.md \
-	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block speed benchmarks/local_epoch.md
+	&& python scripts/readme_results.py $(1) --block speed benchmarks/results/summary.md benchmarks/results/ratios.png \
+	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block speed \
+		benchmarks/results/summary.md benchmarks/results/ratios.png benchmarks/results/speed.md \
+	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block growth \
+		benchmarks/results/growth.png benchmarks/results/growth.md
 
 .PHONY: readme
 readme: $(STAMP) ## Write results into README and docs, from the files that hold them

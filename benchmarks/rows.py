@@ -14,10 +14,11 @@ from benchmarks.limit import UNIT
 from benchmarks.turns import Played
 from fedlogit.runs.provenance import code_version, device_name
 
-__all__ = ["Row", "keep", "machine", "ratio", "rows"]
+__all__ = ["FASTEST", "Row", "keep", "machine", "ratio", "rows"]
 
 Row = dict[str, object]
 PLAIN = "plain PyTorch, tensors"  # the fastest of the plain loops
+FASTEST = "the fastest peer"
 
 
 def rows(name: str, played: Sequence[Played], size: dict[str, float], where: str) -> list[Row]:
@@ -41,7 +42,7 @@ def rows(name: str, played: Sequence[Played], size: dict[str, float], where: str
             "times_as_fast_as_the_plain_loop": ratio(plain, one),
             "times_as_fast_as_the_fastest_peer": ratio(fastest, one),
             "share_of_limit": ratio(limit, one, size["operations"] / UNIT),
-            "note": one.reason or ("the fastest peer" if one is fastest else ""),
+            "note": one.reason or (FASTEST if one is fastest else ""),
             "code": code_version(),
             "machine": where,
         }

@@ -6,12 +6,17 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.rows import Row
+from benchmarks.rows import FASTEST, Row
 from benchmarks.workloads import WORKLOADS
 from fedlogit.files import write_atomic
 from fedlogit.results.style import MARKERS, PALETTE, new_figure, save_figure, use_house_style
 
-__all__ = ["draw", "read", "write"]
+__all__ = ["draw", "read", "summary", "write"]
+
+_BASELINES = {
+    "a plain PyTorch loop": "times_as_fast_as_the_plain_loop",
+    "the fastest of the other frameworks that can play it": "times_as_fast_as_the_fastest_peer",
+}
 
 
 def read(path: Path) -> list[Row]:
@@ -31,6 +36,36 @@ def write(rows: Sequence[Row], folder: Path) -> None:
         writer.writerows(rows)
     with write_atomic(folder / "speed.md") as part:
         part.write_text("\n".join(_markdown(rows)) + "\n")
+    with write_atomic(folder / "summary.md") as part:
+        part.write_text(summary(rows) + "\n")
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return one sentence for each baseline: how many times as fast as it the default engine is.
+
+    The default engine, which `auto` takes, is a workload's first row.
+    """
+    own = [next(row for row in rows if row["workload"] == name) for name in _workloads(rows)]
+    peers = {row["workload"]: row["contestant"] for row in rows if _is_fastest_peer(row)}
+    told = [f"On {rows[0]['machine']}; float32."]
+    for baseline, key in _BASELINES.items():
+        found = [
+            f"{row['workload']} {float(str(row[key])):.1f}"
+            + (f" ({peers[row['workload']]})" if row["workload"] in peers and "peer" in key else "")
+            for row in own
+            if row[key] != ""
+        ]
+        if found:
+            told.append(f"A turn is so many times as fast as {baseline}: {', '.join(found)}.")
+    return " ".join(told)
+
+
+def _workloads(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(str(row["workload"]) for row in rows))
+
+
+def _is_fastest_peer(row: Row) -> bool:
+    return row["note"] == FASTEST
 
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
@@ -39,7 +74,7 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
         "and ratios of neighbouring turns.",
     ]
     head = [key for key in rows[0] if key not in ("workload", "code", "machine")]
-    for name in dict.fromkeys(str(row["workload"]) for row in rows):
+    for name in _workloads(rows):
         lines += [
             "", f"**{name}**: {WORKLOADS[name].title}.", "",
             "| " + " | ".join(h.replace("_", " ") for h in head) + " |",
@@ -57,7 +92,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     """Draw how many times as fast as the plain loop everybody is, a line for each workload."""
     use_house_style()
     key = "times_as_fast_as_the_plain_loop"
-    names = list(dict.fromkeys(str(row["workload"]) for row in rows))
+    names = _workloads(rows)
     figure, axes = new_figure(panel=(8.0, 0.9 + 0.34 * len(names)))
     panel = axes[0, 0]
     played = [row for row in rows if row[key] != ""]

@@ -27,18 +27,19 @@ class Stay(FrozenConfig):
     Attributes:
         clients: Their numbers, from 0.
         since: The first round in which they are there; None is the first of the run.
-        until: The last round in which they are there; None is the last of the run.
+        until: The last round in which they are there; None is the last of the run, and 0 says
+            that they are never there.
     """
 
     clients: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1, strict=False)
     since: Count | None = None
-    until: Count | None = None
+    until: Annotated[int, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
     def _some_rounds(self) -> Self:
         if self.since is None and self.until is None:
             raise ValueError("give since, until, or both; who is not named is always there")
-        if self.since and self.until and self.since > self.until:
+        if self.until is not None and (self.since or 0) > self.until:
             raise ValueError(f"since = {self.since} comes after until = {self.until}")
         return self
 

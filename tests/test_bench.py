@@ -76,6 +76,23 @@ def test_a_row_has_ratios_to_the_plain_loop_the_fastest_peer_and_the_limit():
     assert found[3]["note"] == "the fastest peer"
 
 
+def test_the_summary_is_of_the_first_engine_and_names_the_fastest_peer():
+    everybody = [
+        played("fedlogit, native", "fedlogit", 2),
+        played("fedlogit, loop", "fedlogit", 5),
+        played(rows.PLAIN, "plain", 17),
+        played("slow", "peer", 50),
+        played("fast", "peer", 6),
+    ]
+    alone = [played("fedlogit, loop", "fedlogit", 1), played(rows.PLAIN, "plain", 1.5)]
+    found = rows.rows("W1", everybody, SIZE, "here") + rows.rows("W2", alone, SIZE, "here")
+    assert tables.summary(found) == (
+        "On here; float32. A turn is so many times as fast as a plain PyTorch loop: W1 8.5,"
+        " W2 1.5. A turn is so many times as fast as the fastest of the other frameworks that can"
+        " play it: W1 3.0 (fast)."
+    )
+
+
 def test_rows_of_other_code_or_another_machine_are_dropped_and_named(capsys):
     here = {"workload": "a", "code": "1", "machine": "m"}
     others = [here | {"code": "2"}, here | {"machine": "n"}, {"workload": "a", "code": "1"}]

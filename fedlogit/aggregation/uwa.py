@@ -6,27 +6,37 @@ clients, of the log-density of its logits there. All in float64: densities in te
 differ by tens of nats, and weights are nearly one-hot.
 
 Whether logits are Gaussian, and independent of each other, is an assumption of the paper; mixtures
-with whole or shrunk covariances, and kernel densities, can take the place of the diagonal one.
+with whole or shrunk covariances, kernel densities and normalising flows (`flow.py`) can take the
+place of the diagonal one.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 
 __all__ = [
+    "Density",
     "Mixture",
+    "by_class",
     "fit_classes",
     "fit_em",
     "fit_full",
     "fit_kernel",
-    "log_density",
     "trust",
     "weighted_logits",
 ]
+
+
+class Density(Protocol):
+    """What a client fits to its own logits."""
+
+    def log_density(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return the log-density at each row of (points, classes), float64 (points,)."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,27 @@ class Mixture:
     variances: torch.Tensor
     axes: torch.Tensor | None = None
 
+    def log_density(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return ℓ(x) of eq. 5 at each row: log (1/k) Σ_k Π_d N(f_d; μ_kd, σ²_kd), float64.
+
+        Args:
+            logits: (points, classes).
+
+        Returns:
+            (points,); −inf without components.
+        """
+        z = logits.double()
+        k, d = self.means.shape
+        if k == 0:
+            return z.new_full((len(z),), -math.inf)
+        spread = self.variances.log().sum(1)
+        deviations = z[:, None] - self.means
+        if self.axes is not None:
+            deviations = torch.einsum("nkd,kda->nka", deviations, self.axes)
+        squares = (deviations**2 / self.variances).sum(2)
+        components = -0.5 * (d * math.log(2 * math.pi) + spread + squares)
+        return torch.logsumexp(components, 1) - math.log(k)
+
 
 def fit_classes(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixture:
     """Fit one component per class by its own samples' mean and (population) variance.
@@ -57,7 +88,7 @@ def fit_classes(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mix
         floor: Smallest variance, in squared logits; without one a confident client's density is
             a spike that nobody else's logits fall into.
     """
-    groups = _by_class(logits, labels)
+    groups = by_class(logits, labels)
     if not groups:
         return _empty(logits)
     means = torch.stack([g.mean(0) for g in groups])
@@ -79,7 +110,7 @@ def fit_full(logits: torch.Tensor, labels: torch.Tensor, floor: float, *, shrunk
     """
     from sklearn.covariance import empirical_covariance, ledoit_wolf
 
-    groups = _by_class(logits, labels)
+    groups = by_class(logits, labels)
     if not groups:
         return _empty(logits)
     samples = [group.cpu().numpy() for group in groups]
@@ -101,7 +132,7 @@ def fit_kernel(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixt
         labels: True classes.
         floor: Smallest variance of a class in a dimension, before Scott's factor.
     """
-    groups = _by_class(logits, labels)
+    groups = by_class(logits, labels)
     if not groups:
         return _empty(logits)
     dimensions = logits.shape[1]
@@ -112,8 +143,8 @@ def fit_kernel(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixt
     return Mixture(torch.cat(groups), torch.cat(spread))
 
 
-def _by_class(logits: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
-    """Return the logits of each class with two samples or more, float64."""
+def by_class(logits: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
+    """Return the logits of each class with two samples or more, float64 (n_k, classes)."""
     groups = [logits.double()[labels == c] for c in labels.unique()]
     return [group for group in groups if len(group) >= 2]
 
@@ -142,29 +173,6 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
     means = torch.as_tensor(model.means_, device=logits.device)
     variances = torch.as_tensor(model.covariances_ - floor, device=logits.device)
     return Mixture(means, variances.clamp_min(floor))
-
-
-def log_density(mixture: Mixture, logits: torch.Tensor) -> torch.Tensor:
-    """Return ℓ(x) of eq. 5 at each row: log (1/k) Σ_k Π_d N(f_d; μ_kd, σ²_kd), float64.
-
-    Args:
-        mixture: A client's mixture; one without components has density 0 everywhere.
-        logits: (points, classes).
-
-    Returns:
-        (points,); −inf for a mixture without components.
-    """
-    z = logits.double()
-    k, d = mixture.means.shape
-    if k == 0:
-        return z.new_full((len(z),), -math.inf)
-    spread = mixture.variances.log().sum(1)
-    deviations = z[:, None] - mixture.means
-    if mixture.axes is not None:
-        deviations = torch.einsum("nkd,kda->nka", deviations, mixture.axes)
-    squares = (deviations**2 / mixture.variances).sum(2)
-    components = -0.5 * (d * math.log(2 * math.pi) + spread + squares)
-    return torch.logsumexp(components, 1) - math.log(k)
 
 
 def trust(densities: torch.Tensor) -> torch.Tensor:

@@ -7,41 +7,15 @@ the ground truth that estimates of contribution are held against; no method sees
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
-from math import comb
 
 import numpy as np
 
+from fedlogit.coalitions import shapley_values
 from fedlogit.engine.evaluation import score
 from fedlogit.federation.federation import Federation
 
-__all__ = ["shapley", "shapley_values"]
-
-
-def shapley_values(value: Callable[[frozenset[int]], float], players: int) -> np.ndarray:
-    """Return φ_i = Σ_S |S|! (N-|S|-1)! / N! (v(S ∪ {i}) - v(S)) over coalitions S without i.
-
-    Args:
-        value: The worth v of a coalition, the empty one included.
-        players: Number of players N.
-
-    Returns:
-        float64 (players,), which sum to v(all) - v(none).
-    """
-    subsets = [frozenset(s) for k in range(players + 1) for s in combinations(range(players), k)]
-    worth = {s: value(s) for s in subsets}
-    return np.array(
-        [
-            sum(
-                (worth[s | {i}] - worth[s]) / (players * comb(players - 1, len(s)))
-                for s in subsets
-                if i not in s
-            )
-            for i in range(players)
-        ]
-    )
+__all__ = ["shapley"]
 
 
 def shapley(fed: Federation) -> dict[str, np.ndarray]:

@@ -7,20 +7,21 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
+from fedlogit.aggregation.flow import fit_flow
 from fedlogit.aggregation.uwa import (
-    Mixture,
+    Density,
+    by_class,
     fit_classes,
     fit_em,
     fit_full,
     fit_kernel,
-    log_density,
     trust,
     weighted_logits,
 )
 from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.logit_federation import LogitFederation
-from fedlogit.rng import derive
+from fedlogit.rng import derive, torch_rng
 
 __all__ = ["UWA"]
 
@@ -41,7 +42,7 @@ class UWA(LogitFederation):
         fit: ``supervised`` fits component k to the samples of class k (eq. 5 indexes components
             by class); ``em`` fits them without labels. Not the paper's, to see whether logits
             are diagonal Gaussians: ``full_covariance`` and ``ledoit_wolf`` (shrunk) instead of
-            variances, and ``kernel``, a kernel density.
+            variances, ``kernel``, a kernel density, and ``flow``, a normalising flow.
     """
 
     name: ClassVar[str] = "uwa"
@@ -49,7 +50,9 @@ class UWA(LogitFederation):
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
     variance_floor: Annotated[float, Field(gt=0)] = 1e-3
-    fit: Literal["supervised", "em", "full_covariance", "ledoit_wolf", "kernel"] = "supervised"
+    fit: Literal["supervised", "em", "full_covariance", "ledoit_wolf", "kernel", "flow"] = (
+        "supervised"
+    )
 
     @property
     def holdout(self) -> float:
@@ -59,13 +62,13 @@ class UWA(LogitFederation):
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax(Σ_i w_i(x) f_i(x)), eq. 5-7."""
         mixtures = self._mixtures(fed)
-        densities = torch.stack([log_density(m, z) for m, z in zip(mixtures, logits, strict=True)])
+        densities = torch.stack([m.log_density(z) for m, z in zip(mixtures, logits, strict=True)])
         fed.uplink("densities", densities, bits=32)
         weights = trust(densities)
         self._tell(fed, densities, weights)
         return weighted_logits(logits, weights).softmax(1)
 
-    def _mixtures(self, fed: Federation) -> list[Mixture]:
+    def _mixtures(self, fed: Federation) -> list[Density]:
         held_out = [client.validation for client in fed.clients]
         own = fed.own_logits(held_out)
         labels = [fed.labels(points) for points in held_out]
@@ -81,7 +84,7 @@ class UWA(LogitFederation):
             for client, z, y in zip(fed.clients, own, labels, strict=True)
         ]
 
-    def _fitted(self, fed: Federation, client: int, z: torch.Tensor, y: torch.Tensor) -> Mixture:
+    def _fitted(self, fed: Federation, client: int, z: torch.Tensor, y: torch.Tensor) -> Density:
         if self.fit == "supervised":
             return fit_classes(z, y, self.variance_floor)
         if self.fit == "em":
@@ -89,6 +92,9 @@ class UWA(LogitFederation):
             return fit_em(z, len(y.unique()), self.variance_floor, seed)
         if self.fit == "kernel":
             return fit_kernel(z, y, self.variance_floor)
+        if self.fit == "flow" and (groups := by_class(z, y)):
+            draws = torch_rng(fed.spec.seed, "flow", client, fed.round)
+            return fit_flow(groups, self.variance_floor, draws)
         return fit_full(z, y, self.variance_floor, shrunk=self.fit == "ledoit_wolf")
 
     def _tell(self, fed: Federation, densities: torch.Tensor, weights: torch.Tensor) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["Uninitialised", "initialise"]
+__all__ = ["Uninitialised", "initialise", "uniform_layer"]
 
 _DRAWS = {"kaiming_uniform_", "normal_", "uniform_"}
 
@@ -52,7 +52,7 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
         if not own:
             continue
         if isinstance(layer, (nn.Linear, nn.Conv2d)) and own <= _KNOWN:
-            _uniform(layer, generator)
+            uniform_layer(layer, generator)
         elif isinstance(layer, _NORMS) and own <= _KNOWN:
             layer.reset_parameters()  # ones and zeros: nothing is drawn
         elif isinstance(layer, nn.MultiheadAttention) and own <= _ATTENTION:
@@ -68,8 +68,8 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
             raise TypeError(f"no initialisation for layer {name!r} of type {kind} ({tensors})")
 
 
-def _uniform(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:
-    """Weights and biases uniform in ±1/sqrt(fan_in), as `reset_parameters` has them."""
+def uniform_layer(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:
+    """Fill weights and biases, uniform in ±1/sqrt(fan_in), as `reset_parameters` has them."""
     nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
     if layer.bias is not None:
         bound = 1 / math.sqrt(layer.weight[0].numel())

@@ -15,7 +15,6 @@ from fedlogit.aggregation.uwa import (
     fit_em,
     fit_full,
     fit_kernel,
-    log_density,
     trust,
     weighted_logits,
 )
@@ -36,7 +35,7 @@ def test_a_class_with_one_sample_has_no_component_and_the_rest_share_its_weight(
     mixture = fit_classes(logits, torch.tensor([0, 0, 1]), floor=1e-3)
     assert mixture.means.tolist() == [[1.0]]
     # One component N(1, 1) with weight 1/1: at its mean, log density = -½ log 2π.
-    assert log_density(mixture, torch.tensor([[1.0]])).item() == pytest.approx(
+    assert mixture.log_density(torch.tensor([[1.0]])).item() == pytest.approx(
         -0.5 * math.log(2 * math.pi)
     )
 
@@ -49,7 +48,7 @@ def test_log_density_of_two_components_in_two_dimensions():
     # At (0, 2): first  (2π)^-1 · 1/(1·2) · exp(-½·(0 + 4/4)) = exp(-½)/(4π)
     #            second (2π)^-1 · 1       · exp(-½·(9 + 4))   = exp(-6.5)/(2π)
     expected = math.log(0.5 * (math.exp(-0.5) / (4 * math.pi) + math.exp(-6.5) / (2 * math.pi)))
-    assert log_density(mixture, torch.tensor([[0.0, 2.0]])).item() == pytest.approx(expected)
+    assert mixture.log_density(torch.tensor([[0.0, 2.0]])).item() == pytest.approx(expected)
 
 
 def test_trust_is_the_softmax_over_clients():
@@ -81,7 +80,7 @@ def test_weights_sum_to_one_in_float64():
 
 def test_an_empty_mixture_has_density_zero():
     empty = fit_classes(torch.tensor([[1.0, 2.0]]), torch.tensor([0]), floor=1e-3)
-    assert torch.isneginf(log_density(empty, torch.zeros(3, 2))).all()
+    assert torch.isneginf(empty.log_density(torch.zeros(3, 2))).all()
 
 
 def test_em_finds_two_far_clusters_with_uniform_weights():
@@ -97,7 +96,7 @@ def test_em_finds_two_far_clusters_with_uniform_weights():
     expected = torch.stack([b.double().var(0, correction=0), a.double().var(0, correction=0)])
     assert torch.allclose(wide, expected, atol=1e-6)
     # Weights 1/2 each although the clusters hold 3:1, so equal spreads give equal densities.
-    at_means = log_density(mixture, means)
+    at_means = mixture.log_density(means)
     spread = mixture.variances.log().sum(1)
     expected = -math.log(2) - 0.5 * (3 * math.log(2 * math.pi) + spread)
     assert torch.allclose(at_means.sort().values, expected.sort().values, atol=1e-6)
@@ -110,14 +109,14 @@ def test_a_full_covariance_by_hand():
     mixture = fit_full(logits, torch.zeros(4), 1e-3, shrunk=False)
     for point in ([0.0, 0.0], [1.0, -2.0]):
         expected = multivariate_normal([0, 0], [[2, 2], [2, 2.5]]).logpdf(point)
-        assert log_density(mixture, torch.tensor([point])).item() == pytest.approx(expected)
+        assert mixture.log_density(torch.tensor([point])).item() == pytest.approx(expected)
 
 
 def test_a_shrunk_covariance_is_ledoit_and_wolfs_and_a_singular_one_has_the_floor():
     logits = torch.randn(6, 10, generator=torch.Generator().manual_seed(0))
     shrunk = fit_full(logits, torch.zeros(6), 1e-9, shrunk=True)
     expected = multivariate_normal(logits.double().mean(0), LedoitWolf().fit(logits).covariance_)
-    assert log_density(shrunk, logits).tolist() == pytest.approx(expected.logpdf(logits), rel=1e-5)
+    assert shrunk.log_density(logits).tolist() == pytest.approx(expected.logpdf(logits), rel=1e-5)
     # Six samples span five dimensions: five of ten variances would be 0.
     singular = fit_full(logits, torch.zeros(6), 1e-3, shrunk=False).variances[0]
     assert (singular[:5] == 1e-3).all()
@@ -131,10 +130,10 @@ def test_a_kernel_density_is_the_mean_of_gaussians_on_the_samples():
     widths = np.array([1, 1, 3, 3]) * 2**-0.2
     expected = np.log(norm([0, 2, 10, 16], widths).pdf(5.0).mean())
     mixture = fit_kernel(logits, labels, 1e-3)
-    assert log_density(mixture, torch.tensor([[5.0]])).item() == pytest.approx(expected)
+    assert mixture.log_density(torch.tensor([[5.0]])).item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("fit", [fit_kernel, partial(fit_full, shrunk=True)])
 def test_without_two_samples_of_a_class_there_is_no_density(fit):
     mixture = fit(torch.zeros(2, 3), torch.tensor([0, 1]), floor=1e-3)
-    assert log_density(mixture, torch.zeros(1, 3)).tolist() == [-math.inf]
+    assert mixture.log_density(torch.zeros(1, 3)).tolist() == [-math.inf]

@@ -8,8 +8,9 @@ import torch
 from support.celm_family import CELM, FAMILY, family
 from support.rounds import play
 
+from fedlogit.coalitions import shapley_values
 from fedlogit.engine.evaluation import score
-from fedlogit.federation.shapley import shapley, shapley_values
+from fedlogit.federation.shapley import shapley
 from fedlogit.files import load_npz
 
 

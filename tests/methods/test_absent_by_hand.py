@@ -227,8 +227,8 @@ def test_uwa_mixes_those_present(federation, monkeypatch):
     fed.start_round(1)
     densities = iter([0.2, 0.6])  # of clients 0 and 2: weights 1/4 and 3/4
     monkeypatch.setattr(
-        "fedlogit.methods.uwa.log_density",
-        lambda mixture, z: torch.full((len(z),), math.log(next(densities)), dtype=torch.float64),
+        "fedlogit.aggregation.uwa.Mixture.log_density",
+        lambda _, z: torch.full((len(z),), math.log(next(densities)), dtype=torch.float64),
     )
     logits = fed.logits(fed.public)
     wanted = (logits[0] / 4 + 3 * logits[1] / 4).softmax(1)

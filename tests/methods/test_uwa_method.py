@@ -7,8 +7,10 @@ from support.small import small_spec
 
 from fedlogit import methods
 
+FITS = ["supervised", "em", "full_covariance", "ledoit_wolf", "kernel", "flow"]
 
-@pytest.mark.parametrize("fit", ["supervised", "em", "full_covariance", "ledoit_wolf", "kernel"])
+
+@pytest.mark.parametrize("fit", FITS)
 def test_mixtures_are_fitted_to_samples_that_are_not_trained_on(federation, monkeypatch, fit):
     given = {"method": f"uwa(validation=0.2, fit='{fit}')"}
     fed, method = federation(**given), methods.get(small_spec(**given).method)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.sealed import seal
 
+from fedlogit.coalitions import coalitions
 from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.spec import RunSpec
@@ -135,6 +136,41 @@ def make_tested(make_run):
         return run
 
     return make
+
+
+@pytest.fixture
+def make_coalitions(make_run):
+    """Return a function that makes a run of FedAvg for each coalition of the clients.
+
+    A coalition is worth `alone`, summed over its clients, more than chance, which is 0.1. With all
+    clients there, contributions are `shares`.
+    """
+
+    def make(alone, shares, *, seed=0) -> list[RunRef]:
+        n = len(alone)
+        axes = {"dataset": "mnist", "partition": "k_classes(2)", "method": "fedavg"}
+        found = []
+        for members in coalitions(n)[1:]:
+            absent = [i for i in range(n) if i not in members]
+            never = {"schedule": [{"clients": absent, "until": 0}]} if absent else None
+            run = make_run(
+                0.1 + sum(alone[i] for i in members), axes=axes, method="fedavg", clients=n,
+                seed=seed, participation=never,
+            )  # fmt: skip
+            found.append(run if absent else contribute(run, shares))
+        return found
+
+    return make
+
+
+def contribute(run: RunRef, shares) -> RunRef:
+    """Write these contributions into every round of a run."""
+    head, *rows = (run.dir / "rounds.csv").read_text().splitlines()
+    head += "," + ",".join(f"contribution_{i}" for i in range(len(shares)))
+    rows = [f"{row},{','.join(map(str, shares))}" for row in rows]
+    (run.dir / "rounds.csv").write_text("\n".join([head, *rows]) + "\n")
+    seal(run.dir)
+    return run
 
 
 @pytest.fixture

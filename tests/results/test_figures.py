@@ -28,7 +28,10 @@ METHODS = {"average": 0.6, "uwa": 0.8, "meta_model": 0.85}
 
 
 @pytest.fixture
-def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_tally, make_tested):
+def figure(
+    make_run, make_artefact, export_weights, make_celm, make_fedol, make_tally, make_tested,
+    make_coalitions,
+):  # fmt: skip
     """Return a function from a kind to an artefact with runs it can draw."""
 
     def grid() -> list:
@@ -47,6 +50,9 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_
     def runs(kind: str) -> list:
         if kind in ("aggregation_weights", "logit_normality"):
             return [export_weights(make_run(method="uwa", seed=s), seed=s) for s in (0, 1)]
+        if kind == "contributions_by_value":
+            shares = [0.2, 0.5, 0.3]
+            return [r for s in (0, 1) for r in make_coalitions((0.3, 0.1, 0.2), shares, seed=s)]
         if kind == "ensemble":
             return [make_fedol(method=m, seed=s) for m in ("feddf", "mine") for s in (0, 1)]
         if kind == "pseudo_labels":
@@ -83,6 +89,8 @@ def figure(make_run, make_artefact, export_weights, make_celm, make_fedol, make_
             changes = {
                 "options": {"x": "method.probes_per_round", "lines": ["method.signal"]}
             } | changes
+        if kind == "contributions_by_value":
+            changes = {"options": {"value": "fedavg"}} | changes
         if kind in LOST:
             changes = {"options": {"condition": "adversaries", "against": "all"}} | changes
         return make_artefact(*runs(kind), kind="figure", plot=kind, **changes)

@@ -61,6 +61,14 @@ def test_one_leaves_and_another_is_there_twice():
     assert who.fewest(3, 6) == (3, 1)
 
 
+def test_who_is_never_there():
+    who = participation(schedule=[{"clients": [0, 2], "until": 0}])
+    assert [who.present(r, 3, seed=0) for r in (1, 2)] == [(1,)] * 2
+    assert who.first_rounds(3, 2, seed=0) == {1: 1}
+    assert who.fewest(3, 2) == (1, 1)
+    assert who.model_dump(mode="json")["schedule"][0]["until"] == 0
+
+
 def test_a_number_alone_is_a_share():
     assert small_spec(participation=0.5) == small_spec(participation={"share": 0.5})
 

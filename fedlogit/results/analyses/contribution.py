@@ -1,0 +1,169 @@
+"""Whether what methods take for contributions agrees with exact Shapley values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from fedlogit.coalitions import coalitions, shapley_values
+from fedlogit.component import FrozenConfig
+from fedlogit.errors import DataError
+from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.artefact import Artefact
+from fedlogit.results.formatting import spread
+from fedlogit.results.gathered import gather
+from fedlogit.results.runs import Run
+
+__all__ = ["Compared", "Options", "analyse", "compared"]
+
+_EQUAL = 1e-9  # contributions that differ by less do not rank clients
+
+
+class Options(FrozenConfig):
+    """What coalitions are worth.
+
+    Attributes:
+        value: The method whose runs, one for each coalition, give its worth: the accuracy of the
+            global model that the coalition's clients train without the others.
+    """
+
+    value: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A method's contributions beside the Shapley values of the same federation.
+
+    Attributes:
+        partition: Its key.
+        method: Its key.
+        seed: The run's.
+        contributions: After the last round, float64 (clients,).
+        values: Of test accuracy, float64 (clients,).
+    """
+
+    partition: str
+    method: str
+    seed: int
+    contributions: np.ndarray
+    values: np.ndarray
+
+    def correlation(self) -> float:
+        """Return Spearman's rank correlation; NaN if all clients contribute alike."""
+        if np.ptp(self.contributions) < _EQUAL or np.ptp(self.values) < _EQUAL:
+            return math.nan
+        return float(stats.spearmanr(self.contributions, self.values).statistic)
+
+    def agrees_on_best(self) -> bool:
+        """Return whether the client with the largest value has the largest contribution."""
+        return bool(np.argmax(self.contributions) == np.argmax(self.values))
+
+
+def analyse(artefact: Artefact) -> Analysis:
+    """Return a row per partition and method.
+
+    Columns of the CSV: `partition`, `method`, `correlation` and `correlation_std` (Spearman's, mean
+    and deviation over seeds), `best` (share of seeds in which the client with the largest value
+    has the largest contribution), `n` (seeds in which clients' contributions differ at all).
+    """
+    options = Options.read(artefact.options, f"{artefact.name}: options")
+    found: dict[tuple[str, str], list[Compared]] = {}
+    for one in compared(artefact, options):
+        found.setdefault((one.partition, one.method), []).append(one)
+    numbers = pd.DataFrame([_summary(*place, own) for place, own in found.items()])
+    shown = pd.DataFrame(
+        {
+            artefact.label("partition"): numbers["partition"].map(artefact.label),
+            artefact.label("method"): numbers["method"].map(artefact.label),
+            "Rank correlation": [_text(row) for row in numbers.to_dict("records")],
+            "Best client found": [
+                f"{row['best']:.0%}" if row["n"] else "–" for row in numbers.to_dict("records")
+            ],
+            "Seeds": numbers["n"].astype(str),
+        }
+    )
+    said = (
+        "Spearman's rank correlation of contributions after the last round with Shapley values",
+        f"A coalition is worth the test accuracy of {artefact.label(options.value)} trained by its"
+        " clients alone, and nobody is worth chance",
+        "Mean ± standard deviation over seeds in which contributions differ; –: they never do",
+    )
+    return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[2:]))
+
+
+def compared(artefact: Artefact, options: Options) -> Iterator[Compared]:
+    """Yield each method's contributions beside exact values, by partition, method and seed.
+
+    Raises:
+        DataError: if a coalition has no run, or a run no contributions.
+    """
+    runs = [(str(ref.axes["partition"]), str(ref.axes["method"]), run)
+            for ref, run in gather(artefact)]  # fmt: skip
+    worth: dict[tuple[str, int], dict[frozenset[int], float]] = {}
+    for partition, method, run in runs:
+        if method == options.value:
+            worth.setdefault((partition, run.spec.seed), {})[_members(run)] = _accuracy(run)
+    values: dict[tuple[str, int], np.ndarray] = {}
+    for partition, method, run in runs:
+        place = (partition, run.spec.seed)
+        if place not in values:
+            where = f"{artefact.name}: {partition}, seed {run.spec.seed}"
+            values[place] = _values(where, run, worth.get(place, {}))
+        if run.spec.participation is None:
+            yield Compared(partition, method, run.spec.seed, _contributions(run), values[place])
+
+
+def _values(where: str, run: Run, worth: dict[frozenset[int], float]) -> np.ndarray:
+    """Return the Shapley values of a federation whose coalitions are worth that."""
+    counts = run.counts()
+    worth = {frozenset(): 1 / counts.shape[1]} | worth
+    missing = [set(who) for who in coalitions(len(counts)) if who not in worth]
+    if missing:
+        raise DataError(
+            f"{where}: {len(missing)} of {2 ** len(counts)} coalitions have no run, the first is"
+            f" {missing[0]}"
+        )
+    return shapley_values(worth.__getitem__, len(counts))
+
+
+def _members(run: Run) -> frozenset[int]:
+    who, n = run.spec.participation, run.spec.clients
+    return frozenset(who.present(1, n, run.spec.seed) if who else range(n))
+
+
+def _accuracy(run: Run) -> float:
+    final = run.result.final
+    if run.diverged or final is None or final.accuracy is None:
+        raise DataError(f"{run.folder}: a coalition's training diverged; it has no worth")
+    return final.accuracy
+
+
+def _contributions(run: Run) -> np.ndarray:
+    """Return contributions; of a method that weighs predictions, mean weights on public samples."""
+    if "aggregation" in run.spec.export:
+        return np.asarray(run.export("aggregation")["weights"], dtype=np.float64).mean(1)
+    return run.contributions()[-1]
+
+
+def _summary(partition: str, method: str, own: list[Compared]) -> dict[str, object]:
+    ranked = [one for one in own if not math.isnan(one.correlation())]
+    found = np.array([one.correlation() for one in ranked])
+    return {
+        "partition": partition,
+        "method": method,
+        "correlation": found.mean() if len(found) else math.nan,
+        "correlation_std": found.std(ddof=1) if len(found) > 1 else math.nan,
+        "best": np.mean([one.agrees_on_best() for one in ranked]) if ranked else math.nan,
+        "n": len(found),
+    }
+
+
+def _text(row: dict[object, float]) -> str:
+    if not row["n"]:
+        return "–"
+    return spread(row["correlation"], row["correlation_std"], "shapley_correlation", decimals=2)

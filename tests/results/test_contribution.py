@@ -1,0 +1,55 @@
+"""Contributions beside exact Shapley values, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedlogit.errors import DataError
+from fedlogit.files import save_npz
+from fedlogit.results.analyses.contribution import Options, analyse, compared
+
+GIVEN = {"rows": None, "columns": None, "analysis": "contribution", "options": {"value": "fedavg"}}
+ALONE = (0.3, 0.2, 0.1)  # in a game that only adds, these are the Shapley values
+
+
+def weighing(make_run, weights, **changes):
+    """Return a run of UWA with these weights (clients, points)."""
+    axes = {"dataset": "mnist", "partition": "k_classes(2)", "method": "uwa"}
+    run = make_run(method="uwa", clients=3, export=["aggregation"], axes=axes, **changes)
+    save_npz(run.dir / "exports/aggregation.npz", {"weights": np.array(weights, np.float32)})
+    return run
+
+
+def test_values_are_of_coalitions_and_uwas_contribution_is_its_mean_weight(
+    make_coalitions, make_run, make_artefact
+):
+    runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
+    runs.append(weighing(make_run, [[1, 0.6], [0, 0.3], [0, 0.1]]))
+    artefact = make_artefact(*runs, **GIVEN)
+    fedavg, uwa = compared(artefact, Options(**artefact.options))
+    assert fedavg.values.tolist() == pytest.approx(ALONE)
+    assert fedavg.contributions.tolist() == [0.2, 0.5, 0.3]
+    assert uwa.values.tolist() == pytest.approx(ALONE)
+    assert uwa.contributions.tolist() == pytest.approx([0.8, 0.15, 0.05])
+
+
+def test_rank_correlations_over_seeds_by_hand(make_coalitions, make_artefact):
+    # Ranks 1 2 3 against 3 1 2: 1 - 6 (4 + 1 + 1) / (3 · 8) = -1/2; the other seed agrees: 1.
+    runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
+    runs += make_coalitions(ALONE, [0.5, 0.3, 0.2], seed=1)
+    (row,) = analyse(make_artefact(*runs, **GIVEN)).numbers.to_dict("records")
+    assert (row["correlation"], row["best"], row["n"]) == (0.25, 0.5, 2)
+    assert row["correlation_std"] == pytest.approx(1.5 / 2**0.5)
+
+
+def test_equal_contributions_rank_nobody(make_coalitions, make_artefact):
+    found = analyse(make_artefact(*make_coalitions(ALONE, [1 / 3] * 3), **GIVEN))
+    assert found.numbers["n"].tolist() == [0]
+    assert found.shown.iloc[0, 2:].tolist() == ["–", "–", "0"]
+
+
+def test_a_coalition_without_a_run_is_named(make_coalitions, make_artefact):
+    runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
+    with pytest.raises(DataError, match=r"1 of 8 coalitions have no run, the first is \{1\}"):
+        analyse(make_artefact(runs[0], *runs[2:], **GIVEN))
