@@ -85,7 +85,8 @@ def compiled(name: str) -> Path:
     """
     source, compiler = _FOLDER / f"{name}.cpp", _compiler()
     identity = " ".join([*compiler, *_FLAGS, platform.processor(), _cpu()]).encode()
-    key = hashlib.sha256(source.read_bytes() + identity).hexdigest()[:16]
+    sources = b"".join(path.read_bytes() for path in [source, *sorted(_FOLDER.glob("*.h"))])
+    key = hashlib.sha256(sources + identity).hexdigest()[:16]
     folder = _cache_folder()
     private_folder(folder, _REMEDY)
     try:

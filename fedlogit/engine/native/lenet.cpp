@@ -1,6 +1,6 @@
 // LeNet-5 on the CPU: forward, backward and Adam for a whole stage of a client in one call.
 //
-// PyTorch is five to nine times off a core's limit on networks this narrow. Here 16 samples share a
+// PyTorch is five to nine times off a core's limit on networks this narrow. Here L samples share a
 // vector register ("batch innermost"), so that every layer is a sum of vector x scalar products
 // whatever its number of channels. Gradients of convolution weights are summed as vectors over
 // samples and folded once a minibatch; those of linear layers are products over the minibatch.
@@ -14,26 +14,18 @@
 #include <cstring>
 #include <vector>
 
-namespace {
+#include "vectors.h"
 
-constexpr int L = 16;  // samples in a vector
-typedef float V __attribute__((vector_size(4 * L)));
-typedef int32_t M __attribute__((vector_size(4 * L)));
+namespace {
 
 constexpr int C1 = 6, C2 = 16, F0 = 400, F1 = 120, F2 = 84, MAX_CLASSES = 64;
 constexpr int W1 = 0, B1 = W1 + C1 * 25, W2 = B1 + C1, B2 = W2 + C2 * C1 * 25, W3 = B2 + C2,
               B3 = W3 + F1 * F0, W4 = B3 + F1, B4 = W4 + F2 * F1, W5 = B4 + F2;
 
-inline V zero() { return V{}; }
-inline V choose(M mask, V a) { return (V)(mask & (M)a); }
-inline V relu(V a) { return choose(~(a <= zero()), a); }  // NaN stays NaN
-inline float sum(V a) {
-  float s = 0;
-  for (int i = 0; i < L; ++i) s += a[i];
-  return s;
-}
+// Output channels at a time, whose sums stay in registers.
+constexpr int J1 = MANY_REGISTERS ? 3 : 2, J2 = MANY_REGISTERS ? 4 : 2;
 
-// What one block of 16 samples needs between the passes.
+// What one block of L samples needs between the passes.
 struct Block {
   V x[32][32];          // input, zero-padded by two
   V a1[C1][14][14];     // after pool and ReLU
@@ -68,20 +60,20 @@ inline void pool(V a, V b, V c, V d, V &out, M &at) {
 void conv1(const float *p, Block &s) {
   for (int y = 0; y < 28; y += 2)
     for (int x = 0; x < 28; x += 2)
-      for (int o = 0; o < C1; o += 3) {
-        V acc[3][4];
-        for (int j = 0; j < 3; ++j)
+      for (int o = 0; o < C1; o += J1) {
+        V acc[J1][4];
+        for (int j = 0; j < J1; ++j)
           for (int q = 0; q < 4; ++q) acc[j][q] = zero() + p[B1 + o + j];
         for (int ky = 0; ky < 5; ++ky)
           for (int kx = 0; kx < 5; ++kx) {
             V i0 = s.x[y + ky][x + kx], i1 = s.x[y + ky][x + kx + 1];
             V i2 = s.x[y + ky + 1][x + kx], i3 = s.x[y + ky + 1][x + kx + 1];
-            for (int j = 0; j < 3; ++j) {
+            for (int j = 0; j < J1; ++j) {
               float w = p[W1 + (o + j) * 25 + ky * 5 + kx];
               acc[j][0] += w * i0, acc[j][1] += w * i1, acc[j][2] += w * i2, acc[j][3] += w * i3;
             }
           }
-        for (int j = 0; j < 3; ++j)
+        for (int j = 0; j < J1; ++j)
           pool(acc[j][0], acc[j][1], acc[j][2], acc[j][3], s.a1[o + j][y / 2][x / 2],
                s.at1[o + j][y / 2][x / 2]);
       }
@@ -90,21 +82,21 @@ void conv1(const float *p, Block &s) {
 void conv2(const float *p, Block &s) {
   for (int y = 0; y < 10; y += 2)
     for (int x = 0; x < 10; x += 2)
-      for (int o = 0; o < C2; o += 4) {
-        V acc[4][4];
-        for (int j = 0; j < 4; ++j)
+      for (int o = 0; o < C2; o += J2) {
+        V acc[J2][4];
+        for (int j = 0; j < J2; ++j)
           for (int q = 0; q < 4; ++q) acc[j][q] = zero() + p[B2 + o + j];
         for (int c = 0; c < C1; ++c)
           for (int ky = 0; ky < 5; ++ky)
             for (int kx = 0; kx < 5; ++kx) {
               V i0 = s.a1[c][y + ky][x + kx], i1 = s.a1[c][y + ky][x + kx + 1];
               V i2 = s.a1[c][y + ky + 1][x + kx], i3 = s.a1[c][y + ky + 1][x + kx + 1];
-              for (int j = 0; j < 4; ++j) {
+              for (int j = 0; j < J2; ++j) {
                 float w = p[W2 + ((o + j) * C1 + c) * 25 + ky * 5 + kx];
                 acc[j][0] += w * i0, acc[j][1] += w * i1, acc[j][2] += w * i2, acc[j][3] += w * i3;
               }
             }
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < J2; ++j)
           pool(acc[j][0], acc[j][1], acc[j][2], acc[j][3], s.a2[o + j][y / 2][x / 2],
                s.at2[o + j][y / 2][x / 2]);
       }
@@ -166,19 +158,19 @@ void conv2_back(const float *p, Block &s, Sums &g) {
       }
   for (int c = 0; c < C1; ++c)
     for (int ky = 0; ky < 5; ++ky)
-      for (int o = 0; o < C2; o += 4) {
-        V acc[4][5];
-        for (int j = 0; j < 4; ++j)
+      for (int o = 0; o < C2; o += J2) {
+        V acc[J2][5];
+        for (int j = 0; j < J2; ++j)
           for (int k = 0; k < 5; ++k) acc[j][k] = g.w2[o + j][c][ky * 5 + k];
         for (int y = 0; y < 10; ++y)
           for (int x = 0; x < 10; ++x) {
             const V *in = &s.a1[c][y + ky][x];
-            for (int j = 0; j < 4; ++j) {
+            for (int j = 0; j < J2; ++j) {
               V grad = s.g2[o + j][y][4 + x];
               for (int k = 0; k < 5; ++k) acc[j][k] += grad * in[k];
             }
           }
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < J2; ++j)
           for (int k = 0; k < 5; ++k) g.w2[o + j][c][ky * 5 + k] = acc[j][k];
       }
   for (int y = 0; y < 14; ++y)

@@ -1,6 +1,6 @@
 // CELM's CNN on the CPU: logits of a minibatch, and the gradients of its parameters and images.
 //
-// 16 samples share a vector register ("batch innermost"), as in lenet.cpp: every layer is a sum of
+// L samples share a vector register ("batch innermost"), as in lenet.cpp: every layer is a sum of
 // vector x scalar products, pools and ReLU cost next to nothing, and what a pool drops at an odd
 // edge is never computed. A way forward keeps its activations for the way back.
 //
@@ -12,29 +12,11 @@
 #include <cstring>
 #include <vector>
 
+#include "vectors.h"
+
 namespace {
 
-constexpr int L = 16;  // samples in a vector
-typedef float V __attribute__((vector_size(4 * L)));
-typedef int32_t M __attribute__((vector_size(4 * L)));
-
 constexpr int C1 = 32, C2 = 64, C3 = 64, F = 64, TAPS = 9;
-
-inline V zero() { return V{}; }
-inline V choose(M mask, V a) { return (V)(mask & (M)a); }
-inline V relu(V a) { return choose(~(a <= zero()), a); }  // NaN stays NaN
-inline float sum(V a) {
-  float s = 0;
-  for (int i = 0; i < L; ++i) s += a[i];
-  return s;
-}
-
-// Keeps a value that is used several times in a register, where GCC would load it again each time.
-#ifdef __AVX512F__
-#define HOLD(v) asm("" : "+v"(v))
-#else
-#define HOLD(v)
-#endif
 
 struct Plane {  // of a feature map
   int height, width;
@@ -63,7 +45,7 @@ struct Shape {
   }
 };
 
-// What a block of 16 samples keeps: input, activations, and which of a window won; -1 where none.
+// What a block of L samples keeps: input, activations, and which of a window won; -1 where none.
 struct Block {
   V *x, *a1, *a2, *a3, *a4;
   M *at1, *at2;
@@ -119,7 +101,7 @@ __attribute__((noinline)) void products(const V *in, int channels, Plane plane, 
   std::memcpy(acc, sums, sizeof sums);
 }
 
-constexpr int J = 4;  // output channels at a time
+constexpr int J = MANY_REGISTERS ? 4 : 2;  // output channels at a time, whose sums stay in registers
 constexpr Range ALL = {0, 3};
 
 // The largest of a 2 x 2 window, then ReLU; `at` says which one won, or -1.
