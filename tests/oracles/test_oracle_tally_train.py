@@ -59,12 +59,13 @@ def resets(reset_every: str) -> dict[str, object]:
     return {"optimizer": ADAMW | {"reset_every": reset_every}}
 
 
-# A step of batch norm divides by small numbers, and float32's rounding grows.
+# A step of batch norm divides by small numbers, and float32's rounding grows: on CPUs without
+# AVX-512 to 2e-3 of a perplexity.
 RUNNING, BATCHES = (
     {
         "rounds": 3,
         "seeds": (0,),
-        "tolerance": 1e-3,
+        "tolerance": 5e-3,
         "changes": {
             "models": [f"resnet_light(n=1, batch_stats={own})"],
             "optimizer": SGD | {"lr": 0.005},
