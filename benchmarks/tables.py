@@ -93,7 +93,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     use_house_style()
     key = "times_as_fast_as_the_plain_loop"
     names = _workloads(rows)
-    figure, axes = new_figure(panel=(8.0, 0.9 + 0.34 * len(names)))
+    figure, axes = new_figure(panel=(8.0, max(3.2, 0.9 + 0.34 * len(names))))
     panel = axes[0, 0]
     played = [row for row in rows if row[key] != ""]
     for place, who in enumerate(dict.fromkeys(str(row["contestant"]) for row in played)):
@@ -110,7 +110,8 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     panel.set_yticks(range(len(names)), titles)
     panel.invert_yaxis()
     panel.set_xscale("log")
+    panel.xaxis.set_major_formatter("{x:g}")
     panel.axvline(1, color=PALETTE["black"], linewidth=0.8)
-    panel.set_xlabel("times as fast as a plain PyTorch loop over tensors (same turn)")
+    panel.set_xlabel("Times as fast as a plain PyTorch loop over tensors (same turn)")
     panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
     save_figure(figure, stem)

@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import platform
 import shutil
 from dataclasses import replace
 
@@ -207,6 +208,21 @@ def test_ties_in_a_pool_of_a_cnn_go_to_the_first_as_in_pytorch(slope):
     _, expected = passes(network, lambda _, x: network(x), x, y)
     _, found = passes(model, lambda vector, x: tf_cnn_logits(vector, x, 10), x, y)
     assert apart(found, expected.double()) < 1e-5
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the options are of x86-64")
+@pytest.mark.parametrize("without", ["-mno-avx512f", "-mno-avx"])
+def test_with_narrower_vectors_it_is_as_close(monkeypatch, without):
+    monkeypatch.setenv("CXX", f"{shutil.which('g++') or shutil.which('clang++')} {without}")
+    compiler.load.cache_clear()
+    try:
+        test_as_close_to_float64_as_autograd_is(10, [16, 1, 17, 3])
+        test_perceptrons_are_as_close_to_float64_as_autograd_is("mlp4w", SHAPE, [64, 1, 17])
+        test_passes_of_a_cnn_are_as_close_to_float64_as_autograd_is(17, SHAPE, 47)
+    finally:
+        compiler.load.cache_clear()
 
 
 @needs_compiler
