@@ -52,7 +52,8 @@ def code_version() -> str:
     root = Path(fedlogit.__file__).parent
     files = set(root.glob("*.py"))
     for folder in _SOURCES:
-        files |= {path for path in (root / folder).rglob("*") if path.suffix in (".py", ".cpp", ".h")}
+        found = (root / folder).rglob("*")
+        files |= {path for path in found if path.suffix in (".py", ".cpp", ".h")}
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(path.relative_to(root).as_posix().encode())
