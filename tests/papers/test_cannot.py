@@ -125,7 +125,7 @@ def test_the_reason_is_remembered_too(tmp_path, monkeypatch):
         ("adversaries", 120, 24),
         ("architectures", 20, 6),
         ("absences", 39, 3),
-        ("densities", 12, 0),
+        ("densities", 10, 0),
         ("contribution", 72, 0),
     ],
 )
