@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.analyses.contribution import Options, analyse, compared
 
@@ -53,3 +53,10 @@ def test_a_coalition_without_a_run_is_named(make_coalitions, make_artefact):
     runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
     with pytest.raises(DataError, match=r"1 of 8 coalitions have no run, the first is \{1\}"):
         analyse(make_artefact(runs[0], *runs[2:], **GIVEN))
+
+
+def test_coalitions_of_two_data_sets_are_not_mixed(make_coalitions, make_run, make_artefact):
+    axes = {"dataset": "digits", "partition": "k_classes(2)", "method": "fedavg"}
+    runs = [*make_coalitions(ALONE, [0.2, 0.5, 0.3]), make_run(dataset="digits", axes=axes)]
+    with pytest.raises(FedlogitError, match=r"dataset = \['digits', 'mnist'\]: give one"):
+        analyse(make_artefact(*runs, **GIVEN))

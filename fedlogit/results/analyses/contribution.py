@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +12,14 @@ from scipy import stats
 
 from fedlogit.coalitions import coalitions, shapley_values
 from fedlogit.component import FrozenConfig
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.gathered import gather
 from fedlogit.results.runs import Run
 
-__all__ = ["Compared", "Options", "analyse", "compared"]
+__all__ = ["Compared", "Options", "analyse", "compared", "correlations"]
 
 _EQUAL = 1e-9  # contributions that differ by less do not rank clients
 
@@ -101,9 +101,14 @@ def compared(artefact: Artefact, options: Options) -> Iterator[Compared]:
 
     Raises:
         DataError: if a coalition has no run, or a run no contributions.
+        FedlogitError: if there are several data sets, whose coalitions would be mixed.
     """
     runs = [(str(ref.axes["partition"]), str(ref.axes["method"]), run)
             for ref, run in gather(artefact)]  # fmt: skip
+    if len(datasets := sorted({run.spec.dataset for *_, run in runs})) > 1:
+        raise FedlogitError(
+            f"{artefact.name}: dataset = {datasets}: give one; another is another table"
+        )
     worth: dict[tuple[str, int], dict[frozenset[int], float]] = {}
     for partition, method, run in runs:
         if method == options.value:
@@ -116,6 +121,12 @@ def compared(artefact: Artefact, options: Options) -> Iterator[Compared]:
             values[place] = _values(where, run, worth.get(place, {}))
         if run.spec.participation is None:
             yield Compared(partition, method, run.spec.seed, _contributions(run), values[place])
+
+
+def correlations(own: Iterable[Compared]) -> np.ndarray:
+    """Return the rank correlation of each run in which contributions differ, float64 (runs,)."""
+    each = np.array([one.correlation() for one in own])
+    return each[~np.isnan(each)]
 
 
 def _values(where: str, run: Run, worth: dict[frozenset[int], float]) -> np.ndarray:
@@ -151,8 +162,8 @@ def _contributions(run: Run) -> np.ndarray:
 
 
 def _summary(partition: str, method: str, own: list[Compared]) -> dict[str, object]:
+    found = correlations(own)
     ranked = [one for one in own if not math.isnan(one.correlation())]
-    found = np.array([one.correlation() for one in ranked])
     return {
         "partition": partition,
         "method": method,

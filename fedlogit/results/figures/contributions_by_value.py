@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedlogit.results.analyses.contribution import Compared, Options, compared
+from fedlogit.results.analyses.contribution import Compared, Options, compared, correlations
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import title
@@ -56,6 +54,5 @@ def _shares(contributions: np.ndarray) -> np.ndarray:
 
 
 def _correlation(found: list[Compared], method: str) -> str:
-    each = [one.correlation() for one in found if one.method == method]
-    known = [value for value in each if not math.isnan(value)]
-    return f"rank correlation {np.mean(known):.2f}" if known else "equal shares"
+    known = correlations(one for one in found if one.method == method)
+    return f"rank correlation {known.mean():.2f}" if len(known) else "equal shares"
