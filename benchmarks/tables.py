@@ -13,9 +13,10 @@ from fedlogit.results.style import MARKERS, PALETTE, new_figure, save_figure, us
 
 __all__ = ["draw", "read", "summary", "write"]
 
+_OF_PEERS = "times_as_fast_as_the_fastest_peer"
 _BASELINES = {
     "a plain PyTorch loop": "times_as_fast_as_the_plain_loop",
-    "the fastest of the other frameworks that can play it": "times_as_fast_as_the_fastest_peer",
+    "the fastest of the other frameworks that can play it": _OF_PEERS,
 }
 
 
@@ -46,12 +47,12 @@ def summary(rows: Sequence[Row]) -> str:
     The default engine, which `auto` takes, is a workload's first row.
     """
     own = [next(row for row in rows if row["workload"] == name) for name in _workloads(rows)]
-    peers = {row["workload"]: row["contestant"] for row in rows if _is_fastest_peer(row)}
+    peers = {row["workload"]: row["contestant"] for row in rows if row["note"] == FASTEST}
     told = [f"On {rows[0]['machine']}; float32."]
     for baseline, key in _BASELINES.items():
         found = [
             f"{row['workload']} {float(str(row[key])):.1f}"
-            + (f" ({peers[row['workload']]})" if row["workload"] in peers and "peer" in key else "")
+            + (f" ({peers[row['workload']]})" if key == _OF_PEERS else "")
             for row in own
             if row[key] != ""
         ]
@@ -62,10 +63,6 @@ def summary(rows: Sequence[Row]) -> str:
 
 def _workloads(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(str(row["workload"]) for row in rows))
-
-
-def _is_fastest_peer(row: Row) -> bool:
-    return row["note"] == FASTEST
 
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
