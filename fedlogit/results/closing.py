@@ -81,9 +81,9 @@ def _scales(made: Sequence[PlannedArtefact]) -> str:
 
 def _drawn(made: Sequence[PlannedArtefact]) -> str:
     kinds = [artefact.kind for artefact in made]
-    papers = sorted({artefact.paper.paper for artefact in made})
-    of = papers[0] if len(papers) == 1 else f"{len(papers)} papers"
-    return f"{kinds.count('table')} tables and {kinds.count('figure')} figures of {of}"
+    papers = dict.fromkeys(short_name(artefact.paper) for artefact in made)
+    drawn = f"{kinds.count('table')} tables and {kinds.count('figure')} figures"
+    return f"{drawn} of {', '.join(papers)}"
 
 
 def _numbers(compared: Compared) -> Iterator[str]:
@@ -121,14 +121,13 @@ def _counts(compared: Compared) -> str:
     """Return how many published numbers of each paper have runs, at any of the scales."""
     of_paper: dict[str, list[pd.DataFrame]] = {}
     for paper, rows in compared:
-        of_paper.setdefault(paper.paper, []).append(rows)
-    parts = [_count(name, pd.concat(frames)) for name, frames in of_paper.items()]
-    return f"Published numbers with runs here: {', '.join(parts)}."
+        of_paper.setdefault(short_name(paper), []).append(rows)
+    frames = {name: pd.concat(parts) for name, parts in of_paper.items()}
+    counts = [_count(name, rows) for name, rows in frames.items() if not rows.empty]
+    return f"Published numbers with runs here: {', '.join(counts) or 'none was published'}."
 
 
 def _count(paper: str, rows: pd.DataFrame) -> str:
-    if rows.empty:
-        return f"{paper} publishes none"
     number = [rows[key] for key in _NUMBER if key in rows]
     run = (rows["verdict"] != "not run").groupby(number, dropna=False).any()
     return f"{paper} {int(run.sum())} of {len(run)}"

@@ -1,4 +1,4 @@
-"""A paper's numbers as one small file that `dvc metrics` shows and compares between commits."""
+"""A paper's counts and numbers as two small files that `dvc metrics` compares between commits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.provenance import provenance
 from fedlogit.results.verdict import CLAIM_RESULTS, VERDICTS
 
-__all__ = ["metrics"]
+__all__ = ["metrics", "numbers"]
 
 
 def metrics(
     rows: pd.DataFrame, claims: pd.DataFrame, artefacts: Sequence[Artefact]
 ) -> dict[str, Any]:
-    """Return ours for each published number, how many got which verdict, and what it took.
+    """Return how many numbers and claims got which verdict, and what it took.
 
     What counts as reproduced is several runs; single runs are counted by themselves.
 
@@ -38,7 +38,6 @@ def metrics(
         },
         "verdicts": _counts(rows["verdict"], [*VERDICTS, "reduced scale", "not run"]),
         "claims": _counts(claims["result"], CLAIM_RESULTS),
-        "ours": _nested(rows),
     }
 
 
@@ -49,8 +48,11 @@ def _counts(values: pd.Series, always: Sequence[str]) -> dict[str, int]:
     return {str(name): int(counts.get(name, 0)) for name in names}
 
 
-def _nested(rows: pd.DataFrame) -> dict[str, Any]:
-    """Return table -> data set -> partition -> method -> metric -> mean of what was run."""
+def numbers(rows: pd.DataFrame) -> dict[str, Any]:
+    """Return table -> data set -> partition -> method -> metric -> mean of what was run.
+
+    Apart from `metrics`: ``dvc metrics show`` gives each number a column, and there are hundreds.
+    """
     tree: dict[str, Any] = {}
     for row in rows.to_dict("records"):
         if math.isnan(row["ours"]):

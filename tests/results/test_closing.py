@@ -35,7 +35,7 @@ def said(tmp_path):
 def test_the_end_is_ten_lines_however_much_was_made(said):
     lines = said(who_to_trust=[AVERAGE.format("reduced scale")] * 90 + [NOT_RUN] * 90)
     assert len(lines) <= 10
-    assert "who_to_trust 1 of 2" in lines[4]
+    assert "Who to Trust? 1 of 2" in lines[4]
     assert not any("not run" in line for line in lines)
 
 
@@ -63,7 +63,14 @@ def test_each_paper_has_one_number_before_any_has_two(said):
 
 def test_a_paper_without_any_run_is_counted_and_shows_no_number(said):
     lines = said(who_to_trust=[NOT_RUN])
-    assert lines[1] == "Published numbers with runs here: who_to_trust 0 of 1."
+    assert lines[1] == "Published numbers with runs here: Who to Trust? 0 of 1."
+
+
+def test_what_was_made_is_named_and_a_study_without_published_numbers_is_not_counted(said):
+    first, *rest = said(who_to_trust=[NOT_RUN], comparison=[])
+    assert " figures of Who to Trust?, Comparison of methods, from 0 finished runs." in first
+    assert rest[0] == "Published numbers with runs here: Who to Trust? 0 of 1."
+    assert said(comparison=[])[1] == "Published numbers with runs here: none was published."
 
 
 def test_a_damaged_comparison_names_the_file(tmp_path):
