@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes
-from support.outcomes import outcome, same, weights
+from support.outcomes import outcome, rows, same, weights
 from support.resuming import rounds_done, stop_after
 from support.rounds import play
 from support.small import small_spec
@@ -30,6 +30,9 @@ def test_every_method(reference, call):
         first, *_, last = (float(row["perplexity"]) for row in table)
         assert last < first
     assert all(torch.isfinite(value.float()).all() for value in models.values())
+
+    for row in rows(folder):
+        assert 0 < float(row["seconds_clients"]) <= float(row["seconds"])
 
     # Bytes: the total of each direction is the sum over kinds and rounds.
     for way in ("up", "down"):
