@@ -191,9 +191,20 @@ $(VENV)/peers/%: $(STAMP)
 			--disable-pip-version-check -r benchmarks/peers/$$name/requirements.txt; \
 		then touch $@; else echo "$$name could not be installed" >&2; rm -rf $$folder; fi
 
-# The README's numbers come from these files, which the pipeline and the benchmark made.
+# The numbers of README and docs come from these files, which the pipeline and the benchmark made.
+COMPARISON = python scripts/readme_results.py $(1) --readme docs/comparison.md --block
+STUDY_TABLES := results/tables/comparison/paper
+STUDY_FIGURES := results/figures/comparison/paper
 README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png results/record.counts.md \
 	&& python scripts/readme_results.py $(1) --block comparison results/tables/comparison/paper/answer.md \
+	&& $(COMPARISON) bytes $(STUDY_FIGURES)/bytes.png $(STUDY_TABLES)/answer.md \
+	&& $(COMPARISON) ranks $(STUDY_FIGURES)/ranks.png $(STUDY_TABLES)/average_ranks.md $(STUDY_FIGURES)/heat_map.png \
+	&& $(COMPARISON) public $(STUDY_FIGURES)/public_size.png $(STUDY_FIGURES)/public_kind.png \
+	&& $(COMPARISON) trust $(STUDY_FIGURES)/trust.png \
+	&& $(COMPARISON) architectures $(STUDY_FIGURES)/mixed.png $(STUDY_TABLES)/architectures.md \
+	&& $(COMPARISON) absences $(STUDY_FIGURES)/come_and_go.png $(STUDY_TABLES)/absences.md \
+	&& $(COMPARISON) densities $(STUDY_FIGURES)/logits.png $(STUDY_TABLES)/densities.md \
+	&& $(COMPARISON) contributions $(STUDY_FIGURES)/worth.png $(STUDY_TABLES)/contribution.md \
 	&& python scripts/readme_results.py $(1) --readme docs/results.md --block who_to_trust \
 		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
 	&& python scripts/readme_results.py $(1) --readme docs/results.md --block celm \

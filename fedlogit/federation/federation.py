@@ -5,7 +5,9 @@ It hides how clients run, which is the engine's, and not what they do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from operator import add
 from typing import Any
 
@@ -305,8 +307,17 @@ class Federation:
             if self.spec.optimizer.reset_every == "phase":
                 task.client.renew_optimizer()
             task.client.set_rate(factor)
-        losses = (engine or self.engine).train(tasks)
+        with nullcontext() if engine else self._clients_work():
+            losses = (engine or self.engine).train(tasks)
         self.log(**{column: float(np.mean(losses))})
+
+    @contextmanager
+    def _clients_work(self) -> Iterator[None]:
+        """Add the time that clients' models train or predict to the round's `seconds_clients`."""
+        start = time.perf_counter()
+        yield
+        before = self._log.get("seconds_clients", 0.0)
+        self.log(seconds_clients=before + time.perf_counter() - start)
 
     # --- predictions --------------------------------------------------------------------------
 
@@ -324,7 +335,8 @@ class Federation:
                 would be a class all the same.
         """
         asked = self.clients if models is None else models
-        return self._answers(asked, self._inputs(indices))
+        with self._clients_work():
+            return self._answers(asked, self._inputs(indices))
 
     def server_logits(self, indices: torch.Tensor) -> torch.Tensor:
         """Return the server's logits, float32 (n, classes)."""
@@ -338,7 +350,8 @@ class Federation:
         def answer(client: Client) -> torch.Tensor:
             return _finite(client, self._joined(client, self._inputs(own[id(client)])))
 
-        return self.engine.map(answer, self.clients)
+        with self._clients_work():
+            return self.engine.map(answer, self.clients)
 
     def test_logits(self) -> torch.Tensor:
         """Return every client's logits on the test split, float32 (clients, n, classes)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -25,6 +26,11 @@ class RunRef(BaseModel):
     dir: Path
     digest: str
     axes: dict[str, Any]
+
+    @property
+    def cell(self) -> str:
+        """Its place on all axes but the seed's, which runs of one cell share, as JSON."""
+        return json.dumps({k: v for k, v in self.axes.items() if k != "seed"}, sort_keys=True)
 
 
 class Missing(BaseModel):

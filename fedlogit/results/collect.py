@@ -85,9 +85,12 @@ def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataF
     ).reset_index()
 
 
-def seeds(frame: pd.DataFrame, axes: Iterable[str] = ("dataset", "partition", "method")) -> str:
+_CELL = ("dataset", "partition", "method", "cell")
+
+
+def seeds(frame: pd.DataFrame) -> str:
     """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1-3 seeds``."""
-    keys = [axis for axis in axes if axis in frame]
+    keys = [axis for axis in _CELL if axis in frame]
     counts = (
         frame.groupby(keys, dropna=False)["seed"].nunique() if keys else frame["seed"].nunique()
     )
@@ -98,7 +101,8 @@ def seeds(frame: pd.DataFrame, axes: Iterable[str] = ("dataset", "partition", "m
 def describe(frame: pd.DataFrame) -> str:
     """Return one line on where runs come from: scale, seeds, devices, engines, stand-ins."""
     parts = [f"scale: {_list(frame['scale'])}", seeds(frame), f"device: {_list(frame['device'])}"]
-    parts.append(f"engine: {_list(frame['engine'])}")
+    engines = frame["engine"].str.replace(r", (server \w+)$", r" (\1)", regex=True)
+    parts.append(f"engine: {_list(engines)}")
     failed = int(frame.groupby("digest")["diverged"].first().sum())
     if failed:
         parts.append(f"{failed} diverged")
@@ -136,6 +140,7 @@ def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:
         "precision": source.precision,
         "code_version": source.code_version,
         "dataset_note": source.dataset_note,
+        "cell": ref.cell,
         "digest": ref.digest,
         "dir": str(ref.dir),
     }

@@ -42,6 +42,7 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
         facts: dict[str, Any] = read_json(ref.dir / "result.json")["provenance"]
         rows[ref.digest] = {
             "dir": ref.dir.as_posix(),
+            "cell": ref.cell,
             "digest": ref.digest,
             "dataset": run.spec.dataset,
             "partition": run.spec.partition.name,

@@ -43,6 +43,13 @@ class Ranking:
     pairs: pd.DataFrame
     cliques: list[tuple[int, int]]
 
+    def friedman(self) -> str:
+        """Return what Friedman's test gave, in words; "" if there was none."""
+        if math.isnan(self.p_any):
+            return ""
+        p = "p < 0.001" if self.p_any < 0.001 else f"p = {self.p_any:.3f}"
+        return f"Friedman's test that all are alike: {p}"
+
 
 def blocks(frame: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, list[str]]:
     """Return a metric by block and method, of methods that have every block.

@@ -19,7 +19,7 @@ from fedlogit.results.compare import (
     not_run,
     read_comparison,
 )
-from fedlogit.results.dvc_metrics import metrics
+from fedlogit.results.dvc_metrics import metrics, numbers
 from fedlogit.results.formatting import markdown, write_csv, write_text
 
 __all__ = ["overview", "write_summary"]
@@ -28,9 +28,9 @@ __all__ = ["overview", "write_summary"]
 def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: Path) -> str:
     """Compare a paper with ours and judge its claims.
 
-    Writes ``compare.csv``, ``compare.md``, ``claims.csv``, ``claims.md``, ``metrics.json`` (for
-    ``dvc metrics``), and ``summary.md``: both without the evidence behind the claims, which is in
-    ``claims.md``.
+    Writes ``compare.csv``, ``compare.md``, ``claims.csv``, ``claims.md``, ``metrics.json`` and
+    ``numbers.json`` (for ``dvc metrics``), and ``summary.md``: both without the evidence behind the
+    claims, which is in ``claims.md``.
 
     Args:
         artefacts: The paper's tables, all at one scale.
@@ -53,6 +53,7 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
     write_text(out / "compare.md", parts[0])
     write_csv(out / "claims.csv", claims)
     write_json(out / "metrics.json", metrics(rows, claims, artefacts))
+    write_json(out / "numbers.json", numbers(rows))
     evidence = (
         [parts[1], evidence_markdown(claims)] if len(claims) else ["No claim is tested here."]
     )

@@ -107,6 +107,12 @@ def test_the_answer_names_a_winner_only_where_all_others_are_worse(study, tmp_pa
     assert frame.loc[("any", "uwa"), "difference"] == pytest.approx(0.3, abs=1e-3)
 
 
+def test_of_many_that_do_not_differ_the_answer_names_two(study, tmp_path):
+    artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502)
+    row = cells(write_table(artefact, tmp_path / "answer")[1])
+    assert row["any number of bytes: use"] == "no winner: fedavg 52.4, Average 52.3, 1 more"
+
+
 def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):
     csv, text, _ = write_table(study("answer", 1, uwa=0.5, fedavg=0.8), tmp_path / "answer")
     assert cells(text)["any number of bytes: use"].startswith("fedavg 80.")
@@ -152,6 +158,24 @@ def test_seconds_include_the_clients_that_methods_share(make_run, make_artefact)
     ceiling = make_run(1.0, method="fully_informed", partition="iid")
     found = analyse(make_artefact(run, ceiling, analysis="costs", **NO_AXES))
     assert found.numbers["seconds"].tolist() == [20.0]
+    # What the clients said was there, so that all 4.5 seconds of the run's own rounds are
+    # aggregation.
+    assert found.numbers["aggregation_share"].tolist() == [4.5 / 20]
+
+
+def test_aggregation_is_what_clients_do_not_take(make_run, make_artefact):
+    timed, old = make_run([0.5, 0.6], seed=0), make_run([0.5, 0.6], seed=1)
+    head, first, second = (timed.dir / "rounds.csv").read_text().splitlines()
+    rows = [f"{head},seconds_clients", f"{first},2", f"{second},0.5"]
+    (timed.dir / "rounds.csv").write_text("\n".join(rows) + "\n")
+    seal(timed.dir)
+    ceilings = [make_run(1.0, method="fully_informed", partition="iid", seed=s) for s in (0, 1)]
+    found = analyse(make_artefact(timed, old, *ceilings, analysis="costs", **NO_AXES))
+    whole = sum(float(row.split(",")[head.split(",").index("seconds")]) for row in (first, second))
+    # Of a run of 12.5 seconds; the other run does not count.
+    assert found.numbers["aggregation_share"].tolist() == [pytest.approx((whole - 2.5) / 12.5)]
+    alone = analyse(make_artefact(old, ceilings[1], analysis="costs", **NO_AXES))
+    assert alone.shown["Aggregation, %"].tolist() == ["–"]
 
 
 def test_costs_without_a_ceiling_are_refused(make_run, make_artefact):

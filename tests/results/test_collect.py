@@ -12,6 +12,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.artefact import read_artefact
 from fedlogit.results.collect import collect, curves, describe, seeds, summarise
+from fedlogit.results.provenance import provenance
 
 
 def test_a_run_becomes_a_row(make_run, make_artefact):
@@ -187,6 +188,23 @@ def test_description_names_scale_seeds_device_divergence_and_stand_ins(make_run,
     assert text.startswith(
         "scale: paper; 2 seeds; device: CPU test; engine: loop; 1 diverged; mnist: resized"
     )
+
+
+def test_seeds_are_counted_in_each_cell_of_all_axes(make_run, make_artefact):
+    runs = [
+        make_run(clients=clients, seed=seed, axes={"clients": clients, "seed": seed})
+        for clients, seed in ((5, 0), (5, 1), (5, 2), (10, 0))
+    ]
+    for frame in (collect, provenance):
+        assert "; 3 seeds; " in describe(frame(make_artefact(*runs[:3])))
+        assert "; 1-3 seeds; " in describe(frame(make_artefact(*runs)))
+
+
+def test_engines_of_clients_and_server_can_be_told_from_two_engines():
+    known = {"scale": "paper", "seed": 0, "device": "CPU test", "digest": "a", "diverged": False}
+    frame = pd.DataFrame([known | {"engine": e, "dataset_note": "", "dataset": "mnist"}
+                          for e in ("native", "loop, server native")])  # fmt: skip
+    assert describe(frame).endswith("; engine: loop (server native), native")
 
 
 def test_seed_counts_may_differ_between_cells():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fedlogit.results.analyses import analyse
 from fedlogit.results.ranks import blocks, ranking
 
 
@@ -91,3 +92,33 @@ def test_a_block_is_a_partition_and_a_seed_and_who_lacks_one_is_left_out():
     frame = pd.DataFrame(rows[:-1])
     found, left_out = blocks(frame, "accuracy")
     assert (found.shape, list(found.columns), left_out) == ((4, 2), ["uwa", "average"], ["fedmd"])
+
+
+def test_the_table_of_ranks_by_hand(make_run, make_artefact):
+    """FedAvg is best in all 8 cells; UWA is second in one partition, Average in the other."""
+    second = {"k_classes(2)": "uwa", "k_classes(5)": "average"}
+    runs = [
+        make_run(
+            {"fedavg": 0.9, second[partition]: 0.7}.get(method, 0.6) + 0.01 * seed,
+            method=method, partition=partition, seed=seed,
+        )
+        for partition in second
+        for method in ("average", "uwa", "fedavg")
+        for seed in range(4)
+    ]  # fmt: skip
+    ceiling = make_run(1.0, method="fully_informed", partition="iid")
+    artefact = make_artefact(*runs, ceiling, analysis="ranks", rows=None, columns=None)
+    found = analyse(artefact)
+    wanted = {
+        "method": ["fedavg", "average", "uwa"],
+        "n": [8, 8, 8],
+        "rank": [1.0, 2.5, 2.5],
+        # All 8 differences to FedAvg have one sign: p = 3 · 2 / 2^8 < 0.05.
+        "alike": ["", "uwa", "average"],
+        "rank_mnist_k_classes(2)": [1.0, 3.0, 2.0],
+        "rank_mnist_k_classes(5)": [1.0, 2.0, 3.0],
+    }
+    pd.testing.assert_frame_equal(found.numbers, pd.DataFrame(wanted))
+    assert found.shown["Does not differ from"].tolist()[0] == ""
+    # Rank sums 8, 20, 20: χ² = 12 / (8 · 3 · 4) · 864 - 3 · 8 · 4 = 12, p = e^(-6).
+    assert "Friedman's test that all are alike: p = 0.002" in found.said

@@ -84,6 +84,7 @@ rule compare:
                 "claims.csv",
                 "claims.md",
                 "metrics.json",
+                "numbers.json",
             ],
         ),
     log:

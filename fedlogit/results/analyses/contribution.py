@@ -75,7 +75,9 @@ def analyse(artefact: Artefact) -> Analysis:
     found: dict[tuple[str, str], list[Compared]] = {}
     for one in compared(artefact, options):
         found.setdefault((one.partition, one.method), []).append(one)
-    numbers = pd.DataFrame([_summary(*place, own) for place, own in found.items()])
+    partitions = list(dict.fromkeys(partition for partition, _ in found))
+    places = sorted(found, key=lambda place: partitions.index(place[0]))
+    numbers = pd.DataFrame([_summary(*place, found[place]) for place in places])
     shown = pd.DataFrame(
         {
             artefact.label("partition"): numbers["partition"].map(artefact.label),

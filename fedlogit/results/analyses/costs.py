@@ -18,7 +18,8 @@ from fedlogit.results.runs import Run
 __all__ = ["analyse", "first_round"]
 
 _SHARE = 0.9
-_MEASURED = ("rounds_to", "bytes_to", "bytes_sent", "accuracy_min", "ece", "seconds")
+_SECONDS = ("seconds", "aggregation_share")
+_MEASURED = ("rounds_to", "bytes_to", "bytes_sent", "accuracy_min", "ece", *_SECONDS)
 _KEYS = ["dataset", "partition", "method"]
 
 
@@ -29,7 +30,7 @@ def analyse(artefact: Artefact) -> Analysis:
     `reached` (at how many of them the accuracy came to 90 % of the ceiling's of the same seed),
     `rounds_to` and `bytes_to` (the first tested round in which it did, and what a client had sent
     by its end; means over the seeds that reached it), `bytes_sent`, `accuracy_min` (the worst
-    client), `ece`, `seconds`.
+    client), `ece`, `seconds`, and `aggregation_share` of these, of the runs that measured it.
     """
     runs = [(ref.axes, run) for ref, run in gather(artefact)]
     ceilings = {
@@ -56,9 +57,19 @@ _SAID = (
     " that of the model trained on everybody's samples with the same seed; of several seeds, the"
     " mean over those that came so far, whose number is in brackets where it is not all",
     "ECE is the expected calibration error (15 bins); seconds are those of the whole simulated run,"
-    " clients and server, with its clients' training where several methods share it",
+    " clients and server, with its clients' training where several methods share it; aggregation is"
+    " all but clients' training and predictions, in per cent of the seconds of the runs that"
+    " measured it: fits of densities and of meta-models, probing, the server's training",
 )
-_RIGHT = ("Rounds to 90 %", "kB to 90 %", "kB in all", "Worst client, %", "ECE, %", "Seconds")
+_RIGHT = (
+    "Rounds to 90 %",
+    "kB to 90 %",
+    "kB in all",
+    "Worst client, %",
+    "ECE, %",
+    "Seconds",
+    "Aggregation, %",
+)
 
 
 def _accuracy(run: Run) -> float:
@@ -91,8 +102,21 @@ def _measured(
         "bytes_sent": float(sent.iloc[-1]),
         "accuracy_min": _last(run, "accuracy_min"),
         "ece": _last(run, "ece"),
-        "seconds": source.wall_seconds + source.clients_wall_seconds,
+        "seconds": (seconds := source.wall_seconds + source.clients_wall_seconds),
+        "aggregation_share": _aggregation(run) / seconds,
     }
+
+
+def _aggregation(run: Run) -> float:
+    """Return the seconds of rounds without clients' training and predictions; NaN if unknown."""
+    if "seconds_clients" in run.rounds:
+        return float((run.rounds["seconds"] - run.rounds["seconds_clients"].fillna(0)).sum())
+    # A run in stages is given what its clients said.
+    return (
+        float(run.rounds["seconds"].sum())
+        if run.result.provenance.clients_wall_seconds
+        else math.nan
+    )
 
 
 def first_round(accuracy: pd.Series, least: float) -> int | None:
@@ -125,6 +149,7 @@ def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
                 ),
                 "ECE, %": number(row["ece"], "ece", percent=True, decimals=1),
                 "Seconds": _text(row["seconds"], 0),
+                "Aggregation, %": _text(100 * row["aggregation_share"], 0),
             }
         )
     return pd.DataFrame(rows)

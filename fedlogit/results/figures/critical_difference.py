@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -38,9 +36,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def _told(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
     """Return what the subtitle says of the tests, and of methods without a rank."""
     parts = [f"{found.n} cells of partition and seed"]
-    if not math.isnan(found.p_any):
-        p = "p < 0.001" if found.p_any < 0.001 else f"p = {found.p_any:.3f}"
-        parts.append(f"Friedman's test that all are alike: {p}")
+    parts += [found.friedman()] if found.friedman() else []
     fewest = len(found.pairs) * 2.0 ** (1 - found.n)  # the least p that a pair can have
     if fewest >= ALPHA:
         parts.append(f"too few cells for any two of {len(found.ranks)} methods to differ")

@@ -26,7 +26,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     At scale ``paper`` the paper's points are there, too, hollow.
 
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
-    at its left end, at 0. Bars are standard deviations over seeds.
+    at its left end, at 0; `x_label` says whose bytes they are. Bars are standard deviations over
+    seeds.
     """
     if artefact.scale != "paper":
         reference = None  # other models and rounds send other bytes
@@ -42,7 +43,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         has_paper |= len(theirs) > 0
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
-        axes.set_xlabel(sentence(metric_label(_BYTES)))
+        axes.set_xlabel(artefact.options.get("x_label", sentence(metric_label(_BYTES))))
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
