@@ -11,8 +11,9 @@ BIN := $(abspath $(VENV))/bin
 # An environment belongs to one lock file: another content is another stamp; its time says nothing.
 LOCK := envs/requirements.lock
 STAMP := $(VENV)/.installed-$(shell sha256sum $(LOCK) | cut -c1-16)
-# pip comes from outside the environment, which has none; inside it, its own Python comes first.
-OUTSIDE := PATH="$(PATH)"
+# pip comes from outside the environment, which has none, whether or not it is activated; inside it,
+# its own Python comes first.
+OUTSIDE := PATH="$(subst $(BIN):,,$(PATH))"
 export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)
 export DVC_NO_ANALYTICS := 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -163,3 +164,10 @@ def reference(data_of, tmp_path_factory) -> Callable[..., Path]:
         return folder
 
     return go
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Keep what was imported and collected out of the garbage collector's way."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)

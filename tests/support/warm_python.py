@@ -20,7 +20,8 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from pkgutil import walk_packages
@@ -81,31 +82,32 @@ def _draw() -> None:
 
 def _serve(address: str) -> None:
     """Fork for every caller; returns in the child that is to run the caller's script."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait
+    callers: dict[int, tuple[int, socket.socket]] = {}  # by pidfd: the script, who waits for it
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
         print("ready", flush=True)
         while True:
-            caller, _ = listener.accept()
-            if os.fork() == 0:
+            waiting = {caller.fileno(): ended for ended, (_, caller) in callers.items()}
+            ready, _, _ = select.select([listener, *callers, *waiting], [], [])
+            for ended in {waiting.get(file, file) for file in ready if file is not listener}:
+                _end(ended, *callers.pop(ended))
+            if listener in ready:
+                caller, _ = listener.accept()
+                files, said = _received(caller)
+                if not said:  # it was killed before it had said all
+                    _close([caller.detach(), *files])
+                    continue
+                if script := os.fork():
+                    callers[os.pidfd_open(script)] = (script, caller)
+                    _close(files)
+                    continue
                 break
-            caller.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    size, files, _, _ = socket.recv_fds(caller, 4, 3)
-    said = b""
-    while len(said) < int.from_bytes(size, "big"):
-        said += caller.recv(1 << 16)
-    script = os.fork()
-    if script:
-        status = _status(script, caller)
-        caller.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
-        os._exit(0)
     os.setsid()  # so that it can be killed with all that it starts
+    _close([caller.detach(), *callers, *(other.detach() for _, other in callers.values())])
     for target, file in enumerate(files):
         os.dup2(file, target)
-        os.close(file)
-    caller.close()
+    _close(files)
     arguments, folder, environment = json.loads(said)
     os.environ.clear()
     os.environ.update(environment)
@@ -113,17 +115,34 @@ def _serve(address: str) -> None:
     sys.executable, *sys.argv = arguments  # so that Snakemake's jobs start warm as well
 
 
-def _status(script: int, caller: socket.socket) -> int:
-    """Wait for a script's end; kill it, and what it started, if its caller is killed before."""
-    ended = os.pidfd_open(script)
-    ready, _, _ = select.select([ended, caller], [], [])
-    if ended not in ready:
-        with suppress(ProcessLookupError):
+def _received(caller: socket.socket) -> tuple[list[int], bytes]:
+    """Return a caller's standard files, and what it said about the script: nothing if not all."""
+    size, files, _, _ = socket.recv_fds(caller, 4, 3)
+    said = b""
+    while len(said) < int.from_bytes(size, "big"):
+        part = caller.recv(1 << 16)
+        if not part:
+            return files, b""
+        said += part
+    return files, said
+
+
+def _close(files: Iterable[int]) -> None:
+    for file in files:
+        os.close(file)
+
+
+def _end(ended: int, script: int, caller: socket.socket) -> None:
+    """Tell the caller how its script ended; kill that, and what it started, if the caller is gone."""
+    if not select.select([ended], [], [], 0)[0]:
+        try:
             os.killpg(script, signal.SIGKILL)
+        except ProcessLookupError:  # it has no group of its own yet
+            os.kill(script, signal.SIGKILL)
     _, status = os.waitpid(script, 0)
-    if caller in ready:
-        os._exit(0)  # there is nobody to tell
-    return status
+    os.close(ended)
+    with caller, suppress(OSError):  # there may be nobody to tell
+        caller.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
 
 
 def _run() -> int:
@@ -154,6 +173,8 @@ if __name__ == "__main__":
     for library in (*LIBRARIES, *_modules("fedlogit")):
         __import__(library)
     _draw()
+    for finalizer in weakref.finalize._registry:  # PyTorch's, which take as long as a script
+        finalizer.atexit = False
     sys.path.remove(str(ROOT))
     _serve(sys.argv[1])
     status = _run()

@@ -109,6 +109,19 @@ def test_make_lists_its_targets():
         assert name in targets
 
 
+def test_pip_is_that_of_outside_also_in_an_activated_environment(tmp_path):
+    inside = tmp_path / ".venv/bin"
+    inside.mkdir(parents=True)
+    (inside / "python3").symlink_to("/bin/false")
+    shutil.copy(REPOSITORY / "Makefile", tmp_path)
+    asked = subprocess.run(
+        ["make", "-s", "--eval=outside: ; @$(OUTSIDE) command -v $(PYTHON)", "outside"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+        env=os.environ | {"PATH": f"{inside}{os.pathsep}{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert asked.stdout.strip() == shutil.which("python3")
+
+
 def test_touching_the_lock_installs_nothing_and_changing_it_does(tmp_path):
     """An environment belongs to the lock's content."""
     for name in ("Makefile", "config.yaml"):
