@@ -200,6 +200,7 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block record results/rec
 	&& python scripts/readme_results.py $(1) --block comparison results/tables/comparison/paper/answer.md \
 	&& $(COMPARISON) bytes $(STUDY_FIGURES)/bytes.png $(STUDY_TABLES)/answer.md \
 	&& $(COMPARISON) ranks $(STUDY_FIGURES)/ranks.png $(STUDY_TABLES)/average_ranks.md $(STUDY_FIGURES)/heat_map.png \
+	&& $(COMPARISON) cifar10 $(STUDY_FIGURES)/heat_map_cifar10.png $(STUDY_TABLES)/accuracy_cifar10.md \
 	&& $(COMPARISON) public $(STUDY_FIGURES)/public_size.png $(STUDY_FIGURES)/public_kind.png \
 	&& $(COMPARISON) trust $(STUDY_FIGURES)/trust.png \
 	&& $(COMPARISON) architectures $(STUDY_FIGURES)/mixed.png $(STUDY_TABLES)/architectures.md \

@@ -125,7 +125,8 @@ def test_the_reason_is_remembered_too(tmp_path, monkeypatch):
         ("adversaries", 120, 24),
         ("architectures", 20, 6),
         ("absences", 39, 3),
-        ("densities", 10, 0),
+        ("densities", 12, 0),
+        ("accuracy_cifar10", 45, 0),
         ("contribution", 72, 0),
     ],
 )

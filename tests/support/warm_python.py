@@ -133,7 +133,7 @@ def _close(files: Iterable[int]) -> None:
 
 
 def _end(ended: int, script: int, caller: socket.socket) -> None:
-    """Tell the caller how its script ended; kill that, and what it started, if the caller is gone."""
+    """Tell a caller how its script ended; kill that, and what it started, if the caller is gone."""
     if not select.select([ended], [], [], 0)[0]:
         try:
             os.killpg(script, signal.SIGKILL)
