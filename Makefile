@@ -221,7 +221,11 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block record results/rec
 		results/tables/tally_train/quick/table3.md \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/results/summary.md benchmarks/results/ratios.png \
 	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block speed \
-		benchmarks/results/summary.md benchmarks/results/ratios.png benchmarks/results/speed.md
+		benchmarks/results/summary.md benchmarks/results/ratios.png benchmarks/results/speed.md \
+	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block growth \
+		benchmarks/results/growth.png benchmarks/results/growth.md \
+	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block avx2 \
+		benchmarks/results/avx2/summary.md benchmarks/results/avx2/speed.md
 
 .PHONY: readme
 readme: $(STAMP) ## Write results into README and docs, from the files that hold them

@@ -63,9 +63,13 @@ def ratio(baseline: Played | None, own: Played, factor: float = 1.0) -> float | 
 
 
 def machine(workers: int) -> str:
-    """Return what times depend on beside the code."""
+    """Return what times depend on beside the code.
+
+    A model's name can hide its generation, hence the widest vectors that PyTorch found.
+    """
     return (
-        f"{device_name(torch.device('cpu'))}, {os.cpu_count()} cores, {workers} workers; "
+        f"{device_name(torch.device('cpu'))} ({torch.backends.cpu.get_cpu_capability()}), "
+        f"{os.cpu_count()} cores, {workers} workers; "
         f"torch {torch.__version__}, numpy {np.__version__}"
     )
 

@@ -72,6 +72,7 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
     ]
     head = [key for key in rows[0] if key not in ("workload", "code", "machine")]
     for name in _workloads(rows):
+        own = [row for row in rows if row["workload"] == name]
         lines += [
             "", f"**{name}**: {WORKLOADS[name].title}.", "",
             "| " + " | ".join(h.replace("_", " ") for h in head) + " |",
@@ -79,10 +80,23 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
         ]  # fmt: skip
         lines += [
             "| " + " | ".join(str(row[h]) if row[h] != "" else "–" for h in head) + " |"
-            for row in rows
-            if row["workload"] == name
+            for row in own
+            if row["seconds_median"] != ""
         ]
+        lines += _absent(own)
     return lines
+
+
+def _absent(own: Sequence[Row]) -> list[str]:
+    """Return a sentence for each reason why somebody was not measured."""
+    who: dict[str, list[str]] = {}
+    for row in own:
+        if row["seconds_median"] == "":
+            who.setdefault(str(row["note"]), []).append(str(row["contestant"]))
+    if not who:
+        return []
+    told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in who.items())
+    return ["", f"Not measured: {told}."]
 
 
 def draw(rows: Sequence[Row], stem: Path) -> None:

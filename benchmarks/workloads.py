@@ -40,8 +40,7 @@ _COMMON: dict[str, Any] = {
 }  # fmt: skip
 _SGD = {"name": "sgd", "lr": 0.1, "reset_every": "round"}
 _ADAM = {"name": "adam", "lr": 0.001}
-_TORCH = ("flower", "pfl", "fedlab", "fluke")
-_IN_JAX = "its script here has the perceptron alone"
+_PEERS = ("fedjax", "flower", "pfl", "fedlab", "fluke")
 # Peers weigh clients by their samples, as FedAvg does; so do we here, though CELM §5 does not.
 _FEDAVG = "fedavg(weighting='samples')"
 _RESNET = "resnet18(stem='imagenet', batch_stats=True)"
@@ -78,7 +77,7 @@ WORKLOADS = {
             "dataset": "fashion_mnist", "clients": 5, "partition": "dir_client(0.05)",
             "method": _FEDAVG, "models": ["mlp_net"], "optimizer": _SGD,
         },
-        ways=("tensors", "dataloader", "transforms"), peers=("fedjax", *_TORCH),
+        ways=("tensors", "dataloader", "transforms"), peers=_PEERS,
     ),
     "W2": Workload(
         "Who to Trust, MNIST: 20 clients with two classes each, LeNet; local epoch, 5,000 logits,"
@@ -98,7 +97,7 @@ WORKLOADS = {
             "method": _FEDAVG, "models": ["lenet"],
             "optimizer": _ADAM | {"reset_every": "round"},
         },
-        peers=_TORCH, reason=_IN_JAX,
+        peers=_PEERS,
     ),
     "W3": Workload(
         "CELM, CIFAR-10: 10,000 images, 5 clients, tf_cnn, crops and flips, Dir(0.1); local"
@@ -108,7 +107,7 @@ WORKLOADS = {
             "partition": "dir_client(0.1)", "method": _FEDAVG, "models": ["tf_cnn"],
             "optimizer": _SGD | {"lr": 0.05},
         },
-        peers=_TORCH, reason=_IN_JAX,
+        peers=_PEERS,
     ),
     "W4": Workload(
         "TallyTrain, CIFAR-10: ten ResNet-18, five steps of 32 with crops and flips, a vote on 16"
@@ -131,7 +130,7 @@ WORKLOADS = {
             "dataset": "cifar10", "clients": 1000, "participation": {"number": 50}, "batch": 10,
             "partition": "iid(50)", "method": _FEDAVG, "models": ["tf_cnn"], "optimizer": _SGD,
         },
-        peers=_TORCH, reason=_IN_JAX,
+        peers=_PEERS,
     ),
     "W7": Workload(
         "TallyTrain, docstrings: eight TinyGPT, two steps of 8 × 256 tokens, a vote on 8 probes",
