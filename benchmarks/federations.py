@@ -35,7 +35,7 @@ def federation(
     f32_products(cpu)
     resolved = methods.complete(RunSpec.read(spec, "benchmark"))
     method = methods.get(resolved.method)
-    dataset = data.load(resolved.dataset, folder)
+    dataset = data.load(resolved.dataset, folder, resolved.text)
     engines = choose_engines(resolved, method, sample_shape(dataset), cpu.type, engine)
     split = divide(resolved, dataset)
     fed = federate(resolved, method, dataset, split, cpu, WorkerPool(workers), engines)

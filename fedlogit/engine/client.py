@@ -6,7 +6,8 @@ one operation, whatever its architecture.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.optimizers import SGD, Adam, AdamW
 from fedlogit.spec import Optimizer
 
-__all__ = ["Client", "State", "clean", "joint_optimizer", "make_optimizer"]
+__all__ = ["Client", "State", "attach_gradient", "clean", "joint_optimizer", "make_optimizer"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,20 @@ class Client:
         """Whether entries of gradients that are not finite are set to 0."""
         return self.settings.zero_nonfinite_grads
 
+    @contextmanager
+    def gradient(self, memory: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Let gradients fall into a vector for as long as it lasts; afterwards there are none.
+
+        Args:
+            memory: As the client's vector; what is in it does not matter.
+        """
+        attach_gradient(self.model, self.vector, memory)
+        try:
+            yield memory
+        finally:
+            for p in (self.vector, *self.model.parameters()):
+                p.grad = None
+
     def step(self) -> None:
         """Take one optimizer step, on the gradient as the settings clean and clip it."""
         gradient = self.vector.grad
@@ -168,18 +183,27 @@ class Client:
 
 
 def flatten(model: nn.Module) -> nn.Parameter:
-    """Move a model's parameters and gradients into flat vectors that they become views of."""
-    parameters = list(model.parameters())
-    flat = torch.cat([p.detach().reshape(-1) for p in parameters])
+    """Move a model's parameters into a flat vector that they become views of."""
+    flat = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
     vector = nn.Parameter(flat)
-    vector.grad = torch.zeros_like(flat)
-    start = 0
-    for p in parameters:
-        stop = start + p.numel()
-        p.data = vector.data[start:stop].view(p.shape)
-        p.grad = vector.grad[start:stop].view(p.shape)
-        start = stop
+    for p, values in zip(model.parameters(), _views(model, vector.data), strict=True):
+        p.data = values
     return vector
+
+
+def attach_gradient(model: nn.Module, vector: torch.Tensor, memory: torch.Tensor) -> None:
+    """Make `memory` the gradient of a flattened model's vector, and its parts the parameters'."""
+    vector.grad = memory
+    for p, values in zip(model.parameters(), _views(model, memory), strict=True):
+        p.grad = values
+
+
+def _views(model: nn.Module, flat: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield the parts of a flat vector in the shapes of a model's parameters."""
+    start = 0
+    for p in model.parameters():
+        yield flat[start : start + p.numel()].view(p.shape)
+        start += p.numel()
 
 
 def make_optimizer(vectors: Sequence[torch.Tensor], o: Optimizer) -> torch.optim.Optimizer:

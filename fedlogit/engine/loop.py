@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -22,6 +23,11 @@ class LoopEngine(Engine):
 
     name: ClassVar[str] = "loop"
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Make an engine for a run; see `Engine`."""
+        super().__init__(*args, **kwargs)
+        self._of_thread = threading.local()
+
     def train(self, tasks: Sequence[ClientTask]) -> list[float]:
         """Run each task on a worker, the costliest first."""
         return self.pool.map(self._counted, tasks, ClientTask.cost)
@@ -34,23 +40,29 @@ class LoopEngine(Engine):
     def run(self, task: ClientTask) -> float:
         """Run one task, and return its mean loss over samples."""
         client, device = task.client, self.data.device
-        gradient = client.vector.grad
-        assert gradient is not None
         client.model.train()
         losses = LossSum([task], device)
-        for positions, crops in zip(task.positions(device), task.crops(device), strict=True):
-            self.pool.check()
-            x = self.data.inputs(task.indices[positions], crops)
-            gradient.zero_()
-            with self.autocast():
-                loss = task.loss(self.logits(client, x), task.targets(positions))
-            loss.backward()
-            if task.prox_center is not None:  # the gradient of the proximal term
-                away = client.vector.detach() - task.prox_center
-                gradient.add_(away, alpha=task.proximal_mu)
-            client.step()
-            losses.add(loss.detach(), len(positions))
+        with client.gradient(self._memory(client.vector)) as gradient:
+            for positions, crops in zip(task.positions(device), task.crops(device), strict=True):
+                self.pool.check()
+                x = self.data.inputs(task.indices[positions], crops)
+                gradient.zero_()
+                with self.autocast():
+                    loss = task.loss(self.logits(client, x), task.targets(positions))
+                loss.backward()
+                if task.prox_center is not None:  # the gradient of the proximal term
+                    away = client.vector.detach() - task.prox_center
+                    gradient.add_(away, alpha=task.proximal_mu)
+                client.step()
+                losses.add(loss.detach(), len(positions))
         return losses.means()[0]
+
+    def _memory(self, vector: torch.Tensor) -> torch.Tensor:
+        """Return memory for a gradient, which all clients that a thread trains have in turn."""
+        known = getattr(self._of_thread, "memory", None)
+        if known is None or len(known) < len(vector):
+            known = self._of_thread.memory = torch.empty_like(vector, requires_grad=False)
+        return known[: len(vector)]
 
     def predict(
         self, models: Sequence[Client], batches: Iterable[torch.Tensor]

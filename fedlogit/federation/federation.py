@@ -336,7 +336,7 @@ class Federation:
         """
         asked = self.clients if models is None else models
         with self._clients_work():
-            return self._answers(asked, self._inputs(indices))
+            return self._answers(asked, self._inputs(indices), len(indices))
 
     def server_logits(self, indices: torch.Tensor) -> torch.Tensor:
         """Return the server's logits, float32 (n, classes)."""
@@ -355,15 +355,21 @@ class Federation:
 
     def test_logits(self) -> torch.Tensor:
         """Return every client's logits on the test split, float32 (clients, n, classes)."""
-        return self._answers(
-            self.clients, (self.data.test_inputs(part) for part in self._test_parts())
-        )
+        batches = (self.data.test_inputs(part) for part in self._test_parts())
+        return self._answers(self.clients, batches, len(self.data.x_test))
 
-    def _answers(self, models: Sequence[Client], batches: Iterable[torch.Tensor]) -> torch.Tensor:
-        outputs = list(self.engine.predict(models, batches))
-        if not outputs:
-            return torch.empty(len(models), 0, self.classes, device=self.data.device)
-        logits = torch.cat(outputs, 1)
+    def _answers(
+        self, models: Sequence[Client], batches: Iterable[torch.Tensor], samples: int
+    ) -> torch.Tensor:
+        logits = torch.empty(len(models), samples, self.classes, device=self.data.device)
+        start = 0
+        for rows in self.engine.predict(
+            models, batches
+        ):  # not joined, which takes twice the memory
+            if not start:
+                logits = rows.new_empty(len(models), samples, *rows.shape[2:])
+            logits[:, start : start + rows.shape[1]] = rows
+            start += rows.shape[1]
         for model, own in zip(models, logits, strict=True):
             _finite(model, own)
         return logits
@@ -417,8 +423,7 @@ class Federation:
         batches = (self.data.test_inputs(part) for part in parts)
         sums: list[EvalCounts] = []
         for part, logits in zip(parts, self.engine.predict(models, batches), strict=True):
-            labels = self.data.test_labels[part]
-            found = [count_correct(rows, labels) for rows in logits]
+            found = count_correct(logits, self.data.test_labels[part])
             sums = list(map(add, sums, found)) if sums else found
         return sums
 

@@ -13,11 +13,15 @@ from torch import nn
 
 from fedlogit.models.base import ImageShape, ModelConfig
 
-__all__ = ["Mlp", "Mlp4w", "MlpNet"]
+__all__ = ["Mlp", "Mlp4w", "MlpNet", "MlpNetwork"]
 
 
-class _MLP(nn.Module):
-    """Linear layers with ReLU between them, on flattened images, zero-padded by `pad` all round."""
+class MlpNetwork(nn.Module):
+    """Linear layers with ReLU between them, on flattened images, zero-padded by `pad` all round.
+
+    Attributes:
+        sizes: Units of each layer, the classes last.
+    """
 
     def __init__(self, shape: ImageShape, hidden: Sequence[int], classes: int, pad: int) -> None:
         super().__init__()
@@ -27,8 +31,10 @@ class _MLP(nn.Module):
             self.add_module(f"fc{i}", nn.Linear(fan_in, fan_out))
         self.head = f"fc{len(hidden) + 1}"
         self.pad = pad
+        self.sizes = sizes[1:]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits (n, classes)."""
         x = F.pad(x, [self.pad] * 4) if self.pad else x
         x = x.flatten(1)
         *inner, last = self.children()
@@ -52,7 +58,7 @@ class MlpNet(ModelConfig):
 
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network."""
-        return _MLP(shape, (128, 64), classes, self.pad)
+        return MlpNetwork(shape, (128, 64), classes, self.pad)
 
 
 class Mlp4w(ModelConfig):
@@ -62,7 +68,7 @@ class Mlp4w(ModelConfig):
 
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network."""
-        return _MLP(shape, (256, 128, 64), classes, 0)
+        return MlpNetwork(shape, (256, 128, 64), classes, 0)
 
 
 class Mlp(ModelConfig):
@@ -76,4 +82,4 @@ class Mlp(ModelConfig):
 
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network."""
-        return _MLP(shape, self.hidden, classes, 0)
+        return MlpNetwork(shape, self.hidden, classes, 0)

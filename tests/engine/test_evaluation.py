@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from fedlogit.engine import evaluation
 from fedlogit.engine.evaluation import EvalCounts, count_correct, score
 
 
@@ -13,7 +14,7 @@ def test_scores_by_hand():
     labels = torch.tensor([0, 0, 0, 1])
     logits = torch.tensor([[2, 1, 1], [2, 1, 1], [1, 2, 1], [1, 2, 1]]).double().div(4).log()
     assert torch.equal(logits.exp().gather(1, labels[:, None])[:, 0].float(), p)
-    one, two = count_correct(logits[:3], labels[:3]), count_correct(logits[3:], labels[3:])
+    (one,), (two,) = (count_correct(logits[None, i], labels[i]) for i in (slice(3), slice(3, 4)))
     both = one + two
     assert both.hits.tolist() == [2, 1, 0]
     assert both.totals.tolist() == [3, 1, 0]
@@ -32,7 +33,7 @@ def test_calibration_by_hand():
     # Confidence 1/2 twice, one right: no gap. 0.9, right, and 0.8, wrong, are in other bins of 15:
     # (0.1 + 0.8) / 4.
     p = torch.tensor([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.9, 0.1, 1e-9], [0.1, 0.8, 0.1]])
-    scores = score([count_correct(p.double().log(), torch.tensor([0, 1, 0, 0]))])
+    scores = score(count_correct(p.double().log()[None], torch.tensor([0, 1, 0, 0])))
     assert scores.row()["ece"] == pytest.approx((0.1 + 0.8) / 4)
 
 
@@ -52,7 +53,7 @@ def in_bins(logits: torch.Tensor, labels: torch.Tensor) -> float:
 def test_calibration_is_that_of_a_loop_over_bins_also_in_parts(scale):
     logits = scale * torch.randn(500, 7, generator=torch.Generator().manual_seed(1))
     labels = torch.arange(500) % 7
-    parts = [count_correct(logits[i], labels[i]) for i in (slice(0, 99), slice(99, None))]
+    parts = [count_correct(logits[None, i], labels[i])[0] for i in (slice(99), slice(99, None))]
     whole: EvalCounts = parts[0] + parts[1]
     assert score([whole]).ece[0] == pytest.approx(in_bins(logits.double(), labels), abs=1e-5)
 
@@ -60,5 +61,32 @@ def test_calibration_is_that_of_a_loop_over_bins_also_in_parts(scale):
 def test_a_model_that_is_always_sure_and_right_has_no_calibration_error():
     labels = torch.arange(20) % 4
     logits = 1000.0 * torch.nn.functional.one_hot(labels, 4)
-    assert score([count_correct(logits, labels)]).ece[0] == 0
-    assert score([count_correct(-logits, labels)]).ece[0] == pytest.approx(1 / 3, abs=1e-6)
+    assert score(count_correct(logits[None], labels)).ece[0] == 0
+    assert score(count_correct(-logits[None], labels)).ece[0] == pytest.approx(1 / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("positions", [(), (6,)])
+def test_models_are_counted_together_as_one_by_one_and_lose_what_pytorch_says(
+    monkeypatch, positions
+):
+    generator = torch.Generator().manual_seed(2)
+    logits = 4 * torch.randn(3, 50, *positions, 5, generator=generator)
+    labels = torch.randint(0, 5, (50, *positions), generator=generator)
+    together = count_correct(logits, labels)
+    monkeypatch.setattr(evaluation, "_AT_ONCE", 1)
+    for one, found, own in zip(together, count_correct(logits, labels), logits, strict=True):
+        expected = torch.nn.functional.cross_entropy(
+            own.double().flatten(0, -2), labels.flatten(), reduction="sum"
+        )
+        assert one.loss == pytest.approx(float(expected), rel=1e-6)
+        assert one.hits.sum() == (own.argmax(-1) == labels).sum()
+        assert one.totals.tolist() == labels.flatten().bincount(minlength=5).tolist()
+        for name in ("hits", "totals", "loss", "gaps"):
+            assert torch.allclose(getattr(one, name), getattr(found, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_logit_that_is_no_number_leaves_no_finite_loss(wrong):
+    logits = torch.zeros(1, 2, 3)
+    logits[0, 0, 1] = wrong
+    assert not count_correct(logits, torch.tensor([1, 0]))[0].loss.isfinite()

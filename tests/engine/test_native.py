@@ -9,13 +9,14 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+from support.gradients import flat_with_gradient
 from support.refusals import refused
 
 from fedlogit.engine import Workload, check_engine
 from fedlogit.engine.client import flatten
 from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import lenet_logits, train_lenet
-from fedlogit.engine.native.mlp import train_mlp
+from fedlogit.engine.native.mlp import mlp_logits, train_mlp
 from fedlogit.engine.native.tf_cnn import tf_cnn_logits
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
@@ -31,7 +32,7 @@ SCALE, SHIFT = 1 / (255 * 0.3081), -0.1307 / 0.3081
 def reference(model, x, distributions, rows, targets, ends, dtype):
     """Return flat parameters and summed loss after training by autograd and PyTorch's Adam."""
     model = copy.deepcopy(model).to(dtype)
-    vector = flatten(model)
+    vector = flat_with_gradient(model)
     optimizer = torch.optim.Adam([vector], 1e-3)
     total, begin = 0.0, 0
     for end in ends.tolist():
@@ -99,7 +100,7 @@ def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes):
 
     def trained(dtype):
         network = copy.deepcopy(model).to(dtype)
-        vector = flatten(network)
+        vector = flat_with_gradient(network)
         sgd = torch.optim.SGD([vector], 0.1)
         by_channel = [torch.tensor(v, dtype=dtype)[:, None, None] for v in (scale, shift)]
         total, begin = 0.0, 0
@@ -121,7 +122,7 @@ def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes):
     start = vector.clone()
     total = train_mlp(
         vector, x, rows, targets, distributions, ends,
-        sizes=[layer.out_features for layer in network.children()], pad=network.pad,
+        sizes=network.sizes, pad=network.pad,
         scale=scale, shift=shift, rate=0.1, cancel=ctypes.c_int(0),
     )  # fmt: skip
     assert total == pytest.approx(exact_loss, rel=1e-5)
@@ -154,7 +155,7 @@ def test_ties_in_a_pool_go_to_the_first_as_in_pytorch():
 
 def passes(model, logits_of, x, y):
     """Return logits and the gradient of all parameters, of a loss that weighs samples unevenly."""
-    vector = flatten(model)
+    vector = flat_with_gradient(model)
     logits = logits_of(vector, x)
     losses = F.cross_entropy(logits, y, reduction="none")
     (losses * torch.linspace(0.1, 2, len(y), dtype=losses.dtype)).sum().backward()
@@ -220,6 +221,7 @@ def test_with_narrower_vectors_it_is_as_close(monkeypatch, without):
     try:
         test_as_close_to_float64_as_autograd_is(10, [16, 1, 17, 3])
         test_perceptrons_are_as_close_to_float64_as_autograd_is("mlp4w", SHAPE, [64, 1, 17])
+        test_logits_of_perceptrons_are_as_close_to_float64_as_pytorchs_are("mlp4w", SHAPE, 17)
         test_passes_of_a_cnn_are_as_close_to_float64_as_autograd_is(17, SHAPE, 47)
     finally:
         compiler.load.cache_clear()
@@ -236,13 +238,46 @@ def test_logits_of_lenet_are_as_close_to_float64_as_pytorchs_are(n):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("name", "shape"), [("lenet", SHAPE), ("tf_cnn", (3, 32, 32))])
-def test_weights_that_are_no_numbers_give_logits_that_are_none(name, shape):
-    vector = flatten(build(name, shape, 10, torch.Generator().manual_seed(0)))
-    logits_of = {"lenet": lenet_logits, "tf_cnn": tf_cnn_logits}[name]
+@pytest.mark.parametrize(
+    ("call", "shape", "n"),
+    [
+        ("mlp_net", SHAPE, 200),
+        ("mlp4w", SHAPE, 17),
+        ("mlp_net(pad=1)", (3, 9, 7), 97),
+        ("mlp([])", (1, 8, 8), 96),
+        ("mlp([5, 70])", (1, 8, 8), 1),
+    ],
+)
+def test_logits_of_perceptrons_are_as_close_to_float64_as_pytorchs_are(call, shape, n):
+    model = build(call, shape, 11, torch.Generator().manual_seed(0))
+    x = torch.randn(n, *shape, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        vector[3] = torch.nan  # of the first convolution
-        assert logits_of(vector, torch.ones(2, *shape), 10).isnan().all()
+        exact, single = copy.deepcopy(model).double()(x.double()), model(x)
+        found = mlp_logits(flatten(model), x, sizes=model.sizes, pad=model.pad)
+        assert apart(found, exact) < 2 * apart(single, exact) + 1e-7
+        assert torch.equal(mlp_logits(flatten(model), x[-1:], sizes=model.sizes, pad=model.pad),
+                           found[-1:])  # fmt: skip
+
+
+def logits_of(name: str, model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    match name:
+        case "lenet":
+            return lenet_logits(flatten(model), x, 10)
+        case "tf_cnn":
+            return tf_cnn_logits(flatten(model), x, 10)
+        case _:
+            return mlp_logits(flatten(model), x, sizes=model.sizes, pad=model.pad)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "shape"), [("lenet", SHAPE), ("tf_cnn", (3, 32, 32)), ("mlp4w", SHAPE)]
+)
+def test_weights_that_are_no_numbers_give_logits_that_are_none(name, shape):
+    model = build(name, shape, 10, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[3] = torch.nan
+        assert logits_of(name, model, torch.ones(2, *shape)).isnan().all()
 
 
 @needs_compiler

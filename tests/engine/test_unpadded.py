@@ -7,11 +7,11 @@ from copy import deepcopy
 import pytest
 import torch
 import torch.nn.functional as F
+from support.gradients import flat_with_gradient
 from support.refusals import refused
 
 from fedlogit import models
 from fedlogit.engine import Workload, check_engine
-from fedlogit.engine.client import flatten
 from fedlogit.engine.unpadded import _places, _SumOfProducts, _Unpadded
 from fedlogit.spec import Optimizer
 
@@ -103,7 +103,7 @@ def test_a_convolution_is_replaced_where_most_of_it_is_padding(monkeypatch, side
 
 def outcome(network, x):
     """Return what a network says, its gradient if it trains, and its statistics afterwards."""
-    gradient = flatten(network).grad
+    gradient = flat_with_gradient(network).grad
     logits = network(x)
     if network.training:
         F.cross_entropy(logits, torch.arange(len(x))).backward()

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from protocol import Exported, Turns
 
-
 # Places where a layer's output is halved by a pool, and the first layer's padding.
 POOLS = {"lenet": (0, 1), "tf_cnn": (0, 1)}
 PADDING = {"lenet": 2}

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from fedlogit.engine.base import Workload
 from fedlogit.engine.client import Client
@@ -15,13 +14,14 @@ from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import lenet, mlp, tf_cnn
 from fedlogit.engine.native.compiler import Compiled, load
 from fedlogit.engine.native.lenet import lenet_logits, train_lenet
-from fedlogit.engine.native.mlp import train_mlp
+from fedlogit.engine.native.mlp import mlp_logits, train_mlp
 from fedlogit.engine.native.tf_cnn import tf_cnn_logits
 from fedlogit.engine.task import ClientTask, checked_mean
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
 from fedlogit.models.cnn import TfCnnNetwork
 from fedlogit.models.lenet import LenetNetwork
+from fedlogit.models.mlp import MlpNetwork
 
 __all__ = ["PERCEPTRONS", "NativeEngine"]
 
@@ -74,6 +74,8 @@ class NativeEngine(LoopEngine):
                 return tf_cnn_logits(model.vector, x, self.data.classes)
             case LenetNetwork() if not torch.is_grad_enabled() and x.shape[1:] == (1, 28, 28):
                 return lenet_logits(model.vector, x, self.data.classes)
+            case MlpNetwork(sizes=sizes, pad=pad) if not torch.is_grad_enabled():
+                return mlp_logits(model.vector, x, sizes=sizes, pad=pad)
             case _:
                 return super().logits(model, x)
 
@@ -139,12 +141,12 @@ def _perceptron(
 ) -> float:
     client = task.client
     scale, shift = _pixels(data)
-    layers = [layer for layer in client.model.children() if isinstance(layer, nn.Linear)]
+    assert isinstance(client.model, MlpNetwork)
     return train_mlp(
         client.vector.data,
         *order,
-        sizes=[layer.out_features for layer in layers],
-        pad=int(client.model.pad),  # type: ignore[arg-type]
+        sizes=client.model.sizes,
+        pad=client.model.pad,
         scale=scale,
         shift=shift,
         rate=client.optimizer.param_groups[0]["lr"],

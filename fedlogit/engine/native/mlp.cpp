@@ -1,5 +1,5 @@
 // A multi-layer perceptron on the CPU: forward, backward and SGD for a whole stage of a client in
-// one call. The network is fedlogit/models/mlp.py: linear layers with ReLU between them on images
+// one call, and its logits. The network is fedlogit/models/mlp.py: linear layers with ReLU between them on images
 // that may be zero-padded. Parameters lie flat in PyTorch's order.
 //
 // Everything is a product of small matrices. Activations are kept twice: by unit ("batch
@@ -65,8 +65,8 @@ int rounded(int n) { return (n + L - 1) / L * L; }
 void transpose(int rows, int columns, const float *from, int ldf, float *to, int ldt) {
   for (int i = 0; i < rows; i += L)
     for (int j = 0; j < columns; j += L)
-      for (int x = j; x < std::min(j + L, columns); ++x)
-        for (int y = i; y < std::min(i + L, rows); ++y)
+      for (int y = i; y < std::min(i + L, rows); ++y)  // rows 4 KiB apart share a cache set
+        for (int x = j; x < std::min(j + L, columns); ++x)
           to[(int64_t)x * ldt + y] = from[(int64_t)y * ldf + x];
 }
 
@@ -199,5 +199,56 @@ double fedlogit_mlp_train(float *parameters, const uint8_t *images, int channels
     for (int p = 0; p < pixels; ++p)
       parameters[net[0].weight + (int64_t)o * net[0].wide + place[p]] = first[(int64_t)o * pixels + p];
   return total;
+}
+
+// Computes logits (n, classes) of normalised images (n, channels, side_y, side_x). Activations lie
+// by sample, and weights by input unit without those of padded pixels, so that images are multiplied
+// as they come.
+void fedlogit_mlp_logits(const float *parameters, const float *images, int64_t n, int channels,
+                         int side_y, int side_x, int pad, const int32_t *sizes, int layers,
+                         float *logits) {
+  constexpr int SAMPLES = 16 * ROWS;  // at a time, so that they stay in the cache
+  const int pixels = channels * side_y * side_x, classes = sizes[layers - 1];
+  const int padded_x = side_x + 2 * pad, padded_y = side_y + 2 * pad;
+  std::vector<std::vector<float>> weights(layers), biases(layers);  // (inputs x units), (units)
+  int widest = 0;
+  for (int l = 0, in = pixels; l < layers; in = sizes[l++]) {
+    const int columns = rounded(sizes[l]);
+    weights[l].assign((int64_t)in * columns, 0.f);
+    widest = std::max(widest, columns);
+    if (l) {
+      transpose(sizes[l], in, parameters, in, weights[l].data(), columns);
+    } else {
+      in = channels * padded_y * padded_x;
+      for (int c = 0; c < channels; ++c)
+        for (int y = 0; y < side_y; ++y)
+          transpose(sizes[0], side_x, parameters + (c * padded_y + y + pad) * padded_x + pad, in,
+                    &weights[0][(int64_t)(c * side_y + y) * side_x * columns], columns);
+    }
+    parameters += (int64_t)sizes[l] * in;
+    biases[l].assign(columns, 0.f);
+    std::copy(parameters, parameters + sizes[l], biases[l].begin());
+    parameters += sizes[l];
+  }
+  std::vector<float> z((int64_t)SAMPLES * widest), below(z.size());
+  for (int64_t from = 0; from < n; from += SAMPLES) {
+    const int k = (int)std::min<int64_t>(SAMPLES, n - from);
+    const float *input = images + from * pixels;
+    for (int l = 0, in = pixels, ld = pixels; l < layers; in = sizes[l], ld = rounded(in), ++l) {
+      const int columns = rounded(sizes[l]);
+      product(k, columns, in, input, ld, 1, weights[l].data(), columns, z.data(), columns);
+      const float *bias = biases[l].data();
+      const V lowest = zero() - (l < layers - 1 ? 0.f : INFINITY);
+      for (int i = 0; i < k * columns; i += L) {
+        const V v = load(&z[i]) + load(bias + i % columns);
+        store(&z[i], v < lowest ? lowest : v);  // NaN stays NaN
+      }
+      z.swap(below);
+      input = below.data();
+    }
+    for (int t = 0; t < k; ++t)
+      std::copy(input + t * rounded(classes), input + t * rounded(classes) + classes,
+                logits + (from + t) * classes);
+  }
 }
 }

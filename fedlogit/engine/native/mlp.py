@@ -1,4 +1,4 @@
-"""Perceptrons with SGD: the wrapper of ``mlp.cpp``."""
+"""Perceptrons, and SGD for them: the wrapper of ``mlp.cpp``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from fedlogit.engine.native.compiler import Compiled
 
-__all__ = ["TRAIN", "train_mlp"]
+__all__ = ["TRAIN", "mlp_logits", "train_mlp"]
 
 _POINTER, _INT, _INT64, _DOUBLE = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_double
 TRAIN = Compiled(
@@ -17,6 +17,10 @@ TRAIN = Compiled(
     (_POINTER, _POINTER, *[_INT] * 4, _POINTER, _INT, *[_POINTER] * 4, _INT64, _POINTER, _POINTER,
      _DOUBLE, ctypes.POINTER(_INT)),
     _DOUBLE,
+)  # fmt: skip
+_LOGITS = Compiled(
+    "mlp", "fedlogit_mlp_logits",
+    (_POINTER, _POINTER, _INT64, *[_INT] * 4, _POINTER, _INT, _POINTER),
 )  # fmt: skip
 
 
@@ -62,3 +66,26 @@ def train_mlp(
         rows.data_ptr(), targets.data_ptr(), distributions.data_ptr(), ends.data_ptr(), len(ends),
         *constants, rate, ctypes.byref(cancel),
     )  # fmt: skip
+
+
+def mlp_logits(
+    vector: torch.Tensor, images: torch.Tensor, *, sizes: Sequence[int], pad: int
+) -> torch.Tensor:
+    """Return what a perceptron says, without a way back.
+
+    Args:
+        vector: Flat parameters, float32.
+        images: Normalised, float32 (n, channels, height, width), without their padding.
+        sizes: Units of each layer, the classes last.
+        pad: Pixels of zeros around the image.
+
+    Returns:
+        float32 (n, classes).
+    """
+    images, logits = images.contiguous(), torch.empty(len(images), sizes[-1])
+    layers = (ctypes.c_int32 * len(sizes))(*sizes)
+    _LOGITS(
+        vector.data_ptr(), images.data_ptr(), *images.shape, pad, layers, len(sizes),
+        logits.data_ptr(),
+    )  # fmt: skip
+    return logits
