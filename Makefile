@@ -225,7 +225,7 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block record results/rec
 	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block growth \
 		benchmarks/results/growth.png benchmarks/results/growth.md \
 	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block avx2 \
-		benchmarks/results/avx2/summary.md benchmarks/results/avx2/speed.md
+		benchmarks/results/avx2/summary.md
 
 .PHONY: readme
 readme: $(STAMP) ## Write results into README and docs, from the files that hold them

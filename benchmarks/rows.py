@@ -6,6 +6,7 @@ import math
 import os
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from benchmarks.limit import UNIT
 from benchmarks.turns import Played
 from fedlogit.runs.provenance import code_version, device_name
 
-__all__ = ["FASTEST", "Row", "keep", "machine", "ratio", "rows"]
+__all__ = ["FASTEST", "Row", "machine", "ratio", "rows"]
 
 Row = dict[str, object]
 PLAIN = "plain PyTorch, tensors"  # the fastest of the plain loops
@@ -65,23 +66,23 @@ def ratio(baseline: Played | None, own: Played, factor: float = 1.0) -> float | 
 def machine(workers: int) -> str:
     """Return what times depend on beside the code.
 
-    A model's name can hide its generation, hence the widest vectors that PyTorch found.
+    A model's name can hide its generation, hence the family, and the widest vectors that PyTorch
+    found.
     """
     return (
-        f"{device_name(torch.device('cpu'))} ({torch.backends.cpu.get_cpu_capability()}), "
+        f"{device_name(torch.device('cpu'))}{_family()} "
+        f"({torch.backends.cpu.get_cpu_capability()}), "
         f"{os.cpu_count()} cores, {workers} workers; "
         f"torch {torch.__version__}, numpy {np.__version__}"
     )
 
 
-def keep(found: Sequence[Row], name: str, code: str, where: str) -> list[Row]:
-    """Return a workload's earlier rows if this code on this machine made them; else say so."""
-    earlier = [row for row in found if row["workload"] == name]
-    kept = [row for row in earlier if (row.get("code"), row.get("machine")) == (code, where)]
-    if len(kept) < len(earlier):
-        dropped = len(earlier) - len(kept)
-        print(f"{name}: {dropped} rows dropped, measured with other code or on another machine")
-    return kept
+def _family() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = {key.strip(): value.strip() for key, _, value in (k.partition(":") for k in lines)}
+    keys = {"family": "cpu family", "model": "model"}  # x86-64's; elsewhere the name is enough
+    return "".join(f", {name} {found[key]}" for name, key in keys.items() if key in found)
 
 
 def _seconds(one: Played, samples: float) -> Row:

@@ -42,13 +42,22 @@ def write(rows: Sequence[Row], folder: Path) -> None:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return one sentence for each baseline: how many times as fast as it the default engine is.
+    """Return a paragraph for each machine: how many times as fast the default engine is.
 
     The default engine, which `auto` takes, is a workload's first row.
     """
+    machines = dict.fromkeys(str(row["machine"]) for row in rows)
+    return "\n\n".join(
+        f"On {machine}; float32. {_ratios([r for r in rows if r['machine'] == machine])}"
+        for machine in machines
+    )
+
+
+def _ratios(rows: Sequence[Row]) -> str:
+    """Return a sentence for each baseline."""
     own = [next(row for row in rows if row["workload"] == name) for name in _workloads(rows)]
     peers = {row["workload"]: row["contestant"] for row in rows if row["note"] == FASTEST}
-    told = [f"On {rows[0]['machine']}; float32."]
+    told = []
     for baseline, key in _BASELINES.items():
         found = [
             f"{row['workload']} {float(str(row[key])):.1f}"
@@ -67,14 +76,15 @@ def _workloads(rows: Sequence[Row]) -> list[str]:
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
     lines = [
-        f"On {rows[0]['machine']}; float32. One turn of each after the other; median of n turns, "
-        "and ratios of neighbouring turns.",
+        "Each workload was played in one go, in float32: one turn of each contestant after the "
+        "other; median of n turns, and ratios of neighbouring turns.",
     ]
     head = [key for key in rows[0] if key not in ("workload", "code", "machine")]
     for name in _workloads(rows):
         own = [row for row in rows if row["workload"] == name]
         lines += [
             "", f"**{name}**: {WORKLOADS[name].title}.", "",
+            f"Code {own[0]['code']}, on {own[0]['machine']}.", "",
             "| " + " | ".join(h.replace("_", " ") for h in head) + " |",
             "|" + "---|" * len(head),
         ]  # fmt: skip
@@ -124,5 +134,6 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     panel.xaxis.set_major_formatter("{x:g}")
     panel.axvline(1, color=PALETTE["black"], linewidth=0.8)
     panel.set_xlabel("Times as fast as a plain PyTorch loop over tensors (same turn)")
-    panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    if played:
+        panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
     save_figure(figure, stem)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks import __main__ as bench
 from benchmarks import growth, ours, rows, tables
 from benchmarks.contestants import Contestant, contestants
 from benchmarks.export import export
@@ -93,13 +94,25 @@ def test_the_summary_is_of_the_first_engine_and_names_the_fastest_peer():
     )
 
 
-def test_rows_of_other_code_or_another_machine_are_dropped_and_named(capsys):
-    here = {"workload": "a", "code": "1", "machine": "m"}
-    others = [here | {"code": "2"}, here | {"machine": "n"}, {"workload": "a", "code": "1"}]
-    assert rows.keep([here, *others, here | {"workload": "b"}], "a", "1", "m") == [here]
-    assert "a: 3 rows dropped" in capsys.readouterr().out
-    assert rows.keep([here], "a", "1", "m") == [here]
-    assert not capsys.readouterr().out
+def test_a_summary_has_a_paragraph_and_a_table_a_line_for_each_machine(tmp_path):
+    pair = [played("fedlogit, loop", "fedlogit", 1), played(rows.PLAIN, "plain", 2)]
+    found = rows.rows("W1", pair, SIZE, "here") + rows.rows("W2", pair, SIZE, "there")
+    ratio = "float32. A turn is so many times as fast as a plain PyTorch loop:"
+    assert tables.summary(found) == f"On here; {ratio} W1 2.0.\n\nOn there; {ratio} W2 2.0."
+    tables.write(found, tmp_path)
+    page = (tmp_path / "speed.md").read_text()
+    assert page.count(", on here.") == page.count(", on there.") == 1
+
+
+def test_a_part_of_the_bench_leaves_the_other_rows_as_they_are(monkeypatch, tmp_path):
+    def measured(name: str, where: str) -> list[rows.Row]:
+        return rows.rows(name, [played("fedlogit, loop", "fedlogit", 1)], SIZE, where)
+
+    monkeypatch.setattr(bench, "measure", lambda name, args, where: measured(name, "now"))
+    tables.write([row for name in ("W1", "W3") for row in measured(name, "before")], tmp_path)
+    bench.main(["--only", "W2,W3", "--out", str(tmp_path)])
+    found = [(row["workload"], row["machine"]) for row in tables.read(tmp_path / "speed.csv")]
+    assert found == [("W1", "before"), ("W2", "now"), ("W2 epoch", "now"), ("W3", "now")]
 
 
 def test_a_peer_that_is_not_installed_has_a_row_that_says_so(tmp_path):

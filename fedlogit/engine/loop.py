@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
 
 from fedlogit.engine.base import Engine
 from fedlogit.engine.client import Client
-from fedlogit.engine.grouping import chunks
 from fedlogit.engine.task import ClientTask, LossSum
 
 __all__ = ["LoopEngine"]
 
-_PASSES = 5  # forward passes for each worker, before results are put together
+_AHEAD = 5  # forward passes that each worker has before their results are asked for
 
 
 class LoopEngine(Engine):
@@ -70,9 +70,7 @@ class LoopEngine(Engine):
         """Ask one model after another, or several side by side in threads."""
         for model in models:
             model.model.eval()
-        several = max(1, _PASSES * self.pool.workers // max(1, len(models)))
-        for few in chunks(batches, several):
-            passes = [(model, x) for x in few for model in models]
-            found = self.pool.map(lambda one: self.forward(*one), passes)
-            for i in range(0, len(found), len(models)):
-                yield torch.stack(found[i : i + len(models)])
+        passes = ((model, x) for x in batches for model in models)
+        found = self.pool.stream(lambda one: self.forward(*one), passes, _AHEAD * self.pool.workers)
+        while of_batch := list(islice(found, len(models))):
+            yield torch.stack(of_batch)

@@ -8,8 +8,9 @@ there are or on who ran first. Two single-threaded workers beat one two-threaded
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import torch
@@ -63,6 +64,34 @@ class WorkerPool:
             for future in futures.values():
                 future.cancel()
             raise
+
+    def stream(self, task: Callable[[T], R], items: Iterable[T], ahead: int) -> Iterator[R]:
+        """Yield ``task(item)`` for each item in order, while workers are at the next ones.
+
+        Args:
+            task: What to do.
+            items: With what.
+            ahead: How many are begun before they are asked for, if there are workers.
+        """
+        if self._pool is None:
+            yield from map(task, items)
+            return
+        waiting: deque[Future[R]] = deque()
+        try:
+            for item in items:
+                waiting.append(self._pool.submit(task, item))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except GeneratorExit:  # who asked has enough
+            raise
+        except BaseException:
+            self.cancelled.value = 1
+            raise
+        finally:
+            for future in waiting:
+                future.cancel()
 
     def close(self) -> None:
         """Stop the workers, abandoning what they do."""
