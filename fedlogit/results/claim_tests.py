@@ -23,7 +23,7 @@ from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.formatting import number
-from fedlogit.results.verdict import p_above
+from fedlogit.results.verdict import p_above, paired_interval
 
 __all__ = ["TESTS", "Comparison", "Evidence", "cells", "pooled"]
 
@@ -211,8 +211,19 @@ def _evidence(
     means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
     n = f"{len(seeds)}" + (f" of {planned}" if len(seeds) < planned else "")
     found = Evidence("", difference.values, options.margin, planned)
-    p = f", p={p_above(*found.test):.2g}" if len(seeds) > 1 else ""
-    return replace(found, text=f"{text}{between.join(means)} (n={n}{p})")
+    return replace(found, text=f"{text}{between.join(means)} (n={n}{_in_numbers(found, options)})")
+
+
+def _in_numbers(found: Evidence, options: Comparison) -> str:
+    """Return the mean difference, its 90 % interval and the p value, where there are seeds."""
+    differences, _ = found.test
+    if len(differences) < 2:
+        return ""
+    mean, low, high = (
+        number(value, options.metric)
+        for value in (float(np.mean(differences)), *paired_interval(differences))
+    )
+    return f", {mean} [{low} to {high}], p={p_above(*found.test):.2g}"
 
 
 def _greater(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:

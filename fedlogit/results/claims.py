@@ -11,20 +11,24 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Claim
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.claim_tests import TESTS, Comparison, cells, pooled
+from fedlogit.results.claim_tests import TESTS, Comparison, Evidence, cells, pooled
 from fedlogit.results.collect import collect, describe
 from fedlogit.results.formatting import markdown, sentence
-from fedlogit.results.verdict import CLAIM_RULE, decide, final_result
+from fedlogit.results.metrics import is_share
+from fedlogit.results.verdict import CLAIM_RULE, decide, final_result, largest_difference
 
 __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"]
 
-_COLUMNS = ["id", "section", "text", "result", "cells", "pooled", "run", "agree", "evidence"]
+_COLUMNS = [
+    "id", "section", "text", "result", "reason", "cells", "pooled", "run", "agree", "evidence",
+]  # fmt: skip
 
 
 def judge_claims(artefact: Artefact) -> pd.DataFrame:
     """Return a row per claim: its id, section, text and scale, and what came out.
 
-    `result` is the final word, from the tests of the `cells` and of their mean, `pooled`. `run`
+    `result` is the final word, from the tests of the `cells` and of their mean, `pooled`; `reason`
+    says why it is undecided. `run`
     counts the comparisons that were run at every planned seed, `agree` those whose mean points the
     claimed way, however noisy; both of all that are planned. `evidence` has the numbers of each.
 
@@ -65,19 +69,34 @@ def _judge(key: str, claim: Claim, options: Comparison, frame: pd.DataFrame) -> 
     by_cell, by_mean = decide([e.test for e in found]), decide(pooled(found))
     run = sum(e.whole for e in found)
     row |= {"cells": by_cell, "pooled": by_mean, "run": f"{run} of {len(found)}"}
-    row["result"] = final_result(by_cell, by_mean, whole=run == len(found))
+    shares = all(is_share(metric) for metric in options.metrics())
+    within = largest_difference([e.test[0] for e in found]) if shares else math.inf
+    row["result"] = final_result(by_cell, by_mean, whole=run == len(found), within=within)
+    row["reason"] = _reason(found) if row["result"] == "undecided" else ""
     if not any(len(e.differences) for e in found):
-        row |= dict.fromkeys(("result", "cells", "pooled"), "not run")
+        row |= dict.fromkeys(("result", "cells", "pooled"), "not run") | {"reason": ""}
     row["agree"] = f"{sum(e.agrees for e in found)} of {len(found)}"
     return row | {"evidence": "; ".join(evidence.text for evidence in found)}
 
 
+def _reason(found: Sequence[Evidence]) -> str:
+    """Return why comparisons decide nothing."""
+    run = sum(e.whole for e in found)
+    if run < len(found):
+        return f"{run} of {len(found)} run"
+    if any(e.differences.isna().any() for e in found):
+        return "a run diverged"
+    if any(len(e.differences) < 2 for e in found):
+        return "one seed"
+    return "intervals are too wide"
+
+
 def result_text(row: Mapping[Any, Any]) -> str:
-    """Return a claim's result in words: ``undecided, 1 of 2 run`` while something is missing."""
+    """Return a claim's result in words, with the reason or with what is missing, if any."""
     run, _, planned = str(row["run"]).partition(" of ")
-    if row["result"] == "not run" or run == planned:
-        return str(row["result"])
-    return f"{row['result']}, {row['run']} run"
+    missing = f"{row['run']} run" if run != planned and row["result"] != "not run" else ""
+    more = row["reason"] or missing
+    return f"{row['result']}, {more}" if more else str(row["result"])
 
 
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:

@@ -78,6 +78,6 @@ def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:
 
 def _told(row: Mapping[Any, Any]) -> str:
     """Return the result, and how many comparisons are as claimed if all were run."""
-    text = result_text(row)
-    whole = text == row["result"] != "not run"
-    return f"{text}, {row['agree']} as claimed" if whole else text
+    run, _, planned = row["run"].partition(" of ")
+    whole = run == planned and row["result"] != "not run"
+    return result_text(row) + (f", {row['agree']} as claimed" if whole else "")

@@ -26,8 +26,9 @@ __all__ = ["embedded", "shell", "to_html", "write_page"]
 _LOOK = {"reproduced": "good", "holds": "good", "not reproduced": "bad", "does not hold": "bad"}
 _VERDICT = re.compile(
     r">(reproduced|partly reproduced|not reproduced|reduced scale|stand-in data|diverged|holds"
-    r"|does not hold|undecided|not run|inconclusive|single run, within|single run, outside"
-    r"|holds on average|does not hold on average)</td>"
+    r"|does not hold|undecided(?:, [^<]+)?|not run|inconclusive|single run, within"
+    r"|single run, outside|holds on average|does not hold on average"
+    r"|no difference larger than \d points?)</td>"
 )
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
 

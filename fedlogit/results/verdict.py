@@ -31,8 +31,10 @@ __all__ = [
     "holm",
     "interval",
     "is_exact",
+    "largest_difference",
     "p_above",
     "p_below",
+    "paired_interval",
     "verdict",
     "welch",
 ]
@@ -55,6 +57,8 @@ VERDICTS = (
 CLAIM_RESULTS = (
     "holds",
     "holds on average",
+    "no difference larger than 1 point",
+    "no difference larger than 3 points",
     "undecided",
     "does not hold on average",
     "does not hold",
@@ -72,9 +76,9 @@ CLAIM_RULE = (
     "A statement *holds* if in every planned cell the difference between runs of the same seed is"
     " above the margin by a one-sided paired t test at 5 %, and *does not hold* if in some cell it"
     " is below by the same test, corrected for the number of cells after Holm. Where cells do not"
-    " decide, it holds, or does not, *on average* by the test of their mean. It is *undecided*"
-    " otherwise: always with a single seed, and, as “k of m run”, while planned runs are missing."
-    + IN_FULL
+    " decide, it holds, or does not, *on average* by the test of their mean. If that does not"
+    " decide either, there is *no difference larger than* 1 or 3 points where the 90 % interval of"
+    " every cell's difference lies within them; else it is *undecided*, with the reason." + IN_FULL
 )
 VERDICT_DETAILS = (
     "A point is 0.01 of a share such as accuracy; of a quantity with a unit, such as perplexity, it"
@@ -106,6 +110,11 @@ CLAIM_DETAILS = (
     " no single cell surely is.",
     "A cell counts as run once all planned seeds are there. Without all cells nothing holds, not"
     " even on average; a cell that fails decides at once, for what is missing cannot mend it.",
+    "*No difference larger than* is for shares such as accuracy: both sides differ by at most so"
+    " much in every cell, whichever is ahead, by two one-sided tests at 5 % each, as the usual test"
+    " of equivalence has it. It needs no correction, since all cells must pass.",
+    "*Undecided* says why: planned runs are missing (“k of m run”), there is *one seed*, *a run"
+    " diverged*, or *intervals are too wide* for what the seeds scatter.",
     "A run that diverged leaves its cell, and the mean, undecided.",
 )
 
@@ -200,6 +209,32 @@ def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = Fa
     return VERDICTS[3] if size - welch(ours, least, _OUTSIDE) > partly else VERDICTS[2]
 
 
+def paired_interval(differences: np.ndarray) -> tuple[float, float]:
+    """Return the 90 % interval of the mean of paired differences, (n,); NaN for n < 2."""
+    n = len(differences)
+    if n < 2:
+        return math.nan, math.nan
+    mean, error = float(np.mean(differences)), float(np.std(differences, ddof=1)) / math.sqrt(n)
+    half = float(stats.t.ppf((1 + _INSIDE) / 2, n - 1)) * error
+    return mean - half, mean + half
+
+
+def largest_difference(differences: Sequence[np.ndarray]) -> float:
+    """Return the smallest margin, of 1 and 3 points, that no difference exceeds.
+
+    Args:
+        differences: Of each cell, one per seed, of a share.
+
+    Returns:
+        0.01 or 0.03 if the 90 % interval of every cell lies within it; else infinity.
+    """
+    ends = [abs(end) for cell in differences for end in paired_interval(cell)]
+    for margin in (REPRODUCED, PARTLY):
+        if ends and all(end <= margin + _ROUNDING for end in ends):  # no NaN is
+            return margin
+    return math.inf
+
+
 def p_above(differences: np.ndarray, margin: float = 0.0) -> float:
     """Return the p value of a one-sided t test that the mean is above a margin.
 
@@ -255,18 +290,22 @@ def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
     return "does not hold" if any(p < ALPHA for p in below) else "undecided"
 
 
-def final_result(cells: str, pooled: str, *, whole: bool) -> str:
+def final_result(cells: str, pooled: str, *, whole: bool, within: float = math.inf) -> str:
     """Return the final word on a statement; one of `CLAIM_RESULTS`.
 
     Args:
         cells: What the test of each cell gave, as from `decide`.
         pooled: What the test of the mean over cells gave.
         whole: Whether all that was planned has run.
+        within: What no difference exceeds, as from `largest_difference`.
     """
     if cells == "does not hold":
         return cells
     if not whole:
         return "undecided"
-    if cells == "holds" or pooled == "undecided":
+    if cells == "holds":
         return cells
-    return f"{pooled} on average"
+    if pooled != "undecided":
+        return f"{pooled} on average"
+    words = {REPRODUCED: "1 point", PARTLY: "3 points"}
+    return f"no difference larger than {words[within]}" if within in words else "undecided"

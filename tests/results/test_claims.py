@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from fedlogit.errors import FedlogitError
+from fedlogit.results import claims
 from fedlogit.results.claim_tests import Evidence, pooled
 from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims, result_text
 
@@ -53,7 +54,9 @@ def test_greater_holds(runs, judge):
     row = judge(runs(0.6) + runs(0.7, method="uwa"), "greater", **GREATER)
     assert row["result"] == "holds"
     assert row["agree"] == "1 of 1"
-    assert row["evidence"] == "uwa vs average 0.7000 vs 0.6000 (n=3, p=0)"
+    assert row["evidence"] == (
+        "uwa vs average 0.7000 vs 0.6000 (n=3, 0.1000 [0.1000 to 0.1000], p=0)"
+    )
     assert (row["cells"], row["pooled"], row["run"]) == ("holds", "holds", "1 of 1")
     assert row["scale"] == "paper"
 
@@ -65,15 +68,43 @@ def test_greater_does_not_hold(runs, judge):
 
 
 def test_greater_within_noise_is_undecided(runs, judge):
-    # Differences .01 + (-.04, 0, .04): noise 2.920 x .04 / sqrt(3) = .067 > .01.
+    # Differences .01 + (-.04, 0, .04): noise 2.920 x .04 / sqrt(3) = .0674 > .01.
     noisy = runs(0.61, spread=(0.02, 0.0, -0.02), method="uwa")
-    assert judge(runs(0.6) + noisy, "greater", **GREATER)["result"] == "undecided"
+    row = judge(runs(0.6) + noisy, "greater", **GREATER)
+    assert result_text(row) == "undecided, intervals are too wide"
+    assert "(n=3, 0.0100 [-0.0574 to 0.0774], p=0.35)" in row["evidence"]
+
+
+# Differences d + (-s, 0, s): the 90 % interval is d ± 2.920 s / sqrt(3) = d ± 1.686 s.
+@pytest.mark.parametrize(
+    ("difference", "scatter", "expected"),
+    [
+        (0.004, 0.003, "no difference larger than 1 point"),  # .004 ± .0051
+        (-0.004, 0.003, "no difference larger than 1 point"),
+        (0.006, 0.005, "no difference larger than 3 points"),  # .006 ± .0084
+        (0.01, 0.012, "undecided"),  # .01 ± .0202
+    ],
+)
+def test_what_is_neither_above_nor_below_may_be_near(runs, judge, difference, scatter, expected):
+    near = [(mean, spread) for mean, spread in zip(SPREAD, (-scatter, 0, scatter), strict=True)]
+    theirs = runs(0.6 + difference, spread=[a + b for a, b in near], method="uwa")
+    assert judge(runs(0.6) + theirs, "greater", **GREATER)["result"] == expected
+    both = runs(0.6, dataset="cifar10") + runs(0.75, dataset="cifar10", method="uwa")
+    row = judge(runs(0.6) + theirs + both, "greater", over=["dataset"], **GREATER)
+    assert row["result"] != expected or expected == "undecided"  # all cells must be near
+
+
+def test_nearness_is_of_shares_alone(monkeypatch, runs, judge):
+    pair = runs(0.6) + runs(0.604, spread=(-0.023, 0.0, 0.023), method="uwa")
+    assert judge(pair, "greater", **GREATER)["result"] == "no difference larger than 1 point"
+    monkeypatch.setattr(claims, "is_share", lambda metric: metric != "accuracy")
+    assert judge(pair, "greater", **GREATER)["result"] == "undecided"
 
 
 def test_one_seed_is_undecided_but_shows_the_direction(runs, judge):
     pair = runs(0.6, spread=(0,)) + runs(0.9, spread=(0,), method="uwa")
     row = judge(pair, "greater", **GREATER)
-    assert row["result"] == "undecided"
+    assert result_text(row) == "undecided, one seed"
     assert row["agree"] == "1 of 1"
     assert row["evidence"] == "uwa vs average 0.9000 vs 0.6000 (n=1)"
 
@@ -92,7 +123,7 @@ def test_every_cell_must_hold(runs, judge):
     row = judge(good + bad, "greater", over=["dataset"], **GREATER)
     assert row["result"] == "does not hold"
     assert row["agree"] == "1 of 2"
-    assert "mnist: uwa vs average 0.7000 vs 0.6000 (n=3, p=0); cifar10: uwa" in row["evidence"]
+    assert "[0.1000 to 0.1000], p=0); cifar10: uwa vs" in row["evidence"]
     only = judge(good + bad, "greater", where={"dataset": "mnist"}, **GREATER)
     assert only["result"] == "holds"
 
@@ -141,9 +172,9 @@ def test_a_planned_seed_that_was_not_run_leaves_the_claim_undecided(runs, judge)
     pair = runs(0.6) + runs(0.7, method="uwa")
     row = judge(pair, "greater", [(3, {"seed": 3}), (6, {"method": "uwa", "seed": 3})], **GREATER)
     assert (row["result"], row["cells"], row["run"]) == ("undecided", "holds", "0 of 1")
-    assert row["evidence"] == "uwa vs average 0.7000 vs 0.6000 (n=3 of 4, p=0)"
+    assert "vs 0.6000 (n=3 of 4, 0.1000 [" in row["evidence"]
     one_side = judge(pair[:5], "greater", [(5, {"method": "uwa", "seed": 2})], **GREATER)
-    assert one_side["evidence"] == "uwa vs average 0.6900 vs 0.5900 (n=2 of 3, p=0)"
+    assert "0.6900 vs 0.5900 (n=2 of 3, 0.1000 [" in one_side["evidence"]
 
 
 def test_a_seed_that_only_one_side_plans_is_not_missing(runs, judge):
@@ -190,7 +221,9 @@ def test_a_claim_may_hold_on_average(runs, judge):
     both += runs(0.5, dataset="cifar10")
     both += runs(0.7, spread=(0.18, 0, -0.18), dataset="cifar10", method="uwa")
     row = judge(both, "greater", over=["dataset"], **GREATER)
-    assert "mnist: uwa vs average 0.7000 vs 0.5000 (n=3, p=0.11)" in row["evidence"]
+    # 90 %: .2 ± 2.920 x .2 / √3 = .2 ± .3372
+    said = "mnist: uwa vs average 0.7000 vs 0.5000 (n=3, 0.2000 [-0.1372 to 0.5372], p=0.11)"
+    assert said in row["evidence"]
     assert [row[key] for key in ("cells", "pooled", "result")] == [
         "undecided",
         "holds",
@@ -244,7 +277,8 @@ def test_nothing_run(runs, judge):
 def test_a_diverged_run_leaves_the_claim_undecided(runs, make_run, judge):
     pair = runs(0.6)[:2] + runs(0.7, method="uwa")[:2]
     lost = [make_run(seed=2), make_run(seed=2, method="uwa", status="diverged")]
-    assert judge(pair + lost, "greater", **GREATER)["result"] == "undecided"
+    row = judge(pair + lost, "greater", **GREATER)
+    assert result_text(row) == "undecided, a run diverged"
 
 
 def test_sides_may_compare_metrics_of_the_same_runs(make_run, judge):
@@ -303,7 +337,7 @@ SHRINKING = {**GREATER, "along": "partition"}
 def test_shrinking_compares_signed_gaps(runs, judge, first, last, expected):
     row = judge(_gaps(runs, first, last), "shrinking", **SHRINKING)
     assert row["result"] == expected
-    shown = f"{first:.4f} → {last:.4f} (n=3, p="
+    shown = f"{first:.4f} → {last:.4f} (n=3, {first - last:.4f} ["
     assert f"from k_classes(2) to k_classes(8): {shown}" in row["evidence"]
 
 
@@ -384,6 +418,6 @@ def test_markdown_shows_claim_result_and_rule(runs, make_artefact):
     text = claims_markdown(rows, [artefact])
     shown = [cell.strip() for cell in text.splitlines()[4].strip("|").split("|")]
     assert shown == ["UWA helps. (§4.4)", "holds", "holds", "holds", "1 of 1"]
-    assert "- uwa vs average 0.7000 vs 0.6000 (n=3, p=0)" in evidence_markdown(rows)
+    assert "- uwa vs average 0.7000 vs 0.6000 (n=3, 0.1000 [" in evidence_markdown(rows)
     assert "one-sided paired t test at 5 %" in text
     assert judge_claims(make_artefact(*runs(0.6))).empty

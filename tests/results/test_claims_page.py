@@ -43,7 +43,13 @@ def page(tmp_path):
     ],
 )
 def test_the_page_says_what_was_run(page, result, run, agree, expected):
-    assert page(result=result, run=run, agree=agree).split("|")[3].strip() == expected
+    said = page(result=result, reason="", run=run, agree=agree)
+    assert said.split("|")[3].strip() == expected
+
+
+def test_the_page_says_why_a_statement_is_undecided(page):
+    said = page(result="undecided", reason="one seed", run="6 of 6", agree="5 of 6")
+    assert said.split("|")[3].strip() == "undecided, one seed, 5 of 6 as claimed"
 
 
 def test_a_table_that_is_none_of_claims_is_refused(page):
@@ -77,6 +83,8 @@ def test_counts_tell_single_runs_from_reproduced_ones(make_run, make_artefact):
     assert found["claims"] == {
         "holds": 0,
         "holds on average": 1,
+        "no difference larger than 1 point": 0,
+        "no difference larger than 3 points": 0,
         "undecided": 1,
         "does not hold on average": 0,
         "does not hold": 0,

@@ -23,8 +23,10 @@ from fedlogit.results.verdict import (
     holm,
     interval,
     is_exact,
+    largest_difference,
     p_above,
     p_below,
+    paired_interval,
     verdict,
     welch,
 )
@@ -336,3 +338,32 @@ def test_all_cells_must_hold_and_need_no_correction():
 def test_the_final_word(cells, pooled, whole, expected):
     assert final_result(cells, pooled, whole=whole) == expected
     assert expected in CLAIM_RESULTS
+
+
+@pytest.mark.parametrize(
+    ("within", "expected"),
+    [
+        (0.01, "no difference larger than 1 point"),
+        (0.03, "no difference larger than 3 points"),
+        (math.inf, "undecided"),
+    ],
+)
+def test_nearness_speaks_last(within, expected):
+    assert final_result("undecided", "undecided", whole=True, within=within) == expected
+    assert expected in CLAIM_RESULTS
+    assert final_result("undecided", "holds", whole=True, within=within) == "holds on average"
+    assert final_result("holds", "holds", whole=True, within=within) == "holds"
+    assert final_result("does not hold", "undecided", whole=True, within=within) == "does not hold"
+    assert final_result("undecided", "undecided", whole=False, within=within) == "undecided"
+
+
+# 90 % of 2 ± 1 with n = 3 is 2 ± 2.920 / √3 = 2 ± 1.686.
+def test_intervals_of_paired_differences_and_the_margin_that_holds_all():
+    assert paired_interval(np.array([1.0, 2.0, 3.0])) == pytest.approx((0.314, 3.686), abs=1e-3)
+    assert all(math.isnan(end) for end in paired_interval(np.array([1.0])))
+    near, far = np.array([0.001, 0.002, 0.003]), np.array([-0.01, -0.02, -0.01])
+    assert largest_difference([near]) == 0.01
+    assert largest_difference([near, far]) == 0.03
+    for worse in (10 * near + 0.02, np.array([0.0]), np.array([0.0, NAN, 0.0])):
+        assert largest_difference([near, worse]) == math.inf
+    assert largest_difference([]) == math.inf
