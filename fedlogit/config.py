@@ -76,7 +76,7 @@ class Settings(FrozenConfig):
         "kernel": "engine, which is auto, loop (was autograd), native, stacked or unpadded"
     }
 
-    papers: Names = ("who_to_trust", "celm", "fedol", "comparison")
+    papers: Names = ("who_to_trust", "celm", "tally_train", "fedol", "comparison")
     scale: Name = "quick"
     seeds: Seeds | None = None
     datasets: Names | None = None

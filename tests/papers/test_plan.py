@@ -219,7 +219,10 @@ def test_papers_without_the_data_sets_asked_for_are_left_out(tmp_path):
         ("who_to_trust", "mnist")
     }
     assert here.chosen == ["who_to_trust"]
-    assert here.left_out() == "left out: celm, fedol, comparison (no run on mnist at scale paper)"
+    assert (
+        here.left_out()
+        == "left out: celm, tally_train, fedol, comparison (no run on mnist at scale paper)"
+    )
     both = plan(tmp_path, scale="paper", datasets=["mnist", "fashion_mnist"])
     assert both.chosen == ["who_to_trust", "celm", "comparison"]
     assert plan(tmp_path, scale="paper").left_out() == ""
