@@ -217,7 +217,7 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block record results/rec
 		results/tables/fedol/extended/table1.md results/figures/fedol/extended/pseudo_labels.png \
 	&& python scripts/readme_results.py $(1) --readme docs/results.md --block tally_train \
 		results/tables/tally_train/extended/table1.md results/tables/tally_train/extended/table3_tokens.md \
-		results/tables/tally_train/quick/table2.md results/figures/tally_train/quick/figure2.png \
+		results/tables/tally_train/extended/table2.md results/figures/tally_train/extended/figure2.png \
 		results/tables/tally_train/quick/table3.md \
 	&& python scripts/readme_results.py $(1) --block speed benchmarks/results/summary.md benchmarks/results/ratios.png \
 	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block speed \
@@ -225,7 +225,9 @@ README_BLOCKS = python scripts/readme_results.py $(1) --block record results/rec
 	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block growth \
 		benchmarks/results/growth.png benchmarks/results/growth.md \
 	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block avx2 \
-		benchmarks/results/avx2/summary.md
+		benchmarks/results/avx2/summary.md \
+	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block bf16 \
+		$(STUDY_TABLES)/precision.md benchmarks/results/bf16/speed.md
 
 .PHONY: readme
 readme: $(STAMP) ## Write results into README and docs, from the files that hold them

@@ -25,7 +25,9 @@ def measure(name: str, args: argparse.Namespace, where: str) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="fedlogit-bench-") as temporary:
         folder = Path(temporary)
         size = export(workload, args.data, args.turns + 1, folder)
-        everybody = contestants(workload, folder, args.data, args.workers, args.peers)
+        everybody = contestants(
+            workload, folder, args.data, args.workers, args.peers, bf16=args.bf16
+        )
         played = play(everybody, args.turns, lambda line: print(f"{name}, {line}", flush=True))
     return rows(name, played, size, where)
 
@@ -37,6 +39,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--turns", type=int, default=5, help="that count; one more does not")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peers", type=Path, help="where peers' environments are; else no peers")
+    parser.add_argument("--bf16", action="store_true", help="our loop in bfloat16, too")
     parser.add_argument(
         "--only",
         default=",".join(WORKLOADS),

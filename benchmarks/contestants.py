@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +42,13 @@ class Contestant:
 
 
 def contestants(
-    workload: Workload, folder: Path, data: Path, workers: int, environments: Path | None
+    workload: Workload,
+    folder: Path,
+    data: Path,
+    workers: int,
+    environments: Path | None,
+    *,
+    bf16: bool = False,
 ) -> list[Contestant]:
     """Return everybody, and what measures the machine's limit.
 
@@ -51,27 +58,30 @@ def contestants(
         data: Where prepared data sets are.
         workers: Threads of fedlogit.
         environments: Where peers' environments are; None leaves peers out.
+        bf16: Whether our reference loop takes part in bfloat16, too.
     """
+    engines = (*workload.engines, "loop, bf16") if bf16 else workload.engines
     return [
-        *_ours(workload, folder, data, workers),
+        *_ours(engines, folder, data, workers),
         *_plain(workload, folder),
         *(_peers(workload, folder, environments) if environments else ()),
         Contestant("limit", "limit", (sys.executable, "-m", "benchmarks.limit")),
     ]
 
 
-def _ours(workload: Workload, folder: Path, data: Path, workers: int) -> list[Contestant]:
-    def ours(engine: str) -> Contestant:
+def _ours(engines: Sequence[str], folder: Path, data: Path, workers: int) -> list[Contestant]:
+    def ours(entry: str) -> Contestant:
+        engine, _, precision = entry.partition(", ")
         command = (
             sys.executable, "-m", "benchmarks.ours", str(folder), "--engine", engine,
-            "--data", str(data), "--workers", str(workers),
+            "--data", str(data), "--workers", str(workers), "--precision", precision or "f32",
         )  # fmt: skip
-        return Contestant(f"fedlogit, {engine}", "fedlogit", command)
+        return Contestant(f"fedlogit, {entry}", "fedlogit", command)
 
     if shutil.which("g++") or shutil.which("clang++"):
-        return [ours(engine) for engine in workload.engines]
+        return [ours(engine) for engine in engines]
     missing = Contestant("fedlogit, native", "fedlogit", reason="there is no C++ compiler")
-    return [missing if engine == "native" else ours(engine) for engine in workload.engines]
+    return [missing if engine == "native" else ours(engine) for engine in engines]
 
 
 def _plain(workload: Workload, folder: Path) -> list[Contestant]:

@@ -44,10 +44,12 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--engine", required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--precision", default="f32")
     args = parser.parse_args(argv)
     turns = Turns()
     spec = json.loads((args.folder / "spec.json").read_text())
     kind = json.loads((args.folder / "settings.json").read_text())["kind"]
+    spec["precision"] = args.precision
     fed, method = federation(spec, args.data, args.engine, args.workers)
     turn, round_ = play(kind, fed, method, turns), 0
     while turns.wait():

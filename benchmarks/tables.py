@@ -76,8 +76,8 @@ def _workloads(rows: Sequence[Row]) -> list[str]:
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "Each workload was played in one go, in float32: one turn of each contestant after the "
-        "other; median of n turns, and ratios of neighbouring turns.",
+        "Each workload was played in one go, in float32 but for who says bf16: one turn of each "
+        "contestant after the other; median of n turns, and ratios of neighbouring turns.",
     ]
     head = [key for key in rows[0] if key not in ("workload", "code", "machine")]
     for name in _workloads(rows):

@@ -140,7 +140,8 @@ def test_who_fails_has_the_error_in_its_row_and_others_play_on(folder, prepared)
 
 @pytest.mark.slow
 def test_everybody_that_takes_the_same_minibatches_gets_the_same_accuracy(folder, prepared):
-    everybody = contestants(WORKLOADS["W1"], folder, prepared, 1, None)
+    everybody = contestants(WORKLOADS["W1"], folder, prepared, 1, None, bf16=True)
+    assert "fedlogit, loop, bf16" in [one.name for one in everybody]
     found = play(everybody, 1, lambda _: None)
     assert not [one.reason for one in found if one.reason]
     accuracies = [one.accuracy for one in found if one.contestant.kind != "limit"]

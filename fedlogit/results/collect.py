@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -36,7 +36,7 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
     rows = []
     for ref, run in gather(artefact):
         values = {metric: value(run, metric) for metric in wanted}
-        rows.append(_axes(ref, run) | values | _provenance(artefact, ref, run))
+        rows.append(_described(artefact, ref, run, values))
     return pd.DataFrame(rows)
 
 
@@ -48,8 +48,7 @@ def curves(artefact: Artefact) -> pd.DataFrame:
     """
     parts = []
     for ref, run in gather(artefact):
-        known: dict[str, Any] = _axes(ref, run) | _provenance(artefact, ref, run)
-        parts.append(run.rounds.assign(**known))
+        parts.append(run.rounds.assign(**_described(artefact, ref, run, {})))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -120,6 +119,14 @@ def _axes(ref: RunRef, run: Run) -> dict[str, object]:
     # A run off the partition axis, such as the reference's, still has a partition.
     default = {"dataset": run.spec.dataset, "partition": run.spec.partition.name}
     return default | {key: scalar(v) for key, v in ref.axes.items()} | {"seed": run.spec.seed}
+
+
+def _described(
+    artefact: Artefact, ref: RunRef, run: Run, values: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return a run's axes, values and provenance; an axis that is both (`precision`) counts."""
+    axes = _axes(ref, run)
+    return axes | dict(values) | _provenance(artefact, ref, run) | axes
 
 
 def scalar(value: object) -> object:

@@ -111,10 +111,9 @@ def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row per cell of a table: its axes, metric, mean, std, n, diverged, provenance."""
     axes = _axes(artefact)
     cells = pd.concat([_of_metric(frame, axes, metric) for metric in artefact.shown])
+    told = ("scale", "device", "engine", "precision", "dataset_note", "code_version")
     where = frame.groupby(axes, sort=False, dropna=False).agg(
-        dict.fromkeys(
-            ("scale", "device", "engine", "precision", "dataset_note", "code_version"), _joined
-        )
+        {column: _joined for column in told if column not in axes}  # precision may be an axis
     )
     return cells.merge(where.reset_index(), on=axes, how="left", validate="many_to_one")
 

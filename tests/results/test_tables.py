@@ -48,6 +48,17 @@ def test_csv_has_all_digits_and_provenance(three_by_two, make_artefact, tmp_path
     assert frame.loc[("average", "k_classes(2)"), "n"] == 3
 
 
+def test_what_a_caption_tells_may_be_an_axis(make_run, make_artefact, tmp_path):
+    axes = {"dataset": "mnist", "method": "average"}
+    runs = [
+        make_run(accuracy, precision=precision, axes=axes | {"precision": precision})
+        for precision, accuracy in (("f32", 0.8), ("bf16", 0.7))
+    ]
+    artefact = make_artefact(*runs, columns=["precision"])
+    frame = pd.read_csv(write_table(artefact, tmp_path / "t")[0]).set_index("precision")
+    assert frame["mean"].to_dict() == {"f32": 0.8, "bf16": 0.7}
+
+
 def test_latex_uses_booktabs_and_escapes(three_by_two, make_artefact, tmp_path):
     artefact = make_artefact(*three_by_two, title="A & B_1", options={"percent": True})
     text = write_table(artefact, tmp_path / "t")[2].read_text()
