@@ -1,6 +1,6 @@
 // A multi-layer perceptron on the CPU: forward, backward and SGD for a whole stage of a client in
-// one call, and its logits. The network is fedlogit/models/mlp.py: linear layers with ReLU between them on images
-// that may be zero-padded. Parameters lie flat in PyTorch's order.
+// one call, and its logits. The network is fedlogit/models/mlp.py: linear layers with ReLU between
+// them on images that may be zero-padded. Parameters lie flat in PyTorch's order.
 //
 // Everything is a product of small matrices. Activations are kept twice: by unit ("batch
 // innermost", so that a layer is weights times activations) and by sample (so that a gradient is
@@ -238,10 +238,9 @@ void fedlogit_mlp_logits(const float *parameters, const float *images, int64_t n
       const int columns = rounded(sizes[l]);
       product(k, columns, in, input, ld, 1, weights[l].data(), columns, z.data(), columns);
       const float *bias = biases[l].data();
-      const V lowest = zero() - (l < layers - 1 ? 0.f : INFINITY);
       for (int i = 0; i < k * columns; i += L) {
         const V v = load(&z[i]) + load(bias + i % columns);
-        store(&z[i], v < lowest ? lowest : v);  // NaN stays NaN
+        store(&z[i], l < layers - 1 ? relu(v) : v);
       }
       z.swap(below);
       input = below.data();
