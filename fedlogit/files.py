@@ -151,10 +151,11 @@ def array_digest(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def save_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write named arrays to a compressed ``.npz``, atomically."""
+def save_npz(path: Path, arrays: Mapping[str, np.ndarray], *, compressed: bool = True) -> None:
+    """Write named arrays to a ``.npz``, atomically."""
+    save = np.savez_compressed if compressed else np.savez
     with write_atomic(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        save(file, allow_pickle=False, **arrays)
 
 
 def load_npz(path: Path, limit: int = LIMIT) -> dict[str, np.ndarray]:

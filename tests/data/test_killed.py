@@ -95,7 +95,7 @@ def test_a_download_waits_for_another_and_leaves_its_files(start, tiny, mirror, 
 def test_a_killed_preparation(start, tiny, mirror, sources, tmp_path):
     raw, folder = tmp_path / "raw", tmp_path / "prepared"
     download("tiny", raw, mirror, sources(MIRROR))
-    first = start(prepare, "tiny", raw, folder, target="numpy.savez_compressed")
+    first = start(prepare, "tiny", raw, folder, target="numpy.savez")
     until(lambda: parts(folder))
     first.kill()
     first.join()
