@@ -37,6 +37,14 @@ until_true() { # DESCRIPTION COMMAND…
 
 listens() { ss -ltn | grep -q ":$1 "; }
 
+database() {
+    setsid mariadbd --no-defaults --user=mysql --datadir="$home/mysql" \
+        --socket="$run/mysql/socket" --pid-file="$run/mysql/pid" --bind-address=127.0.0.1 \
+        --port=13306 --innodb-buffer-pool-size=64M --innodb-lock-wait-timeout=900 \
+        --skip-log-bin >> "$home/log/mariadb.log" 2>&1 < /dev/null &
+    echo $! > "$run/mariadb.pid"
+}
+
 free() { # PORT
     if listens "$1"; then
         echo "start.sh: port $1 is in use by another program: ss -ltnp 'sport = :$1'" >&2
@@ -76,12 +84,13 @@ if [ "$accounts" ]; then
         [ -d "$home/mysql/mysql" ] || mariadb-install-db --no-defaults --user=mysql \
             --datadir="$home/mysql" --auth-root-authentication-method=socket --skip-test-db \
             > "$home/log/mariadb-install.log" 2>&1
-        setsid mariadbd --no-defaults --user=mysql --datadir="$home/mysql" \
-            --socket="$run/mysql/socket" --pid-file="$run/mysql/pid" --bind-address=127.0.0.1 \
-            --port=13306 --innodb-buffer-pool-size=64M --innodb-lock-wait-timeout=900 \
-            --skip-log-bin > "$home/log/mariadb.log" 2>&1 < /dev/null &
-        echo $! > "$run/mariadb.pid"
-        until_true mariadbd mariadb-admin --no-defaults -S "$run/mysql/socket" ping
+        ping=(mariadb-admin --no-defaults -S "$run/mysql/socket" ping)
+        for _ in $(seq 300); do # again, too: it ends while one that was stopped still has its files
+            alive "$run/mariadb.pid" || database
+            timeout 5 "${ping[@]}" > /dev/null 2>&1 && break
+            sleep 0.2
+        done
+        until_true mariadbd "${ping[@]}"
         mariadb --no-defaults -S "$run/mysql/socket" -e "
             create database if not exists slurm_acct_db;
             create user if not exists 'slurm'@'127.0.0.1' identified by 'slurm';
