@@ -62,8 +62,8 @@ def _known() -> dict[str, Look]:
         "orange": "uwa shapfed feddf uwa_em",
         "green": "meta_model celm tally_train fedol lm_tally_train unlabelled",
         "vermillion": "cffl fedmd fedet lm_fedmd unlabelled_fedmd",
-        "purple": "cgsv fedprox fedkt lm_bridge meta_model_forest",
-        "sky": "mine rc_fd lm_fedavg_1 meta_model_boosting",
+        "purple": "cgsv fedprox fedkt lm_fedavg_1 meta_model_forest",
+        "sky": "mine rc_fd lm_bridge meta_model_boosting",
         "grey": "local no_consensus",
         "black": "fully_informed",
     }

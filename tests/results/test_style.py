@@ -16,6 +16,12 @@ SETS = [
 ]
 
 
+def test_methods_of_tally_trains_second_figure_have_different_colours():
+    methods = ["local", "feddf", "fedavg(merge_every=5)", "fedprox(merge_every=5)", "tally_train",
+               "tally_train(merge_every=20)", "fedmd(merge_every=20)"]  # fmt: skip
+    assert len({look(method).colour for method in methods}) == len(methods)
+
+
 def test_methods_of_a_paper_have_different_colours():
     for methods in SETS:
         colours = [look(method).colour for method in methods]
