@@ -6,14 +6,13 @@ import math
 import os
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from benchmarks.limit import UNIT
 from benchmarks.turns import Played
-from fedlogit.runs.provenance import code_version, device_name
+from fedlogit.runs.provenance import code_version, cpu_field, device_name
 
 __all__ = ["FASTEST", "Row", "machine", "ratio", "rows"]
 
@@ -78,11 +77,8 @@ def machine(workers: int) -> str:
 
 
 def _family() -> str:
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    found = {key.strip(): value.strip() for key, _, value in (k.partition(":") for k in lines)}
-    keys = {"family": "cpu family", "model": "model"}  # x86-64's; elsewhere the name is enough
-    return "".join(f", {name} {found[key]}" for name, key in keys.items() if key in found)
+    fields = {"family": cpu_field("cpu family"), "model": cpu_field("model")}  # x86-64's
+    return "".join(f", {name} {value}" for name, value in fields.items() if value)
 
 
 def _seconds(one: Played, samples: float) -> Row:

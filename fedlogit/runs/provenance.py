@@ -198,16 +198,18 @@ def device_name(device: torch.device) -> str:
     """Return the model of a GPU or CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    for line in _cpu_lines():
-        key, _, value = line.partition(":")
-        if key.strip() == "model name":
-            return f"CPU {value.strip()}"
-    return f"CPU {platform.machine()}"
+    name = cpu_field("model name")
+    return f"CPU {name or platform.machine()}"
 
 
-def _cpu_lines() -> list[str]:
+def cpu_field(name: str) -> str:
+    """Return what Linux says of the CPU, such as its ``model name``; empty if it does not."""
     path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
 
 
 def _now() -> str:
