@@ -8,7 +8,6 @@ depends on nothing but its name, and comes last.
 
 from __future__ import annotations
 
-import textwrap
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any, Literal, NamedTuple
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 
 from fedlogit.files import write_atomic
 
@@ -170,8 +171,8 @@ def new_figure(
 def header(figure: Figure, title: str, subtitle: str) -> None:
     """Write a bold title and a grey subtitle above the panels, and make room for them."""
     width, height = figure.get_size_inches()
-    top = textwrap.wrap(title, int(width * 12.5))
-    below = textwrap.wrap(subtitle, int(width * 15.5))
+    bold, plain = FontProperties(size=11.5, weight="bold"), FontProperties(size=8.5)
+    top, below = _lines(title, width - 0.2, bold), _lines(subtitle, width - 0.2, plain)
     tall = 0.12 + 0.22 * len(top) + 0.17 * len(below)
     height += tall
     figure.set_size_inches(width, height)
@@ -181,9 +182,22 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
     if engine is not None:
         engine.set(rect=(0, 0, 1, 1 - tall / height))  # type: ignore[call-arg]
     left = 0.1 / width
-    figure.text(left, 1 - 0.08 / height, "\n".join(top), fontsize=11.5, weight="bold", va="top")
+    figure.text(left, 1 - 0.08 / height, "\n".join(top), font=bold, va="top")
     start = 0.1 + 0.22 * len(top)
-    figure.text(left, 1 - start / height, "\n".join(below), fontsize=8.5, color=GREY, va="top")
+    figure.text(left, 1 - start / height, "\n".join(below), font=plain, color=GREY, va="top")
+
+
+def _lines(text: str, width: float, font: FontProperties) -> list[str]:
+    """Return a text in lines of whole words, no wider than `width` inches."""
+    limit = 70 * width  # points, of which an inch has 72: letters are drawn at whole pixels
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and TextPath((0, 0), longer, prop=font).get_extents().width <= limit:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _shrink(figure: Figure, share: float) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
@@ -72,3 +73,14 @@ def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path):
     (tmp_path / "a.png").mkdir()
     with pytest.raises(FedlogitError, match=r"cannot write .*a.png"):
         save_figure(Figure(), tmp_path / "a")
+
+
+def test_a_title_that_is_wider_than_its_figure_is_in_lines_that_fit():
+    figure, _ = new_figure()
+    title = "Coverage and accuracy of FedOL's pseudo-labels by iteration"  # 62 bold letters
+    header(figure, title, "scale: quick; " * 12)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    assert figure.texts[0].get_text().replace("\n", " ") == title
+    assert len(figure.texts[1].get_text().splitlines()) > 1
+    for text in figure.texts:
+        assert text.get_window_extent(renderer).x1 <= figure.bbox.x1

@@ -1,13 +1,14 @@
 """The figures of TallyTrain: what is drawn, by hand, from made runs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.compare import compare, read_reference
 from fedlogit.results.figures import draw
 from fedlogit.results.figures.bandwidth_ratio import measured, ratio
-from fedlogit.results.figures.pareto import frontier, spaced
+from fedlogit.results.figures.pareto import edge, frontier, spaced
 from fedlogit.results.runs import read_run
 
 AXES = {"dataset": "mnist", "partition": "iid"}
@@ -60,6 +61,12 @@ def test_names_are_moved_apart_by_hand():
     found = spaced(np.array([0.1, 0.1, 0.5]), 0.2)
     assert found == pytest.approx(np.array([0, 0.2, 0.6]) + (0.7 - 0.8) / 3)
     assert len(spaced(np.array([]), 0.2)) == 0
+
+
+def test_a_name_stands_beyond_the_neighbours_of_its_point():
+    # 1.5 and 2.2 are less than 1.6 times the one before; of 1 only 1.5 is a neighbour.
+    payloads = pd.Series([1.0, 1.5, 2.2, 9.0])
+    assert [edge(payload, payloads) for payload in payloads] == [1.5, 2.2, 2.2, 9.0]
 
 
 def test_the_ratio_is_the_ledgers():

@@ -128,17 +128,26 @@ def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
         rows = there.sort_values("mean").to_dict("records")
         heights = spaced(np.array([row["mean"] for row in rows]), line)
         for row, height in zip(rows, heights, strict=True):
+            beyond = edge(row["payload"], there["payload"])
+            aloof = aside or beyond > row["payload"]
             axes.annotate(
                 artefact.label(row["method"]),
                 (row["payload"], row["mean"]),
-                (column if aside else row["payload"] * 1.25 + least / 8, height),
+                (column if aside else beyond * 1.25 + least / 8, height),
                 ha="left",
-                va="center" if aside else "bottom",
+                va="center" if aloof else "bottom",
                 fontsize=8.5,
-                arrowprops=_LINE if aside else None,
+                arrowprops=_LINE if aloof else None,
             )
 
 
+def edge(payload: float, payloads: pd.Series) -> float:
+    """Return the largest payload of a point's neighbours, on which its name would lie."""
+    near = payloads[(payloads >= payload) & (payloads <= _NEIGHBOUR * payload)]
+    return float(near.max())
+
+
+_NEIGHBOUR = 1.6  # times as many bytes
 _LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
 
 
