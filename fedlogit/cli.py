@@ -6,6 +6,7 @@ A user's mistake becomes one line and exit code 2, Ctrl-C becomes 130.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,6 +74,7 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     except KeyboardInterrupt:
         print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201
         code = 130
+    gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
     sys.exit(code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import pkgutil
 from importlib import import_module
@@ -31,6 +32,7 @@ def load(name: str) -> ModuleType:
         raise unknown("command", name, command_names())
     # Before PyTorch is imported: threads that spin while they wait starve others.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    gc.disable()  # it would look through all that is imported again and again
     try:
         return import_module(f"{commands.__name__}.{name}")
     except ModuleNotFoundError as error:
@@ -39,6 +41,9 @@ def load(name: str) -> ModuleType:
         raise FedlogitError(
             f"{name} needs the package {error.name}, which is not installed; make environment"
         ) from error
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def first_line(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,23 @@ import yaml
 from fedlogit.commands._first import tell_first
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.finished import check_run
+from fedlogit.results.formatting import write_text
 
-__all__ = ["call_dvc", "changed_runs", "dvc", "errors_of", "kept", "read_listing", "tell"]
+__all__ = [
+    "call_dvc",
+    "changed_runs",
+    "dvc",
+    "errors_of",
+    "kept",
+    "read_listing",
+    "tell",
+    "write_listing",
+]
+
+_HEADER = "# The published runs, one output each. `snakemake publish` adds to this file.\n"
+# libyaml's, where PyYAML has it: a list of thousands of runs takes seconds without.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def read_listing(path: Path) -> dict[str, dict[str, Any]]:
@@ -27,10 +43,17 @@ def read_listing(path: Path) -> dict[str, dict[str, Any]]:
     if not path.exists():
         return {}
     try:
-        outs = yaml.safe_load(path.read_text())["outs"]
+        outs = yaml.load(path.read_text(), Loader=_LOADER)["outs"]  # noqa: S506
         return {out["path"].partition("/")[2]: out for out in outs}
     except (yaml.YAMLError, KeyError, TypeError, AttributeError):
         raise FedlogitError(f"{path} is not a list of DVC's outputs; git checkout it") from None
+
+
+def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write a ``.dvc`` file with these outputs, in the order of their names."""
+    listed = [dict(outs[run]) for run in sorted(outs)]
+    text = yaml.dump({"outs": listed}, Dumper=_DUMPER, sort_keys=False)
+    write_text(path, _HEADER + text)
 
 
 def kept(listing: Path) -> dict[str, dict[str, Any]]:

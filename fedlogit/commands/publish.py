@@ -16,16 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from fedlogit.commands._cache import changed_runs, dvc, read_listing
+from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
 from fedlogit.commands._first import tell_first
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, list_papers, load_paper
 from fedlogit.results.finished import sort_runs
-from fedlogit.results.formatting import write_text
 
-HEADER = "# The published runs, one output each. `snakemake publish` adds to this file.\n"
 USUALLY_LEFT_OUT = ("smoke", "quick")
 LIMIT = 100_000_000
 """Bytes that the remote inside the repository may hold (every clone has a copy)."""
@@ -116,12 +112,6 @@ def needed_runs(folder: Path) -> dict[str, set[str]]:
                 for cell in artefact.cells:
                     needed[cell.run].add(scale)
     return needed
-
-
-def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write a ``.dvc`` file with these outputs, in the order of their names."""
-    listed = [dict(outs[run]) for run in sorted(outs)]
-    write_text(path, HEADER + yaml.safe_dump({"outs": listed}, sort_keys=False))
 
 
 def add(
