@@ -72,7 +72,8 @@ def test_a_commands_help_says_first_what_the_list_says(name, capsys):
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.delitem(sys.modules, "fedlogit.commands.publish", raising=False)
+    for module in ("publish", "_cache"):
+        monkeypatch.delitem(sys.modules, f"fedlogit.commands.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(FedlogitError, match="publish needs the package yaml, which is not"):
         call("publish", [])
