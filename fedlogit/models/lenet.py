@@ -8,7 +8,7 @@ from torch import nn
 from fedlogit.models.base import ImageShape, ModelConfig
 from fedlogit.models.layers import BatchStatNorm, MaxPool2x2
 
-__all__ = ["Lenet", "LenetBn", "LenetNetwork"]
+__all__ = ["Lenet", "LenetBn", "LenetBnNetwork", "LenetNetwork"]
 
 
 class Lenet(ModelConfig):
@@ -40,7 +40,7 @@ class LenetBn(ModelConfig):
 
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network."""
-        return _NormalisedLeNet(shape, classes)
+        return LenetBnNetwork(shape, classes)
 
 
 class LenetNetwork(nn.Module):
@@ -67,8 +67,11 @@ class LenetNetwork(nn.Module):
         return self.fc3(self.fc2(x).relu())
 
 
-class _NormalisedLeNet(nn.Module):
-    """The same layers; those before a norm have no bias, which the norm would undo."""
+class LenetBnNetwork(nn.Module):
+    """The same layers; those before a norm have no bias, which the norm would undo.
+
+    Compiled code computes the same.
+    """
 
     head = "fc3"
 
@@ -88,6 +91,7 @@ class _NormalisedLeNet(nn.Module):
         self.fc3 = nn.Linear(84, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits (n, classes) of images (n, channels, height, width)."""
         return self.fc3(self.hidden(x))
 
 

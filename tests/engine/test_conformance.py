@@ -63,7 +63,8 @@ ONE_POSITION = {
 }
 WIDE = {"stages of one position": ONE_POSITION}  # too wide to be stacked in a test
 WHOLE_TASKS = ("perceptrons", "lenet")  # which compiled code trains a task in one call
-NATIVE = (*WHOLE_TASKS, "tf_cnn")  # what compiled code can train
+PASSES = ("tf_cnn", "lenet_bn")  # whose passes are compiled
+NATIVE = (*WHOLE_TASKS, *PASSES)  # what compiled code can train
 UNPADDED = ("batch norm", "statistics of a batch", "stages of one position")
 LARGER = ("lenet", "lenet_bn", "tf_cnn")  # which need larger images than digits
 # Rounding grows from step to step where layers are many, or divide by what varies little.
@@ -216,7 +217,8 @@ def test_the_stacked_engine_does_every_task_with_every_model(pair, model, kind):
 @needs_compiler
 @pytest.mark.parametrize(
     ("kind", "model"),
-    [(kind, model) for model in NATIVE for kind in TASKS] + [(kind, "tf_cnn") for kind in REST],
+    [(kind, model) for model in NATIVE for kind in TASKS]
+    + [(kind, model) for model in PASSES for kind in REST],
 )
 def test_the_native_engine_does_every_task_that_it_supports(pair, model, kind):
     loop, native = pair("native", model)

@@ -17,9 +17,10 @@ from fedlogit.engine.client import flatten
 from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import lenet_logits, train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
-from fedlogit.engine.native.tf_cnn import tf_cnn_logits
+from fedlogit.engine.native.passes import LENET_BN, TF_CNN
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
+from fedlogit.models.layers import BatchStatNorm
 from fedlogit.spec import Optimizer
 
 needs_compiler = pytest.mark.skipif(
@@ -166,15 +167,26 @@ def apart(found: torch.Tensor, exact: torch.Tensor) -> float:
     return float((found.double() - exact).norm() / exact.norm())
 
 
+PASSES = {"tf_cnn": TF_CNN, "lenet_bn": LENET_BN}
+# The first kernel, and its place that sees the pixel where the result is.
+FIRST = {"tf_cnn": ("conv1.weight", 0), "lenet_bn": ("hidden.0.weight", 2)}
+
+
 @needs_compiler
+@pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize(
     ("n", "shape", "classes"),
     [(128, (3, 32, 32), 10), (17, (1, 28, 28), 47), (5, (3, 18, 18), 3), (33, (2, 27, 22), 7)],
 )
-def test_passes_of_a_cnn_are_as_close_to_float64_as_autograd_is(n, shape, classes):
+def test_compiled_passes_are_as_close_to_float64_as_autograd_is(name, n, shape, classes):
     """Sides of 27 and 28 make pools drop a row; 17 and 33 samples leave a vector partly empty."""
     generator = torch.Generator().manual_seed(1)
-    model = build("tf_cnn", shape, classes, torch.Generator().manual_seed(0))
+    model = build(name, shape, classes, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for norm in model.modules():
+            if isinstance(norm, BatchStatNorm):  # some scales are negative then
+                norm.weight.normal_(generator=generator)
+                norm.bias.normal_(generator=generator)
     x = torch.randn(n, *shape, generator=generator)
     y = torch.randint(0, classes, (n,), generator=generator)
     double = copy.deepcopy(model).double()
@@ -182,32 +194,35 @@ def test_passes_of_a_cnn_are_as_close_to_float64_as_autograd_is(n, shape, classe
     network = copy.deepcopy(model)
     single, single_gradient = passes(network, lambda _, x: network(x), x, y)
     logits, gradient = passes(
-        copy.deepcopy(model), lambda vector, x: tf_cnn_logits(vector, x, classes), x, y
+        copy.deepcopy(model), lambda vector, x: PASSES[name].logits(vector, x, classes), x, y
     )
     assert apart(logits, exact) < 2 * apart(single, exact) + 1e-7
     assert apart(gradient, exact_gradient) < 2 * apart(single_gradient, exact_gradient) + 1e-7
     with torch.no_grad():  # keeps nothing for a way back
-        assert torch.equal(tf_cnn_logits(flatten(model), x, classes), logits)
+        assert torch.equal(PASSES[name].logits(flatten(model), x, classes), logits)
 
 
 @needs_compiler
-@pytest.mark.parametrize("slope", [0.0, 1.0])
-def test_ties_in_a_pool_of_a_cnn_go_to_the_first_as_in_pytorch(slope):
-    """Kernels see one channel, which is flat, or grows downwards: all of a window ties, or a row.
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("tied", [(2, 2), (1, 2), (2, 1)], ids=["all", "rows", "columns"])
+def test_ties_in_a_pool_go_to_the_first_in_compiled_passes_as_in_pytorch(name, tied):
+    """Kernels see one pixel of one channel, in which all of a window are equal, or neighbours.
 
     The gradients of what they do not see yet depend on who won.
     """
-    model = build("tf_cnn", (3, 20, 20), 10, torch.Generator().manual_seed(3))
+    model = build(name, (3, 20, 20), 10, torch.Generator().manual_seed(3))
     x = torch.randn(16, 3, 20, 20, generator=torch.Generator().manual_seed(4))
-    x[:, 0] = slope * torch.arange(20.0)[:, None]
+    tall, wide = tied
+    x[:, 0] = x[:, 0, ::tall, ::wide].repeat_interleave(tall, 1).repeat_interleave(wide, 2)
     y = torch.arange(16) % 10
     with torch.no_grad():
-        model.conv1.weight[:, 1:] = 0
-        model.conv1.weight.abs_()
-        model.conv1.bias.fill_(0.5)
+        kernel, place = FIRST[name]
+        first = dict(model.named_parameters())[kernel]
+        first.zero_()
+        first[:, 0, place, place] = 1
     network = copy.deepcopy(model)
     _, expected = passes(network, lambda _, x: network(x), x, y)
-    _, found = passes(model, lambda vector, x: tf_cnn_logits(vector, x, 10), x, y)
+    _, found = passes(model, lambda vector, x: PASSES[name].logits(vector, x, 10), x, y)
     assert apart(found, expected.double()) < 1e-5
 
 
@@ -222,7 +237,8 @@ def test_with_narrower_vectors_it_is_as_close(monkeypatch, without):
         test_as_close_to_float64_as_autograd_is(10, [16, 1, 17, 3])
         test_perceptrons_are_as_close_to_float64_as_autograd_is("mlp4w", SHAPE, [64, 1, 17])
         test_logits_of_perceptrons_are_as_close_to_float64_as_pytorchs_are("mlp4w", SHAPE, 17)
-        test_passes_of_a_cnn_are_as_close_to_float64_as_autograd_is(17, SHAPE, 47)
+        for name in PASSES:
+            test_compiled_passes_are_as_close_to_float64_as_autograd_is(name, 17, SHAPE, 47)
     finally:
         compiler.load.cache_clear()
 
@@ -263,15 +279,16 @@ def logits_of(name: str, model: torch.nn.Module, x: torch.Tensor) -> torch.Tenso
     match name:
         case "lenet":
             return lenet_logits(flatten(model), x, 10)
-        case "tf_cnn":
-            return tf_cnn_logits(flatten(model), x, 10)
+        case "tf_cnn" | "lenet_bn":
+            return PASSES[name].logits(flatten(model), x, 10)
         case _:
             return mlp_logits(flatten(model), x, sizes=model.sizes, pad=model.pad)
 
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("name", "shape"), [("lenet", SHAPE), ("tf_cnn", (3, 32, 32)), ("mlp4w", SHAPE)]
+    ("name", "shape"),
+    [("lenet", SHAPE), ("tf_cnn", (3, 32, 32)), ("lenet_bn", (3, 32, 32)), ("mlp4w", SHAPE)],
 )
 def test_weights_that_are_no_numbers_give_logits_that_are_none(name, shape):
     model = build(name, shape, 10, torch.Generator().manual_seed(0))
@@ -306,7 +323,13 @@ def optimizer(workload: Workload, **changes) -> Workload:
     return replace(workload, optimizer=workload.optimizer.model_copy(update=changes))
 
 
-@pytest.mark.parametrize("workload", [LENET, PERCEPTRON, replace(PERCEPTRON, model="mlp4w"), CNN])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        *(LENET, PERCEPTRON, replace(PERCEPTRON, model="mlp4w")),
+        *(CNN, replace(CNN, model="lenet_bn", optimizer=ADAM)),
+    ],
+)
 def test_what_it_can_do(workload):
     assert NativeEngine.unsupported(workload) is None
 
@@ -315,8 +338,8 @@ def test_what_it_can_do(workload):
     ("workload", "need"),
     [
         (
-            replace(LENET, model="lenet_bn"),
-            "models = lenet, tf_cnn, or perceptrons such as mlp_net",
+            replace(LENET, model="resnet18"),
+            "models = lenet, lenet_bn, tf_cnn, or perceptrons such as mlp_net",
         ),
         (replace(CNN, precision="bf16"), "precision = f32"),
         (replace(CNN, device="cuda"), "device = cpu"),

@@ -1,4 +1,4 @@
-"""Training in C++, for CPUs: LeNet with Adam, and perceptrons with plain SGD.
+"""Training in C++, for CPUs: LeNet with Adam, perceptrons with plain SGD, passes of two CNNs.
 
 It does the loop's steps in another order of summation, so numbers differ in the last bits. The code
 is compiled on first use with the machine's own C++ compiler.

@@ -11,24 +11,25 @@ from fedlogit.engine.base import Workload
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.loop import LoopEngine
-from fedlogit.engine.native import lenet, mlp, tf_cnn
+from fedlogit.engine.native import lenet, mlp
 from fedlogit.engine.native.compiler import Compiled, load
 from fedlogit.engine.native.lenet import lenet_logits, train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
-from fedlogit.engine.native.tf_cnn import tf_cnn_logits
+from fedlogit.engine.native.passes import LENET_BN, TF_CNN
 from fedlogit.engine.task import ClientTask, checked_mean
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
 from fedlogit.models.cnn import TfCnnNetwork
-from fedlogit.models.lenet import LenetNetwork
+from fedlogit.models.lenet import LenetBnNetwork, LenetNetwork
 from fedlogit.models.mlp import MlpNetwork
 
 __all__ = ["PERCEPTRONS", "NativeEngine"]
 
 PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
+_PASSES = {"tf_cnn": TF_CNN, "lenet_bn": LENET_BN}
 _FUNCTIONS: dict[str, Compiled] = {
     "lenet": lenet.TRAIN,
-    "tf_cnn": tf_cnn.FORWARD,
+    **{name: passes.forward for name, passes in _PASSES.items()},
     **dict.fromkeys(PERCEPTRONS, mlp.TRAIN),
 }
 
@@ -46,10 +47,11 @@ class NativeEngine(LoopEngine):
         """Return the first setting that compiled code has no way to do, and what it should be."""
         needs = {
             "device = cpu": workload.device == "cpu",
-            "models = lenet, tf_cnn, or perceptrons such as mlp_net": workload.model in _FUNCTIONS,
+            "models = lenet, lenet_bn, tf_cnn, or perceptrons such as mlp_net": workload.model
+            in _FUNCTIONS,
             "precision = f32": workload.precision == "f32",
         }
-        if workload.model != "tf_cnn":
+        if workload.model not in _PASSES:
             needs |= _of_whole_tasks(workload)
         return next((need for need, fits in needs.items() if not fits), None)
 
@@ -71,7 +73,11 @@ class NativeEngine(LoopEngine):
         """Return the logits of one batch, from compiled code where it has the model's passes."""
         match model.model:
             case TfCnnNetwork():
-                return tf_cnn_logits(model.vector, x, self.data.classes)
+                return TF_CNN.logits(model.vector, x, self.data.classes)
+            case LenetBnNetwork() if (
+                len(x) > 1
+            ):  # PyTorch refuses to normalise one sample by itself
+                return LENET_BN.logits(model.vector, x, self.data.classes)
             case LenetNetwork() if not torch.is_grad_enabled() and x.shape[1:] == (1, 28, 28):
                 return lenet_logits(model.vector, x, self.data.classes)
             case MlpNetwork(sizes=sizes, pad=pad) if not torch.is_grad_enabled():
@@ -81,7 +87,7 @@ class NativeEngine(LoopEngine):
 
     def run(self, task: ClientTask) -> float:
         """Run one task, of a narrow model in one call of compiled code."""
-        if isinstance(task.client.model, TfCnnNetwork):
+        if isinstance(task.client.model, (TfCnnNetwork, LenetBnNetwork)):
             return super().run(task)
         assert task.prox_center is None
         self.pool.check()

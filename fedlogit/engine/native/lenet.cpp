@@ -12,8 +12,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <vector>
 
+#include "linear.h"
 #include "vectors.h"
 
 namespace {
@@ -102,45 +104,12 @@ void conv2(const float *p, Block &s) {
       }
 }
 
-// out = W in + b, with `Step` outputs at a time; `Step` divides n except at the end.
-template <bool Relu>
-void linear(const float *w, const float *b, const V *in, int m, V *out, int n) {
-  for (int o = 0; o < n; o += 12) {
-    int k = n - o < 12 ? n - o : 12;
-    V acc[12];
-    for (int j = 0; j < 12; ++j) acc[j] = zero() + (j < k ? b[o + j] : 0.f);
-    if (k == 12)
-      for (int i = 0; i < m; ++i)
-        for (int j = 0; j < 12; ++j) acc[j] += w[(o + j) * m + i] * in[i];
-    else
-      for (int i = 0; i < m; ++i)
-        for (int j = 0; j < k; ++j) acc[j] += w[(o + j) * m + i] * in[i];
-    for (int j = 0; j < k; ++j) out[o + j] = Relu ? relu(acc[j]) : acc[j];
-  }
-}
-
 void forward(const float *p, Block &s, int classes) {
   conv1(p, s);
   conv2(p, s);
   linear<true>(p + W3, p + B3, &s.a2[0][0][0], F0, s.z3, F1);
   linear<true>(p + W4, p + B4, s.z3, F1, s.z4, F2);
   linear<false>(p + W5, p + W5 + F2 * classes, s.z4, F2, s.z5, classes);
-}
-
-// gin = W^T gout.
-void linear_back(const float *w, const V *gout, int n, V *gin, int m) {
-  for (int i = 0; i < m; i += 10) {
-    int k = m - i < 10 ? m - i : 10;
-    V acc[10];
-    for (int j = 0; j < 10; ++j) acc[j] = zero();
-    if (k == 10)
-      for (int o = 0; o < n; ++o)
-        for (int j = 0; j < 10; ++j) acc[j] += w[o * m + i + j] * gout[o];
-    else
-      for (int o = 0; o < n; ++o)
-        for (int j = 0; j < k; ++j) acc[j] += w[o * m + i + j] * gout[o];
-    for (int j = 0; j < k; ++j) gin[i + j] = acc[j];
-  }
 }
 
 // Gradient of conv2's weights from g2 and a1, and of its input into ga1.
@@ -211,44 +180,6 @@ void conv1_back(Block &s, Sums &g) {
       for (int k = 0; k < 5; ++k) g.w1[o][ky * 5 + k] = acc[k];
       if (ky == 0) g.b1[o] += bias;
     }
-}
-
-// dW[n][m] = sum over samples of out[s][n] * in[s][m], db[n] = sum of out[s][n].
-void linear_grad(const float *out, int n, const float *in, int m, int samples, float *dw, float *db) {
-  for (int o = 0; o < n; ++o) {
-    float total = 0;
-    for (int t = 0; t < samples; ++t) total += out[t * n + o];
-    db[o] = total;
-  }
-  for (int i = 0; i < m; i += 3 * L) {
-    int width = m - i < 3 * L ? m - i : 3 * L;
-    for (int o = 0; o < n; o += 4) {
-      int rows = n - o < 4 ? n - o : 4;
-      V acc[4][3] = {};
-      if (rows == 4 && width == 3 * L) {
-        for (int t = 0; t < samples; ++t) {
-          V v[3];
-          std::memcpy(v, in + t * m + i, sizeof v);
-          for (int j = 0; j < 4; ++j)
-            for (int k = 0; k < 3; ++k) acc[j][k] += out[t * n + o + j] * v[k];
-        }
-      } else {
-        for (int t = 0; t < samples; ++t) {
-          V v[3] = {};
-          std::memcpy(v, in + t * m + i, 4 * width);
-          for (int j = 0; j < rows; ++j)
-            for (int k = 0; k < 3; ++k) acc[j][k] += out[t * n + o + j] * v[k];
-        }
-      }
-      for (int j = 0; j < rows; ++j) std::memcpy(dw + (o + j) * m + i, acc[j], 4 * width);
-    }
-  }
-}
-
-// Transposes a block's vectors into rows of samples.
-void spread(const V *from, int n, float *to, int samples) {
-  for (int i = 0; i < n; ++i)
-    for (int t = 0; t < samples; ++t) to[t * n + i] = from[i][t];
 }
 
 // Cross-entropy with target distributions; fills g5 and returns the summed loss.

@@ -10,22 +10,15 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <vector>
 
-#include "vectors.h"
+#include "convolution.h"
 
 namespace {
 
-constexpr int C1 = 32, C2 = 64, C3 = 64, F = 64, TAPS = 9;
-
-struct Plane {  // of a feature map
-  int height, width;
-  int size() const { return height * width; }
-  int stride() const { return size() | 1; }  // of a plane with a rim: see `conv_back`
-  Plane rimmed() const { return {height + 4, width + 4}; }
-  Plane conv() const { return {height - 2, width - 2}; }
-  Plane pooled() const { return {height / 2, width / 2}; }
-};
+constexpr int C1 = 32, C2 = 64, C3 = 64, F = 64, K = 3, TAPS = K * K;
+constexpr int J = MANY_REGISTERS ? 4 : 2;  // output channels at a time, whose sums stay in registers
 
 // Sizes of the network for images of a size, and where its parameters lie.
 struct Shape {
@@ -33,8 +26,8 @@ struct Shape {
   Plane x, z1, a1, z2, a2, a3;
   int w1, b1, w2, b2, w3, b3, w4, b4, w5, b5, end;
   Shape(int channels, int height, int width, int classes) : channels(channels), classes(classes) {
-    x = {height, width}, z1 = x.conv(), a1 = z1.pooled(), z2 = a1.conv(), a2 = z2.pooled();
-    a3 = a2.conv(), features = C3 * a3.size();
+    x = {height, width}, z1 = x.conv(K), a1 = z1.pooled(), z2 = a1.conv(K), a2 = z2.pooled();
+    a3 = a2.conv(K), features = C3 * a3.size();
     w1 = 0, b1 = C1 * channels * TAPS, w2 = b1 + C1, b2 = w2 + C2 * C1 * TAPS, w3 = b2 + C2;
     b3 = w3 + C3 * C2 * TAPS, w4 = b3 + C3, b4 = w4 + F * features, w5 = b4 + F;
     b5 = w5 + classes * F, end = b5 + classes;
@@ -56,189 +49,25 @@ struct Block {
   }
 };
 
-// Weights (out, in, taps) as (in, taps, out), so that neighbours are multiplied with one input.
-void forward_order(const float *w, int out, int in, float *to) {
-  for (int o = 0; o < out; ++o)
-    for (int i = 0; i < in * TAPS; ++i) to[i * out + o] = w[o * in * TAPS + i];
-}
-
-// The same as (out, turned taps, in): the way back is a convolution with the turned kernel.
-void backward_order(const float *w, int out, int in, float *to) {
-  for (int o = 0; o < out; ++o)
-    for (int c = 0; c < in; ++c)
-      for (int t = 0; t < TAPS; ++t)
-        to[(o * TAPS + TAPS - 1 - t) * in + c] = w[(o * in + c) * TAPS + t];
-}
-
-struct Range {
-  int from, to;
-};
-
-// acc[j][q] += sum over channels and taps of w[c][tap][j] * in[c][place q + tap].
-//
-// Not inlined: by itself it keeps all sums in registers.
-template <int J, int Q>
-__attribute__((noinline)) void products(const V *in, int channels, Plane plane, int stride, const int *places,
-                                        const float *w, int out, Range rows, Range columns,
-                                        V (*acc)[Q]) {
-  V sums[J][Q];
-  std::memcpy(sums, acc, sizeof sums);
-  const V *at[Q];
-  for (int q = 0; q < Q; ++q) at[q] = in + places[q];
-  for (int c = 0; c < channels; ++c, w += TAPS * out) {
-    for (int ky = rows.from; ky < rows.to; ++ky)
-      for (int kx = columns.from; kx < columns.to; ++kx) {
-        const int step = ky * plane.width + kx;
-        const float *f = w + (ky * 3 + kx) * out;
-        V v[Q];
-        for (int q = 0; q < Q; ++q) v[q] = at[q][step];
-        for (int q = 0; q < Q; ++q) HOLD(v[q]);
-        for (int j = 0; j < J; ++j)
-          for (int q = 0; q < Q; ++q) sums[j][q] += f[j] * v[q];
-      }
-    for (int q = 0; q < Q; ++q) at[q] += stride;
-  }
-  std::memcpy(acc, sums, sizeof sums);
-}
-
-constexpr int J = MANY_REGISTERS ? 4 : 2;  // output channels at a time, whose sums stay in registers
-constexpr Range ALL = {0, 3};
-
-// The largest of a 2 x 2 window, then ReLU; `at` says which one won, or -1.
-inline void pool(const V *z, V &out, M *at) {
-  M right = z[1] > z[0], low_right = z[3] > z[2];
-  V top = (V)(((M)z[1] & right) | ((M)z[0] & ~right));
-  V bottom = (V)(((M)z[3] & low_right) | ((M)z[2] & ~low_right));
-  M low = bottom > top;
-  V best = (V)(((M)bottom & low) | ((M)top & ~low));
-  M alive = ~(best <= zero());
-  // right and the others are 0 or -1; the winner's number is 0, 1, 2 or 3.
-  if (at) *at = (((low & (2 - low_right)) | (~low & -right)) & alive) | ~alive;
-  out = choose(alive, best);
-}
-
 // Convolution, pool and ReLU: a window of the pool at a time.
 void conv_pool(const V *in, int channels, Plane plane, const float *w, const float *bias, int out,
                V *to, M *at) {
-  const Plane small = plane.conv().pooled();
+  const Plane small = plane.conv(K).pooled();
   for (int y = 0; y < small.height; ++y)
     for (int x = 0; x < small.width; ++x) {
       const int corner = 2 * y * plane.width + 2 * x;
-      const int places[4] = {corner, corner + 1, corner + plane.width, corner + plane.width + 1};
+      const int places[Q] = {corner, corner + 1, corner + plane.width, corner + plane.width + 1};
       for (int o = 0; o < out; o += J) {
-        V acc[J][4];
+        V acc[J][Q];
         for (int j = 0; j < J; ++j)
-          for (int q = 0; q < 4; ++q) acc[j][q] = zero() + bias[o + j];
-        products<J, 4>(in, channels, plane, plane.size(), places, w + o, out, ALL, ALL, acc);
+          for (int q = 0; q < Q; ++q) acc[j][q] = zero() + bias[o + j];
+        products<K, J>(in, channels, plane, plane.size(), places, w + o, out, All<K>(), acc);
         for (int j = 0; j < J; ++j) {
           const int i = (o + j) * small.size() + y * small.width + x;
           pool(acc[j], to[i], at ? at + i : nullptr);
         }
       }
     }
-}
-
-// Convolution and ReLU, four places of a row-major plane at a time.
-void conv_relu(const V *in, int channels, Plane plane, const float *w, const float *bias, int out,
-               V *to) {
-  const Plane result = plane.conv();
-  for (int i = 0; i < result.size(); i += 4) {
-    const int k = result.size() - i < 4 ? result.size() - i : 4;
-    int places[4];
-    for (int q = 0; q < 4; ++q) {
-      const int at = i + (q < k ? q : 0);
-      places[q] = at / result.width * plane.width + at % result.width;
-    }
-    for (int o = 0; o < out; o += J) {
-      V acc[J][4];
-      for (int j = 0; j < J; ++j)
-        for (int q = 0; q < 4; ++q) acc[j][q] = zero() + bias[o + j];
-      products<J, 4>(in, channels, plane, plane.size(), places, w + o, out, ALL, ALL, acc);
-      for (int j = 0; j < J; ++j)
-        for (int q = 0; q < k; ++q) to[(o + j) * result.size() + i + q] = relu(acc[j][q]);
-    }
-  }
-}
-
-// Gradient of a convolution's input from that of its output, which has a rim of two zeros around.
-//
-// `grad` is (out, rimmed plane); `to` is (in, plane of the input), of which `used` is written: what
-// a pool behind drops has none.
-void conv_back(const V *grad, int out, Plane rimmed, const float *w, int in, V *to, Plane plane) {
-  const Plane used = {rimmed.height - 2, rimmed.width - 2};
-  const Plane inner = {rimmed.height - 4, rimmed.width - 4};
-  auto taps = [](int first, int n) {  // of which at least one of two neighbours is not in the rim
-    return Range{first < 1 ? 1 - first : 0, n + 2 - first < 3 ? n + 2 - first : 3};
-  };
-  for (int i = 0; i < in * plane.size(); ++i) to[i] = zero();
-  for (int y = 0; y < used.height; y += 2)
-    for (int x = 0; x < used.width; x += 2) {
-      const int right = x + 1 < used.width, low = y + 1 < used.height;
-      const int corner = y * rimmed.width + x;
-      const int places[4] = {corner, corner + right, corner + low * rimmed.width,
-                             corner + low * rimmed.width + right};
-      for (int c = 0; c < in; c += J) {
-        V acc[J][4] = {};
-        products<J, 4>(grad, out, rimmed, rimmed.stride(), places, w + c, in, taps(y, inner.height),
-                       taps(x, inner.width), acc);
-        for (int j = 0; j < J; ++j) {
-          V *p = to + (c + j) * plane.size() + y * plane.width + x;
-          p[0] = acc[j][0];
-          if (right) p[1] = acc[j][1];
-          if (low) p[plane.width] = acc[j][2];
-          if (low && right) p[plane.width + 1] = acc[j][3];
-        }
-      }
-    }
-}
-
-// dw[j][c][ky][k] += sum over places of grad[j] * in[c], for `C` channels and a row of the kernel.
-template <int C>
-__attribute__((noinline)) void kernel_row(const V *grad, int width, int stride, Plane result, const V *in,
-                                          Plane plane, V *dw, int channels) {
-  V acc[C][J][3] = {};
-  for (int y = 0; y < result.height; ++y) {
-    const V *g = grad + y * width, *p = in + y * plane.width;
-    for (int x = 0; x < result.width; ++x, ++g, ++p) {
-      V v[J];
-      for (int j = 0; j < J; ++j) v[j] = g[j * stride];
-      for (int j = 0; j < J; ++j) HOLD(v[j]);
-      for (int c = 0; c < C; ++c)
-        for (int k = 0; k < 3; ++k) {
-          V i = p[c * plane.size() + k];
-          HOLD(i);
-          for (int j = 0; j < J; ++j) acc[c][j][k] += v[j] * i;
-        }
-    }
-  }
-  for (int c = 0; c < C; ++c)
-    for (int j = 0; j < J; ++j)
-      for (int k = 0; k < 3; ++k) dw[(j * channels + c) * TAPS + k] += acc[c][j][k];
-}
-
-// Gradients of a convolution's weights and biases, added to vectors over samples.
-//
-// `grad` points at the first place of J planes of output channels, `width` wide and `stride` apart.
-void weight_sums(const V *grad, int width, int stride, Plane result, const V *in, int channels,
-                 Plane plane, V *dw, V *db) {
-  for (int j = 0; j < J; ++j)
-    for (int y = 0; y < result.height; ++y)
-      for (int x = 0; x < result.width; ++x) db[j] += grad[j * stride + y * width + x];
-  // So few rows at a time that their gradients stay in the first cache for all channels.
-  const int rows = 72 / result.width > 1 ? 72 / result.width : 1;
-  for (int y = 0; y < result.height; y += rows) {
-    const Plane part = {result.height - y < rows ? result.height - y : rows, result.width};
-    const V *g = grad + y * width;
-    for (int c = 0; c < channels; c += 2)
-      for (int ky = 0; ky < 3; ++ky) {
-        const V *p = in + c * plane.size() + (y + ky) * plane.width;
-        V *to = dw + c * TAPS + ky * 3;
-        if (c + 1 < channels)
-          kernel_row<2>(g, width, stride, part, p, plane, to, channels);
-        else
-          kernel_row<1>(g, width, stride, part, p, plane, to, channels);
-      }
-  }
 }
 
 // Puts pooled gradients where the winners were; the rest of `to` holds zeros.
@@ -291,17 +120,9 @@ void forward(const Shape &s, const float *p, const float *w1, const float *w2, c
              const Block &b, V *logits, bool keep) {
   conv_pool(b.x, s.channels, s.x, w1, p + s.b1, C1, b.a1, keep ? b.at1 : nullptr);
   conv_pool(b.a1, C1, s.a1, w2, p + s.b2, C2, b.a2, keep ? b.at2 : nullptr);
-  conv_relu(b.a2, C2, s.a2, w3, p + s.b3, C3, b.a3);
+  convolve<K, J>(b.a2, C2, s.a2, w3, p + s.b3, C3, b.a3);
   linear(p + s.w4, p + s.b4, b.a3, s.features, b.a4, F, true);
   linear(p + s.w5, p + s.b5, b.a4, F, logits, s.classes, false);
-}
-
-void load(const float *images, int n, int64_t stride, V *to) {
-  for (int64_t i = 0; i < stride; ++i) {
-    V v = zero();
-    for (int t = 0; t < n; ++t) v[t] = images[t * stride + i];
-    to[i] = v;
-  }
 }
 
 }  // namespace
@@ -320,16 +141,16 @@ void fedlogit_tf_cnn_forward(const float *p, const float *images, int64_t n, int
                              int height, int width, int classes, float *logits, float *kept) {
   const Shape s(channels, height, width, classes);
   std::vector<float> w1(s.b1 - s.w1), w2(s.b2 - s.w2), w3(s.b3 - s.w3);
-  forward_order(p + s.w1, C1, channels, w1.data());
-  forward_order(p + s.w2, C2, C1, w2.data());
-  forward_order(p + s.w3, C3, C2, w3.data());
+  forward_order<K>(p + s.w1, C1, channels, w1.data());
+  forward_order<K>(p + s.w2, C2, C1, w2.data());
+  forward_order<K>(p + s.w3, C3, C2, w3.data());
   V *own = kept ? nullptr : (V *)operator new(s.kept() * sizeof(V), std::align_val_t(64));
   std::vector<V> out(classes);
   for (int64_t from = 0; from < n; from += L) {
     const int k = n - from < L ? (int)(n - from) : L;
     const Block b(s, kept ? (V *)kept + from / L * s.kept() : own);
     const int64_t stride = (int64_t)channels * s.x.size();
-    load(images + from * stride, k, stride, b.x);
+    load(images + from * stride, k, stride, stride, b.x);
     forward(s, p, w1.data(), w2.data(), w3.data(), b, out.data(), kept);
     for (int t = 0; t < k; ++t)
       for (int c = 0; c < classes; ++c) logits[(from + t) * classes + c] = out[c][t];
@@ -342,10 +163,10 @@ void fedlogit_tf_cnn_backward(const float *p, int64_t n, int channels, int heigh
                               int classes, const float *kept, const float *dlogits, float *grad) {
   const Shape s(channels, height, width, classes);
   std::vector<float> w2(s.b2 - s.w2), w3(s.b3 - s.w3), rows(L * s.features);
-  backward_order(p + s.w2, C2, C1, w2.data());
-  backward_order(p + s.w3, C3, C2, w3.data());
+  backward_order<K>(p + s.w2, C2, C1, w2.data());
+  backward_order<K>(p + s.w3, C3, C2, w3.data());
   // What a pool drops counts as rim: windows only.
-  const Plane z2 = {2 * s.a2.height, 2 * s.a2.width}, r3 = s.a3.rimmed(), r2 = z2.rimmed();
+  const Plane z2 = {2 * s.a2.height, 2 * s.a2.width}, r3 = s.a3.rimmed(K - 1), r2 = z2.rimmed(K - 1);
   const Plane z1 = {2 * s.a1.height, 2 * s.a1.width};
   std::vector<V> sums(s.w4, V{});  // convolutions' weights and biases, where they lie in `p`
   std::vector<V> g5(classes), g4(F), g3(s.features), g3r(C3 * r3.stride()), g2(C2 * s.a2.size());
@@ -367,23 +188,23 @@ void fedlogit_tf_cnn_backward(const float *p, int64_t n, int channels, int heigh
         std::memcpy(&g3r[o * r3.stride() + (y + 2) * r3.width + 2],
                     &g3[o * s.a3.size() + y * s.a3.width], s.a3.width * sizeof(V));
     for (int o = 0; o < C3; o += J)
-      weight_sums(&g3r[o * r3.stride() + 2 * r3.width + 2], r3.width, r3.stride(), s.a3, b.a2, C2, s.a2,
+      weight_sums<K, J>(&g3r[o * r3.stride() + 2 * r3.width + 2], r3.width, r3.stride(), s.a3, b.a2, C2, s.a2,
                   &sums[s.w3 + o * C2 * TAPS], &sums[s.b3 + o]);
-    conv_back(g3r.data(), C3, r3, w3.data(), C2, g2.data(), s.a2);
+    conv_back<K, J>(g3r.data(), C3, r3, w3.data(), C2, g2.data(), s.a2);
 
     for (int o = 0; o < C2; ++o)
       unpool(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2,
              &g2r[o * r2.stride() + 2 * r2.width + 2], r2.width);
     for (int o = 0; o < C2; o += J)
-      weight_sums(&g2r[o * r2.stride() + 2 * r2.width + 2], r2.width, r2.stride(), z2, b.a1, C1, s.a1,
+      weight_sums<K, J>(&g2r[o * r2.stride() + 2 * r2.width + 2], r2.width, r2.stride(), z2, b.a1, C1, s.a1,
                   &sums[s.w2 + o * C1 * TAPS], &sums[s.b2 + o]);
-    conv_back(g2r.data(), C2, r2, w2.data(), C1, g1.data(), s.a1);
+    conv_back<K, J>(g2r.data(), C2, r2, w2.data(), C1, g1.data(), s.a1);
 
     for (int o = 0; o < C1; o += J) {
       for (int j = 0; j < J; ++j)
         unpool(&g1[(o + j) * s.a1.size()], b.at1 + (o + j) * s.a1.size(), s.a1,
                &g1z[j * z1.size()], z1.width);
-      weight_sums(g1z.data(), z1.width, z1.size(), z1, b.x, channels, s.x, &sums[s.w1 + o * channels * TAPS],
+      weight_sums<K, J>(g1z.data(), z1.width, z1.size(), z1, b.x, channels, s.x, &sums[s.w1 + o * channels * TAPS],
                   &sums[s.b1 + o]);
     }
   }

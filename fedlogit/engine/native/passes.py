@@ -1,0 +1,84 @@
+"""Networks whose passes are compiled, each as one operation of autograd."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from fedlogit.engine.native.compiler import Compiled
+
+__all__ = ["LENET_BN", "TF_CNN", "Passes"]
+
+_POINTER, _INT, _INT64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+_SIZES = (_INT64, *[_INT] * 4)  # samples, channels, height, width, classes
+
+
+class Passes:
+    """The passes of a network: the functions of one C++ file."""
+
+    def __init__(self, source: str) -> None:
+        """Take the functions of a file, which is compiled when one of them is first called."""
+        name = f"fedlogit_{source}"
+        self.kept = Compiled(source, f"{name}_kept", _SIZES, _INT64)
+        self.forward = Compiled(
+            source, f"{name}_forward", (_POINTER, _POINTER, *_SIZES, _POINTER, _POINTER)
+        )
+        self.backward = Compiled(source, f"{name}_backward", (_POINTER, *_SIZES, *[_POINTER] * 3))
+
+    def logits(self, vector: torch.Tensor, images: torch.Tensor, classes: int) -> torch.Tensor:
+        """Return what the network says; its gradient is that of the parameters.
+
+        Args:
+            vector: Flat parameters in PyTorch's order, float32.
+            images: Normalised, float32 (n, channels, height, width).
+            classes: Number of classes.
+
+        Returns:
+            float32 (n, classes).
+        """
+        if torch.is_grad_enabled():
+            return _Logits.apply(vector, images.contiguous(), classes, self)
+        return self._logits(vector, images.contiguous(), classes, None)
+
+    def _logits(
+        self, vector: torch.Tensor, images: torch.Tensor, classes: int, kept: torch.Tensor | None
+    ) -> torch.Tensor:
+        logits = torch.empty(len(images), classes)
+        self.forward(
+            vector.data_ptr(), images.data_ptr(), *images.shape, classes,
+            logits.data_ptr(), None if kept is None else kept.data_ptr(),
+        )  # fmt: skip
+        return logits
+
+
+class _Logits(torch.autograd.Function):
+    """Logits of a minibatch, with the activations that the way back needs."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, vector: torch.Tensor, images: torch.Tensor, classes: int, passes: Passes
+    ) -> torch.Tensor:
+        ctx.passes, ctx.sizes = passes, (*images.shape, classes)
+        kept = torch.empty(passes.kept(*ctx.sizes))
+        ctx.save_for_backward(vector, kept)
+        return passes._logits(vector, images, classes, kept)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        vector, kept = ctx.saved_tensors
+        found = torch.zeros_like(vector)
+        ctx.passes.backward(
+            vector.data_ptr(), *ctx.sizes,
+            kept.data_ptr(), grad.contiguous().data_ptr(), found.data_ptr(),
+        )  # fmt: skip
+        return found, None, None, None
+
+
+TF_CNN = Passes("tf_cnn")
+"""`fedlogit.models.cnn.TfCnn`, of images with height and width of at least 18."""
+LENET_BN = Passes("lenet_bn")
+"""`fedlogit.models.lenet.LenetBn`, of at least two images at a time."""
