@@ -33,6 +33,7 @@ def test_every_method(reference, call):
 
     for row in rows(folder):
         assert 0 < float(row["seconds_clients"]) <= float(row["seconds"])
+        assert (row["accuracy"] != "") == (row["seconds_test"] != "")
 
     # Bytes: the total of each direction is the sum over kinds and rounds.
     for way in ("up", "down"):
