@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <vector>
 
 #include "convolution.h"
@@ -36,10 +35,15 @@ struct Shape {
     w3 = n2 + 2 * C2, n3 = w3 + F1 * features, w4 = n3 + 2 * F1, n4 = w4 + F2 * F1;
     w5 = n4 + 2 * F2, b5 = w5 + classes * F2;
   }
-  // Vectors that a block of samples keeps for the way back.
+  // Vectors behind the first norm, and of which a block of samples has between the passes.
+  int64_t later() const { return C2 * (z2.size() + 2 * a2.size()) + 2 * (F1 + F2); }
   int64_t block() const {
-    return (int64_t)channels * x.size() + C1 * (z1.size() + 2 * a1.size()) +
-           C2 * (z2.size() + 2 * a2.size()) + 2 * (F1 + F2);
+    return (int64_t)channels * x.size() + C1 * (z1.size() + 2 * a1.size()) + later();
+  }
+  // The same without a way back, for which what was used is overwritten.
+  int64_t smallest() const {
+    const int64_t first = C1 * z1.size();
+    return C1 * a1.size() + (first > later() ? first : later());
   }
 };
 
@@ -49,9 +53,14 @@ struct Block {
   M *at1, *at2;  // which of a window won; -1 where none
   V *g1, *g2, *g3, *g4, *g5;  // gradients: of a1 and a2, before the norms 3 and 4, of the logits
   M lanes;
-  Block(const Shape &s, V *memory, int samples) {
-    x = memory, z1 = x + s.channels * s.x.size(), a1 = z1 + C1 * s.z1.size();
-    at1 = (M *)(a1 + C1 * s.a1.size()), z2 = (V *)at1 + C1 * s.a1.size();
+  // `input` is null if the block keeps its own.
+  Block(const Shape &s, V *memory, V *input, int samples) {
+    if (input) {
+      x = input, a1 = memory, z1 = z2 = a1 + C1 * s.a1.size(), at1 = nullptr;
+    } else {
+      x = memory, z1 = x + s.channels * s.x.size(), a1 = z1 + C1 * s.z1.size();
+      at1 = (M *)(a1 + C1 * s.a1.size()), z2 = (V *)at1 + C1 * s.a1.size();
+    }
     a2 = z2 + C2 * s.z2.size(), at2 = (M *)(a2 + s.features), z3 = (V *)at2 + s.features;
     a3 = z3 + F1, z4 = a3 + F1, a4 = z4 + F2;
     for (int t = 0; t < L; ++t) lanes[t] = t < samples ? -1 : 0;
@@ -102,15 +111,16 @@ void norm_pool(const Blocks &blocks, Part z, Plane plane, int channels, const fl
     for (const Block &b : blocks) {
       const V *from = b.*z + c * plane.size();
       V *to = b.*a + c * small.size();
-      M *won = b.*at + c * small.size();
+      M *won = b.*at ? b.*at + c * small.size() : nullptr;
       for (int y = 0; y < small.height; ++y)
-        for (int x = 0; x < small.width; ++x, ++to, ++won) {
+        for (int x = 0; x < small.width; ++x, ++to) {
           const V *corner = from + 2 * y * plane.width + 2 * x;
           V window[4];
           for (int q = 0; q < 4; ++q)
             window[q] = corner[q / 2 * plane.width + q % 2] * factor + shift;
           pool(window, *to, won);
-          *to = choose(b.lanes, *to), *won |= ~b.lanes;
+          *to = choose(b.lanes, *to);
+          if (won) *won++ |= ~b.lanes;
         }
     }
   }
@@ -196,11 +206,13 @@ void pool_back(const Back &back, const V *z, Plane plane, const M *at, const V *
         to[(2 * y + q / 2) * width + 2 * x + q % 2] += choose(*at == q, back.factor * *g);
 }
 
-Blocks blocks_of(const Shape &s, float *kept, int64_t samples) {
+// `input`: memory for the images of a block; null where all are kept.
+Blocks blocks_of(const Shape &s, V *memory, V *input, int64_t samples) {
+  const int64_t size = input ? s.smallest() : s.block();
   Blocks found;
-  for (int64_t from = 0; from < samples; from += L) {
+  for (int64_t from = 0; from < samples; from += L, memory += size) {
     const int64_t left = samples - from;
-    found.emplace_back(s, (V *)kept + NORMS + from / L * s.block(), left < L ? (int)left : L);
+    found.emplace_back(s, memory, input, left < L ? (int)left : L);
   }
   return found;
 }
@@ -240,11 +252,11 @@ int64_t fedlogit_lenet_bn_kept(int64_t n, int channels, int height, int width, i
 void fedlogit_lenet_bn_forward(const float *p, const float *images, int64_t n, int channels,
                                int height, int width, int classes, float *logits, float *kept) {
   const Shape s(channels, height, width, classes);
-  const int64_t needed = fedlogit_lenet_bn_kept(n, channels, height, width, classes);
-  float *own = kept ? nullptr : (float *)operator new(needed * 4, std::align_val_t(64));
-  float *memory = kept ? kept : own;
-  Norms &norms = *(Norms *)memory;
-  const Blocks blocks = blocks_of(s, memory, n);
+  const int64_t input = (int64_t)channels * s.x.size();
+  std::vector<V> own(kept ? 0 : NORMS + input + (n + L - 1) / L * s.smallest());
+  Norms &norms = kept ? *(Norms *)kept : *(Norms *)own.data();
+  const Blocks blocks = kept ? blocks_of(s, (V *)kept + NORMS, nullptr, n)
+                             : blocks_of(s, &own[NORMS + input], &own[NORMS], n);
   std::vector<float> w1(s.n1 - s.w1), w2(s.n2 - s.w2);
   std::vector<V> out(classes);
   forward_order<K>(p + s.w1, C1, channels, w1.data());
@@ -267,7 +279,6 @@ void fedlogit_lenet_bn_forward(const float *p, const float *images, int64_t n, i
     for (int t = 0; t < L && i * L + t < (size_t)n; ++t)
       for (int c = 0; c < classes; ++c) logits[(i * L + t) * classes + c] = out[c][t];
   }
-  if (own) operator delete(own, std::align_val_t(64));
 }
 
 // Adds the gradient of the parameters to `grad`, which holds zeros, from that of the logits.
@@ -275,7 +286,7 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
                                 int classes, float *kept, const float *dlogits, float *grad) {
   const Shape s(channels, height, width, classes);
   const Norms &norms = *(Norms *)kept;
-  Blocks blocks = blocks_of(s, kept, n);
+  Blocks blocks = blocks_of(s, (V *)kept + NORMS, nullptr, n);
   const int64_t needed = C1 * s.a1.size() + s.features + F1 + F2 + classes;
   std::vector<V> memory(blocks.size() * needed, V{});
   for (size_t i = 0; i < blocks.size(); ++i) {
