@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.testing.compare import compare_images
+from matplotlib.testing.exceptions import ImageComparisonFailure
 
 from fedlogit.papers import Plan
 from fedlogit.papers.expansion import PlannedArtefact, artefact_json
@@ -109,7 +110,7 @@ def _same(old: Path, new: Path) -> bool:
     if old.suffix == ".png":
         try:
             return compare_images(str(old), str(new), tol=_PIXELS) is None
-        except ValueError:  # of another size
+        except (ValueError, ImageComparisonFailure):  # of another size
             return False
     if old.suffix == ".csv":
         values = [pd.read_csv(path, keep_default_na=False).to_dict("list") for path in (old, new)]

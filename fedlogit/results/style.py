@@ -17,7 +17,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
+from matplotlib.textpath import text_to_path
 
 from fedlogit.files import write_atomic
 
@@ -189,11 +189,14 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
 
 def _lines(text: str, width: float, font: FontProperties) -> list[str]:
     """Return a text in lines of whole words, no wider than `width` inches."""
-    limit = 70 * width  # points, of which an inch has 72: letters are drawn at whole pixels
+    # Points, of which an inch has 72: letters are drawn at whole pixels, and the last one's width
+    # counts with the space behind it.
+    limit = 70 * width + 1
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and TextPath((0, 0), longer, prop=font).get_extents().width <= limit:
+        wide, _, _ = text_to_path.get_text_width_height_descent(longer, font, ismath=False)
+        if lines and wide <= limit:
             lines[-1] = longer
         else:
             lines.append(word)

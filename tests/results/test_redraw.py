@@ -24,12 +24,12 @@ FILES = {
 }
 
 
-def write(root: Path, files: dict[str, str], height: float) -> Path:
+def write(root: Path, files: dict[str, str], height: float, width: float = 2) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    figure, axes = plt.subplots(figsize=(2, 2))
+    figure, axes = plt.subplots(figsize=(width, 2))
     axes.bar(["celm"], [height])
     axes.set_ylim(0, 1)
     figure.savefig(root / "figures/p/paper/f.png", metadata={"Software": str(root)})
@@ -70,6 +70,12 @@ def test_a_changed_picture_is_named(tmp_path):
     assert found(tmp_path, height=0.55) == [
         "figures/p/paper/f.png: the finished runs give something else"
     ]
+
+
+def test_a_picture_of_another_size_is_named(tmp_path):
+    there, fresh = write(tmp_path / "a", FILES, 0.5), write(tmp_path / "b", FILES, 0.5, width=3)
+    (line,) = differences(there, fresh)
+    assert line.endswith("figures/p/paper/f.png: the finished runs give something else")
 
 
 def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
