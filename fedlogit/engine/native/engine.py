@@ -27,6 +27,7 @@ __all__ = ["PERCEPTRONS", "NativeEngine"]
 
 PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
 _PASSES = {"tf_cnn": TF_CNN, "lenet_bn": LENET_BN}
+_OF_NETWORK = {TfCnnNetwork: TF_CNN, LenetBnNetwork: LENET_BN}
 _FUNCTIONS: dict[str, Compiled] = {
     "lenet": lenet.TRAIN,
     **{name: passes.forward for name, passes in _PASSES.items()},
@@ -35,7 +36,7 @@ _FUNCTIONS: dict[str, Compiled] = {
 
 
 class NativeEngine(LoopEngine):
-    """Trains in compiled code: narrow models a task in one call, wider ones a pass in one call.
+    """Trains in compiled code: some models a whole task in one call, others a pass in one call.
 
     Of a model whose passes are compiled, minibatches, losses and steps are the loop's own.
     """
@@ -71,13 +72,10 @@ class NativeEngine(LoopEngine):
 
     def logits(self, model: Client, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of one batch, from compiled code where it has the model's passes."""
+        passes = _OF_NETWORK.get(type(model.model))
+        if passes and len(x) >= passes.smallest:
+            return passes.logits(model.vector, x, self.data.classes)
         match model.model:
-            case TfCnnNetwork():
-                return TF_CNN.logits(model.vector, x, self.data.classes)
-            case LenetBnNetwork() if (
-                len(x) > 1
-            ):  # PyTorch refuses to normalise one sample by itself
-                return LENET_BN.logits(model.vector, x, self.data.classes)
             case LenetNetwork() if not torch.is_grad_enabled() and x.shape[1:] == (1, 28, 28):
                 return lenet_logits(model.vector, x, self.data.classes)
             case MlpNetwork(sizes=sizes, pad=pad) if not torch.is_grad_enabled():
@@ -86,8 +84,8 @@ class NativeEngine(LoopEngine):
                 return super().logits(model, x)
 
     def run(self, task: ClientTask) -> float:
-        """Run one task, of a narrow model in one call of compiled code."""
-        if isinstance(task.client.model, (TfCnnNetwork, LenetBnNetwork)):
+        """Run one task, in one call of compiled code unless only the model's passes are compiled."""
+        if type(task.client.model) in _OF_NETWORK:
             return super().run(task)
         assert task.prox_center is None
         self.pool.check()

@@ -17,11 +17,15 @@ _SIZES = (_INT64, *[_INT] * 4)  # samples, channels, height, width, classes
 
 
 class Passes:
-    """The passes of a network: the functions of one C++ file."""
+    """The passes of a network: the functions of one C++ file.
 
-    def __init__(self, source: str) -> None:
+    Attributes:
+        smallest: The fewest images that the network takes at a time.
+    """
+
+    def __init__(self, source: str, smallest: int = 1) -> None:
         """Take the functions of a file, which is compiled when one of them is first called."""
-        name = f"fedlogit_{source}"
+        name, self.smallest = f"fedlogit_{source}", smallest
         self.kept = Compiled(source, f"{name}_kept", _SIZES, _INT64)
         self.forward = Compiled(
             source, f"{name}_forward", (_POINTER, _POINTER, *_SIZES, _POINTER, _POINTER)
@@ -33,7 +37,7 @@ class Passes:
 
         Args:
             vector: Flat parameters in PyTorch's order, float32.
-            images: Normalised, float32 (n, channels, height, width).
+            images: Normalised, float32 (n, channels, height, width), n at least `smallest`.
             classes: Number of classes.
 
         Returns:
@@ -80,5 +84,5 @@ class _Logits(torch.autograd.Function):
 
 TF_CNN = Passes("tf_cnn")
 """`fedlogit.models.cnn.TfCnn`, of images with height and width of at least 18."""
-LENET_BN = Passes("lenet_bn")
-"""`fedlogit.models.lenet.LenetBn`, of at least two images at a time."""
+LENET_BN = Passes("lenet_bn", smallest=2)  # the statistics of one are no statistics
+"""`fedlogit.models.lenet.LenetBn`."""
