@@ -5,6 +5,7 @@ import ctypes
 import platform
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -200,6 +201,17 @@ def test_compiled_passes_are_as_close_to_float64_as_autograd_is(name, n, shape, 
     assert apart(gradient, exact_gradient) < 2 * apart(single_gradient, exact_gradient) + 1e-7
     with torch.no_grad():  # keeps nothing for a way back
         assert torch.equal(PASSES[name].logits(flatten(model), x, classes), logits)
+
+
+@needs_compiler
+def test_one_sample_is_not_normalised_by_itself_as_in_pytorch():
+    model = build("lenet_bn", (3, 20, 20), 10, torch.Generator().manual_seed(0))
+    engine = NativeEngine(SimpleNamespace(classes=10), pool=None)
+    client = SimpleNamespace(model=model, vector=flatten(model))
+    x = torch.randn(2, 3, 20, 20, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(engine.logits(client, x), LENET_BN.logits(client.vector, x, 10))
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        engine.logits(client, x[:1])
 
 
 @needs_compiler

@@ -84,7 +84,7 @@ class NativeEngine(LoopEngine):
                 return super().logits(model, x)
 
     def run(self, task: ClientTask) -> float:
-        """Run one task, in one call of compiled code unless only the model's passes are compiled."""
+        """Run one task, in one call of compiled code if it has more of the model than passes."""
         if type(task.client.model) in _OF_NETWORK:
             return super().run(task)
         assert task.prox_center is None
