@@ -37,6 +37,7 @@ void backward_order(const float *w, int out, int in, float *to) {
 
 struct Range {
   int from, to;
+  bool is_all(int k) const { return from == 0 && to == k; }
 };
 
 constexpr int Q = 4;  // places at a time
@@ -137,10 +138,14 @@ void conv_back(const V *grad, int out, Plane rimmed, const float *w, int in, V *
       const int corner = y * rimmed.width + x;
       const int places[Q] = {corner, corner + right, corner + low * rimmed.width,
                              corner + low * rimmed.width + right};
+      const Some some = {taps(y, inner.height), taps(x, inner.width)};
+      const bool all = some.y.is_all(K) && some.x.is_all(K);
       for (int c = 0; c < in; c += J) {
         V acc[J][Q] = {};
-        products<K, J>(grad, out, rimmed, rimmed.stride(), places, w + c, in,
-                       Some{taps(y, inner.height), taps(x, inner.width)}, acc);
+        if (all)
+          products<K, J>(grad, out, rimmed, rimmed.stride(), places, w + c, in, All<K>(), acc);
+        else
+          products<K, J>(grad, out, rimmed, rimmed.stride(), places, w + c, in, some, acc);
         for (int j = 0; j < J; ++j) {
           V *p = to + (c + j) * plane.size() + y * plane.width + x;
           p[0] = acc[j][0];
