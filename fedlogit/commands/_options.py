@@ -22,7 +22,7 @@ __all__ = ["engine_options", "own_device", "read_spec", "run_options", "wanted_d
 
 
 def run_options(parser: argparse.ArgumentParser) -> None:
-    """Declare a run's options: spec, data, division, device, workers, bar."""
+    """Declare a run's options: spec, data, partition, device, workers, bar."""
     parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON; - reads it")
     parser.add_argument("--split", type=Path, help="indices.npz of `partition`; else made anew")
     engine_options(parser)

@@ -2,7 +2,7 @@
 
     python -m fedlogit bundle --paper celm --scale paper --artefacts table1 --out bundle
 
-Writes bundle/specs.tar.gz, with the specs of runs that are not finished here and the divisions of
+Writes bundle/specs.tar.gz, with the specs of runs that are not finished here and the partitions of
 their data, and an archive for each data set. On the other machine `unpack` takes them, and
 `train_many` trains.
 """

@@ -1,7 +1,7 @@
 """Divide the training split of a prepared dataset among clients.
 
 Writes, into one folder: ``indices.npz`` (who holds what), ``counts.csv`` (samples per client and
-class), ``distances.json`` (distances from a uniform division, totals, digest, notes) and
+class), ``distances.json`` (distances from a uniform partition, totals, digest, notes) and
 ``bubbles.png`` / ``bubbles.pdf``. What to divide comes from a JSON file or from options:
 
     python -m fedlogit partition --spec split.json --out results/splits/example
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train-size", type=int, help="stratified subsample of the training split")
     parser.add_argument("--partition", help="a call, e.g. 'k_classes(2, class_sets=\"balanced\")'")
     parser.add_argument("--clients", type=int, help="number of clients")
-    parser.add_argument("--seed", type=int, help="seed of the division")
+    parser.add_argument("--seed", type=int, help="seed of the partition")
     parser.add_argument("--public-size", type=int, help="images of the public set")
     parser.add_argument("--public-classes", type=int, nargs="+", help="only these classes in it")
     parser.add_argument("--public-dataset", help="take them from this dataset instead")

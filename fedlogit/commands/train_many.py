@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     what_options(parser)
     engine_options(parser)
-    parser.add_argument("--partitions", type=Path, help="divisions; default: those of the results")
+    parser.add_argument("--partitions", type=Path, help="partitions; default: those of the results")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; more GPUs share them")
     parser.add_argument("--workers", type=int, default=1, help="threads of each run on a CPU")
     parser.add_argument("--minutes", type=float, help="stop, saved, before so many have passed")

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("archives", nargs="+", type=Path, metavar="FILE", help="a .tar.gz")
     parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
     parser.add_argument(
-        "--out", type=Path, default=Path("bundle"), help="folder for specs, data and divisions"
+        "--out", type=Path, default=Path("bundle"), help="folder for specs, data and partitions"
     )
 
 
