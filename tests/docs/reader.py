@@ -51,8 +51,8 @@ class Reader:
     def _shorten(self) -> None:
         """Leave only MNIST's runs in the cache's list, of which DVC reads thousands for seconds."""
         listing = self.root / "results/runs.dvc"
-        published = read_listing(listing)
-        write_listing(listing, {run: out for run, out in published.items() if run.startswith("mnist/")})
+        published = read_listing(listing).items()
+        write_listing(listing, {run: out for run, out in published if run.startswith("mnist/")})
 
     def configure(self, papers: list[str]) -> None:
         """Write the settings of a test into ``config.yaml``."""
