@@ -19,19 +19,16 @@ from fedlogit.engine.native.passes import LENET_BN, TF_CNN
 from fedlogit.engine.task import ClientTask, checked_mean
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
-from fedlogit.models.cnn import TfCnnNetwork
-from fedlogit.models.lenet import LenetBnNetwork, LenetNetwork
+from fedlogit.models.lenet import LenetNetwork
 from fedlogit.models.mlp import MlpNetwork
 
 __all__ = ["PERCEPTRONS", "NativeEngine"]
 
 PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
-_PASSES = {"tf_cnn": TF_CNN, "lenet_bn": LENET_BN}
-_OF_NETWORK = {TfCnnNetwork: TF_CNN, LenetBnNetwork: LENET_BN}
-_FUNCTIONS: dict[str, Compiled] = {
-    "lenet": lenet.TRAIN,
-    **{name: passes.forward for name, passes in _PASSES.items()},
-    **dict.fromkeys(PERCEPTRONS, mlp.TRAIN),
+_PASSES = {passes.network: passes for passes in (TF_CNN, LENET_BN)}
+_WHOLE_TASKS = {"lenet": lenet.TRAIN, **dict.fromkeys(PERCEPTRONS, mlp.TRAIN)}
+_FUNCTIONS: dict[str, Compiled] = _WHOLE_TASKS | {
+    passes.model: passes.forward for passes in _PASSES.values()
 }
 
 
@@ -52,7 +49,7 @@ class NativeEngine(LoopEngine):
             in _FUNCTIONS,
             "precision = f32": workload.precision == "f32",
         }
-        if workload.model not in _PASSES:
+        if workload.model in _WHOLE_TASKS:
             needs |= _of_whole_tasks(workload)
         return next((need for need, fits in needs.items() if not fits), None)
 
@@ -72,7 +69,7 @@ class NativeEngine(LoopEngine):
 
     def logits(self, model: Client, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of one batch, from compiled code where it has the model's passes."""
-        passes = _OF_NETWORK.get(type(model.model))
+        passes = _PASSES.get(type(model.model))
         if passes and len(x) >= passes.smallest:
             return passes.logits(model.vector, x, self.data.classes)
         match model.model:
@@ -84,8 +81,8 @@ class NativeEngine(LoopEngine):
                 return super().logits(model, x)
 
     def run(self, task: ClientTask) -> float:
-        """Run one task, in one call of compiled code if it has more of the model than passes."""
-        if type(task.client.model) in _OF_NETWORK:
+        """Run one task, in one call of compiled code unless that has the model's passes alone."""
+        if type(task.client.model) in _PASSES:
             return super().run(task)
         assert task.prox_center is None
         self.pool.check()

@@ -35,7 +35,7 @@ struct Shape {
     w3 = n2 + 2 * C2, n3 = w3 + F1 * features, w4 = n3 + 2 * F1, n4 = w4 + F2 * F1;
     w5 = n4 + 2 * F2, b5 = w5 + classes * F2;
   }
-  // Vectors behind the first norm, and of which a block of samples has between the passes.
+  // Vectors of a block of samples: from the second convolution on, and all, for the way back.
   int64_t later() const { return C2 * (z2.size() + 2 * a2.size()) + 2 * (F1 + F2); }
   int64_t block() const {
     return (int64_t)channels * x.size() + C1 * (z1.size() + 2 * a1.size()) + later();
@@ -47,14 +47,15 @@ struct Shape {
   }
 };
 
-// A block of samples: `lanes` has those that exist; the others are 0 wherever they are summed.
+// A block of at most L samples. `lanes` has those there are; others are 0 wherever they are summed.
 struct Block {
+  int samples;
   V *x, *z1, *a1, *z2, *a2, *z3, *a3, *z4, *a4;  // inputs, and before and after norm, pool and ReLU
   M *at1, *at2;  // which of a window won; -1 where none
   V *g1, *g2, *g3, *g4, *g5;  // gradients: of a1 and a2, before the norms 3 and 4, of the logits
   M lanes;
   // `input` is null if the block keeps its own.
-  Block(const Shape &s, V *memory, V *input, int samples) {
+  Block(const Shape &s, V *memory, V *input, int samples) : samples(samples) {
     if (input) {
       x = input, a1 = memory, z1 = z2 = a1 + C1 * s.a1.size(), at1 = nullptr;
     } else {
@@ -231,8 +232,8 @@ void weights_of(const Blocks &blocks, Part g, int n, Part in, int m, int64_t sam
                 float *db) {
   std::vector<float> out(samples * n), rows(samples * m);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const int k = samples - i * L < L ? (int)(samples - i * L) : L;
-    spread(blocks[i].*g, n, &out[i * L * n], k), spread(blocks[i].*in, m, &rows[i * L * m], k);
+    spread(blocks[i].*g, n, &out[i * L * n], blocks[i].samples);
+    spread(blocks[i].*in, m, &rows[i * L * m], blocks[i].samples);
   }
   linear_grad(out.data(), n, rows.data(), m, (int)samples, dw, db);
 }
@@ -263,8 +264,7 @@ void fedlogit_lenet_bn_forward(const float *p, const float *images, int64_t n, i
   forward_order<K>(p + s.w2, C2, C1, w2.data());
 
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const int k = n - i * L < L ? (int)(n - i * L) : L;
-    load_padded(s, images + i * L * channels * s.image.size(), k, blocks[i].x);
+    load_padded(s, images + i * L * channels * s.image.size(), blocks[i].samples, blocks[i].x);
     convolve<K, J1>(blocks[i].x, channels, s.x, w1.data(), nullptr, C1, blocks[i].z1);
   }
   norm_pool(blocks, &Block::z1, s.z1, C1, p + s.n1, n, norms.of1, &Block::a1, &Block::at1);
@@ -276,7 +276,7 @@ void fedlogit_lenet_bn_forward(const float *p, const float *images, int64_t n, i
   norm_relu(blocks, &Block::z4, F2, p + s.n4, n, norms.of4, &Block::a4);
   for (size_t i = 0; i < blocks.size(); ++i) {
     linear<false>(p + s.w5, p + s.b5, blocks[i].a4, F2, out.data(), classes);
-    for (int t = 0; t < L && i * L + t < (size_t)n; ++t)
+    for (int t = 0; t < blocks[i].samples; ++t)
       for (int c = 0; c < classes; ++c) logits[(i * L + t) * classes + c] = out[c][t];
   }
 }
@@ -293,7 +293,7 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
     Block &b = blocks[i];
     b.g1 = &memory[i * needed], b.g2 = b.g1 + C1 * s.a1.size(), b.g3 = b.g2 + s.features;
     b.g4 = b.g3 + F1, b.g5 = b.g4 + F2;
-    for (int t = 0; t < L && i * L + t < (size_t)n; ++t)
+    for (int t = 0; t < b.samples; ++t)
       for (int c = 0; c < classes; ++c) b.g5[c][t] = dlogits[(i * L + t) * classes + c];
     linear_back(p + s.w5, b.g5, classes, b.g4, F2);
   }

@@ -6,9 +6,12 @@ import ctypes
 from typing import Any
 
 import torch
+from torch import nn
 from torch.autograd.function import once_differentiable
 
 from fedlogit.engine.native.compiler import Compiled
+from fedlogit.models.cnn import TfCnnNetwork
+from fedlogit.models.lenet import LenetBnNetwork
 
 __all__ = ["LENET_BN", "TF_CNN", "Passes"]
 
@@ -17,20 +20,23 @@ _SIZES = (_INT64, *[_INT] * 4)  # samples, channels, height, width, classes
 
 
 class Passes:
-    """The passes of a network: the functions of one C++ file.
+    """The passes of a network: the functions of the C++ file with a model's name.
 
     Attributes:
-        smallest: The fewest images that the network takes at a time.
+        model: The architecture's name in `fedlogit.models`.
+        network: Its class.
+        smallest: The fewest images that it takes at a time.
     """
 
-    def __init__(self, source: str, smallest: int = 1) -> None:
+    def __init__(self, model: str, network: type[nn.Module], smallest: int = 1) -> None:
         """Take the functions of a file, which is compiled when one of them is first called."""
-        name, self.smallest = f"fedlogit_{source}", smallest
-        self.kept = Compiled(source, f"{name}_kept", _SIZES, _INT64)
+        self.model, self.network, self.smallest = model, network, smallest
+        name = f"fedlogit_{model}"
+        self.kept = Compiled(model, f"{name}_kept", _SIZES, _INT64)
         self.forward = Compiled(
-            source, f"{name}_forward", (_POINTER, _POINTER, *_SIZES, _POINTER, _POINTER)
+            model, f"{name}_forward", (_POINTER, _POINTER, *_SIZES, _POINTER, _POINTER)
         )
-        self.backward = Compiled(source, f"{name}_backward", (_POINTER, *_SIZES, *[_POINTER] * 3))
+        self.backward = Compiled(model, f"{name}_backward", (_POINTER, *_SIZES, *[_POINTER] * 3))
 
     def logits(self, vector: torch.Tensor, images: torch.Tensor, classes: int) -> torch.Tensor:
         """Return what the network says; its gradient is that of the parameters.
@@ -82,7 +88,7 @@ class _Logits(torch.autograd.Function):
         return found, None, None, None
 
 
-TF_CNN = Passes("tf_cnn")
-"""`fedlogit.models.cnn.TfCnn`, of images with height and width of at least 18."""
-LENET_BN = Passes("lenet_bn", smallest=2)  # the statistics of one are no statistics
-"""`fedlogit.models.lenet.LenetBn`."""
+TF_CNN = Passes("tf_cnn", TfCnnNetwork)
+"""Of images with height and width of at least 18."""
+LENET_BN = Passes("lenet_bn", LenetBnNetwork, smallest=2)
+"""Of two images or more: one has no statistics, and PyTorch refuses to normalise it."""
