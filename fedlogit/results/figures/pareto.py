@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
@@ -138,6 +139,7 @@ def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
                 va="center" if aloof else "bottom",
                 fontsize=8.5,
                 arrowprops=_LINE if aloof else None,
+                path_effects=[_ON_WHITE],
             )
 
 
@@ -148,6 +150,7 @@ def edge(payload: float, payloads: pd.Series) -> float:
 
 
 _NEIGHBOUR = 1.6  # times as many bytes
+_ON_WHITE = withStroke(linewidth=2.5, foreground="white")  # where the front crosses a name
 _LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
 
 
