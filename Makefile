@@ -159,10 +159,13 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@python scripts/lint_workflow.py
 	@if [ -d .git ]; then $(AS_COMMITTED); fi
 
+# Pages with blocks made from results.
+FILLED := README.md docs/comparison.md docs/results.md docs/speed.md
+
 # Whether README and pages say what the results do. As committed: `make reproduce` writes results of
 # this machine into the folder.
 AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar -x -C "$$folder" \
-	&& cd "$$folder" && $(call README_BLOCKS,--check) && python scripts/papers.py --check
+	&& cd "$$folder" && python scripts/fill_pages.py --check $(FILLED) && python scripts/papers.py --check
 
 BENCH_DATA = $(SNAKEMAKE) $(WITH_CONFIG) -- $(foreach d,mnist fashion_mnist cifar10,data/prepared/$(d).npz)
 
@@ -192,46 +195,9 @@ $(VENV)/peers/%: $(STAMP)
 			--disable-pip-version-check -r benchmarks/peers/$$name/requirements.txt; \
 		then touch $@; else echo "$$name could not be installed" >&2; rm -rf $$folder; fi
 
-# The numbers of README and docs come from these files, which the pipeline and the benchmark made.
-COMPARISON = python scripts/readme_results.py $(1) --readme docs/comparison.md --block
-STUDY_TABLES := results/tables/comparison/paper
-STUDY_FIGURES := results/figures/comparison/paper
-README_BLOCKS = python scripts/readme_results.py $(1) --block record results/record.png results/record.counts.md \
-	&& python scripts/readme_results.py $(1) --block comparison results/tables/comparison/paper/answer.md \
-	&& $(COMPARISON) bytes $(STUDY_FIGURES)/bytes.png $(STUDY_TABLES)/answer.md \
-	&& $(COMPARISON) ranks $(STUDY_FIGURES)/ranks.png $(STUDY_TABLES)/average_ranks.md $(STUDY_FIGURES)/heat_map.png \
-	&& $(COMPARISON) cifar10 $(STUDY_FIGURES)/heat_map_cifar10.png $(STUDY_TABLES)/accuracy_cifar10.md \
-	&& $(COMPARISON) public $(STUDY_FIGURES)/public_size.png $(STUDY_FIGURES)/public_kind.png \
-	&& $(COMPARISON) trust $(STUDY_FIGURES)/trust.png \
-	&& $(COMPARISON) architectures $(STUDY_FIGURES)/mixed.png $(STUDY_TABLES)/architectures.md \
-	&& $(COMPARISON) absences $(STUDY_FIGURES)/come_and_go.png $(STUDY_TABLES)/absences.md \
-	&& $(COMPARISON) densities $(STUDY_FIGURES)/logits.png $(STUDY_TABLES)/densities.md \
-	&& $(COMPARISON) contributions $(STUDY_FIGURES)/worth.png $(STUDY_TABLES)/contribution.md \
-	&& python scripts/readme_results.py $(1) --readme docs/results.md --block who_to_trust \
-		results/figures/who_to_trust/paper/figure1.png results/summary/who_to_trust/paper/summary.md \
-	&& python scripts/readme_results.py $(1) --readme docs/results.md --block celm \
-		results/tables/celm/paper/table1.md results/figures/celm/paper/curves.png \
-		results/tables/celm/paper/table2.md \
-		results/tables/celm/paper/table3.md results/figures/celm/paper/figure5.png \
-	&& python scripts/readme_results.py $(1) --readme docs/results.md --block fedol \
-		results/tables/fedol/extended/table1.md results/figures/fedol/extended/pseudo_labels.png \
-	&& python scripts/readme_results.py $(1) --readme docs/results.md --block tally_train \
-		results/tables/tally_train/extended/table1.md results/tables/tally_train/extended/table3_tokens.md \
-		results/tables/tally_train/extended/table2.md results/figures/tally_train/extended/figure2.png \
-		results/tables/tally_train/quick/table3.md \
-	&& python scripts/readme_results.py $(1) --block speed benchmarks/results/summary.md benchmarks/results/ratios.png \
-	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block speed \
-		benchmarks/results/summary.md benchmarks/results/ratios.png benchmarks/results/speed.md \
-	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block growth \
-		benchmarks/results/growth.png benchmarks/results/growth.md \
-	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block avx2 \
-		benchmarks/results/avx2/summary.md \
-	&& python scripts/readme_results.py $(1) --readme docs/speed.md --block bf16 \
-		$(STUDY_TABLES)/precision.md benchmarks/results/bf16/speed.md
-
 .PHONY: readme
 readme: $(STAMP) ## Write results into README and docs, from the files that hold them
-	@$(call README_BLOCKS,)
+	@python scripts/fill_pages.py $(FILLED)
 
 .PHONY: papers
 papers: $(STAMP) ## Write docs/papers, docs/claims.md, docs/record.md and dvc.yaml, from what is committed

@@ -8,7 +8,7 @@ import pytest
 from fedlogit.cli import command_names
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
-from fedlogit.results.readme import with_block
+from fedlogit.results.fill import filled
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "workflow/reference/who_to_trust.csv"
@@ -19,14 +19,14 @@ PAPERS = ("who_to_trust", "celm")
 def call(python):
     """Return a function that runs a command, or a script."""
 
-    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    def run(name: str, *arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
         script = ROOT / "scripts" / f"{name}.py"
         what = ["-m", "fedlogit", name] if name in command_names() else [script]
         return subprocess.run(
             [str(part) for part in (python, *what, *arguments)],
             capture_output=True,
             text=True,
-            cwd=ROOT,
+            cwd=cwd,
             env={"PYTHONPATH": str(ROOT), "PATH": ""},
             check=False,
         )
@@ -111,39 +111,45 @@ def test_papers_and_scales_are_not_mixed(call, artefact, tmp_path):
     assert "one paper at one scale" in done.stderr
 
 
-def test_readme_is_rewritten_and_checked(call, tmp_path):
-    readme, part, picture = (tmp_path / name for name in ("README.md", "a.md", "plots/b.png"))
-    readme.write_text("before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n")
+def test_blocks_of_a_page_are_written_and_checked(call, tmp_path):
+    page, part, picture = (tmp_path / name for name in ("docs/page.md", "a.md", "plots/b.png"))
+    page.parent.mkdir()
+    page.write_text(
+        "before\n<!-- made from a.md plots/b.png -->\nold\n<!-- end -->\nbetween\n"
+        "<!-- made from a.md -->\n<!-- end -->\nafter\n"
+    )
     part.write_text("| new |\n")
     picture.parent.mkdir()
     picture.write_bytes(b"")
-    arguments = ("readme_results", part, picture, "--readme", readme)
-    assert call(*arguments, "--check").returncode == 1
-    assert "old" in readme.read_text()
-    assert call(*arguments).returncode == 0
-    assert readme.read_text() == (
-        "before\n<!-- results:begin -->\n"
-        "| new |\n\n![b](plots/b.png)\n"
-        "<!-- results:end -->\nafter\n"
+    arguments = ("fill_pages", "docs/page.md")
+    done = call(*arguments, "--check", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "docs/page.md differs" in done.stderr
+    assert "old" in page.read_text()
+    assert call(*arguments, cwd=tmp_path).returncode == 0
+    assert page.read_text() == (
+        "before\n<!-- made from a.md plots/b.png -->\n"
+        "| new |\n\n![b](../plots/b.png)\n"
+        "<!-- end -->\nbetween\n<!-- made from a.md -->\n| new |\n<!-- end -->\nafter\n"
     )
-    assert call(*arguments, "--check").returncode == 0
+    assert call(*arguments, "--check", cwd=tmp_path).returncode == 0
     part.write_text("| newer |\n")
-    assert call(*arguments, "--check").returncode == 1
+    assert call(*arguments, "--check", cwd=tmp_path).returncode == 1
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["no markers", "<!-- results:end --><!-- results:begin -->", "<!-- results:begin -->" * 2],
+    ("text", "said"),
+    [
+        ("no block", "no block; one begins with <!-- made from FILE"),
+        ("<!-- made from a.md -->", "the block made from a.md has no <!-- end -->"),
+        ("<!-- made from a.md --><!-- made from a.md --><!-- end -->", "made from a.md has no"),
+        ("<!-- made from b.md --><!-- end -->", "b.md does not exist; make it first"),
+        ("<!-- made from c.csv --><!-- end -->", "c.csv is neither .md nor .png"),
+    ],
 )
-def test_a_readme_without_a_place_for_results_is_refused(text):
-    with pytest.raises(FedlogitError, match="must have <!-- results:begin -->"):
-        with_block(text, "block")
-
-
-def test_a_block_of_another_name_is_left_alone():
-    text = "<!-- results:begin -->\nold\n<!-- results:end -->\n"
-    text += "<!-- speed:begin -->\n<!-- speed:end -->\n"
-    changed = with_block(text, "5 x", "speed")
-    assert changed == text.replace("<!-- speed:begin -->\n", "<!-- speed:begin -->\n5 x\n")
-    with pytest.raises(FedlogitError, match="<!-- size:begin -->"):
-        with_block(text, "", "size")
+def test_a_page_that_cannot_be_filled_is_refused(tmp_path, text, said):
+    (tmp_path / "page.md").write_text(text)
+    (tmp_path / "a.md").write_text("| new |\n")
+    (tmp_path / "c.csv").write_text("new\n")
+    with pytest.raises(FedlogitError, match=said):
+        filled(tmp_path / "page.md", tmp_path)

@@ -1,0 +1,57 @@
+"""Blocks of README and docs that are made from generated files, so that no number is typed.
+
+A page says itself what a block is made of, as paths from the repository's root::
+
+    <!-- made from results/figures/celm/paper/curves.png results/tables/celm/paper/table1.md -->
+    whatever these files say
+    <!-- end -->
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from fedlogit.errors import DataError, FedlogitError
+
+__all__ = ["filled"]
+
+_BEGIN, _END = re.compile(r"<!-- made from (.+?) -->"), "<!-- end -->"
+
+
+def filled(page: Path, root: Path) -> str:
+    """Return the text of a page with each block made anew: Markdown as it is, pictures as links.
+
+    Args:
+        page: A Markdown file with one block or more.
+        root: What the paths in the blocks start from.
+
+    Raises:
+        DataError: if the page, or a file that a block names, does not exist.
+        FedlogitError: if the page has no block, a block has no end, or a file is of another kind.
+    """
+    if not page.is_file():
+        raise DataError(f"{page} does not exist")
+    before, *blocks = _BEGIN.split(page.read_text(encoding="utf-8"))
+    if not blocks:
+        raise FedlogitError(f"{page}: no block; one begins with <!-- made from FILE … -->")
+    text = before
+    for names, content in zip(blocks[::2], blocks[1::2], strict=True):
+        _, end, after = content.partition(_END)
+        if not end:
+            raise FedlogitError(f"{page}: the block made from {names} has no {_END}")
+        block = "\n\n".join(_piece(root / name, page) for name in names.split())
+        text += f"<!-- made from {names} -->\n{block}\n{_END}{after}"
+    return text
+
+
+def _piece(path: Path, page: Path) -> str:
+    if not path.is_file():
+        raise DataError(f"{page}: {path} does not exist; make it first")
+    if path.suffix == ".md":
+        return path.read_text(encoding="utf-8").strip()
+    if path.suffix == ".png":
+        link = Path(os.path.relpath(path, page.parent)).as_posix()
+        return f"![{path.stem}]({link})"
+    raise FedlogitError(f"{page}: {path.name} is neither .md nor .png")

@@ -1,0 +1,43 @@
+"""Write results into README and docs, from the files that each page names; --check changes nothing.
+
+What a block is made of stands in the page (see `fedlogit.results.fill`):
+
+    python scripts/fill_pages.py README.md docs/results.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from fedlogit.cli import run_main
+from fedlogit.results.fill import filled
+from fedlogit.results.formatting import write_text
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("pages", type=Path, nargs="+", help="Markdown files with blocks")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 where a page differs"
+    )
+    args = parser.parse_args(argv)
+    texts = {page: filled(page, Path.cwd()) for page in args.pages}
+    differ = [page for page, text in texts.items() if page.read_text(encoding="utf-8") != text]
+    for page in differ:
+        if args.check:
+            print(f"{page} differs from the files that it is made from", file=sys.stderr)
+        else:
+            write_text(page, texts[page])
+    return int(args.check and bool(differ))
+
+
+if __name__ == "__main__":
+    run_main(main)
