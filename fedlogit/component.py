@@ -43,7 +43,7 @@ _CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)
 class FrozenConfig(BaseModel):
     """Base of everything that comes from a file: frozen, strict, and closed to unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     renamed: ClassVar[Mapping[str, str]] = {}
     """Keys that there were before, and what each is called now."""

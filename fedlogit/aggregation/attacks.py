@@ -22,7 +22,7 @@ def corrupt(
     messages: torch.Tensor,
     adversaries: int,
     attack: Attack,
-    generator: torch.Generator,
+    drawn: torch.Tensor | None = None,
     magnitude: float = 1.0,
 ) -> torch.Tensor:
     """Replace the messages of the last peers by a wrong class with certainty.
@@ -31,19 +31,23 @@ def corrupt(
         messages: Distributions, (peers, probes, classes); probes may have several axes.
         adversaries: How many of the last peers send false messages.
         attack: How; see `false_votes`.
-        generator: Source of random classes, on the CPU.
+        drawn: As for `false_votes`.
         magnitude: What an adversary's soft label has at its class; an honest one has at most 1.
 
     Returns:
         Messages of all peers, like `messages`.
     """
     honest, classes = len(messages) - adversaries, messages.shape[-1]
-    named = false_votes(messages.argmax(-1), classes, adversaries, attack, generator)[honest:]
+    named = false_votes(messages.argmax(-1), classes, adversaries, attack, drawn)[honest:]
     return torch.cat([messages[:honest], magnitude * F.one_hot(named, classes).to(messages.dtype)])
 
 
 def false_votes(
-    votes: torch.Tensor, classes: int, adversaries: int, attack: Attack, generator: torch.Generator
+    votes: torch.Tensor,
+    classes: int,
+    adversaries: int,
+    attack: Attack,
+    drawn: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Replace the votes of the last peers by a wrong class.
 
@@ -55,14 +59,15 @@ def false_votes(
         classes: Number of classes.
         adversaries: How many of the last peers send false messages.
         attack: How.
-        generator: Source of random classes, on the CPU.
+        drawn: Classes that ``random`` adversaries name, int64 (adversaries, probes).
 
     Returns:
         Votes of all peers, like `votes`.
     """
     honest, own = votes[: len(votes) - adversaries], votes[len(votes) - adversaries :]
     if attack == "random":
-        named = torch.randint(classes, own.shape, generator=generator).to(votes.device)
+        assert drawn is not None
+        named = drawn.to(votes.device)
     elif attack == "colluding":
         named = ((tally(honest, classes).argmax(-1) + 1) % classes).expand_as(own)
     else:

@@ -150,6 +150,9 @@ def _fit_trees(
         model = ensemble.HistGradientBoostingClassifier(random_state=state)
     model.fit(h.cpu().numpy(), labels.cpu().numpy())
     result = torch.zeros(len(goal), classes)
+    if len(model.classes_) == 1:  # for which boosting has two columns
+        result[:, int(model.classes_[0])] = 1
+        return result.to(goal.device)
     result[:, torch.as_tensor(model.classes_)] = torch.as_tensor(
         model.predict_proba(goal.cpu().numpy()), dtype=torch.float32
     )

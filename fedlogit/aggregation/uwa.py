@@ -164,7 +164,12 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
         floor: Smallest variance, as of `fit_classes`. While fitting, it is added to all variances,
             which keeps a component from collapsing onto one sample; from the result it is taken.
         seed: Of the k-means start.
+
+    Returns:
+        The mixture, without components if there are fewer than two samples.
     """
+    if len(logits) < 2:
+        return _empty(logits)
     from sklearn.mixture import GaussianMixture  # takes a second to import
 
     model = GaussianMixture(

@@ -80,7 +80,10 @@ def ballots(logits: torch.Tensor, signal: str, k: int = 1) -> torch.Tensor:
     probabilities = logits.softmax(-1)
     if signal == "probabilities":
         return probabilities
-    values, index = probabilities.topk(k, dim=-1)
+    # A vote names the first of equal logits, where topk names any.
+    vote = logits.argmax(-1, keepdim=True)
+    index = vote if k == 1 else probabilities.topk(k, dim=-1).indices
+    values = probabilities.gather(-1, index)
     kept = torch.zeros_like(probabilities).scatter_(-1, index, values)
     return kept / kept.sum(-1, keepdim=True)
 

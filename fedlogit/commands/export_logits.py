@@ -15,7 +15,7 @@ from fedlogit import methods
 from fedlogit.commands._options import own_device, read_spec, run_options
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.jobs import Job
-from fedlogit.runs.stages import export_logits
+from fedlogit.runs.stages import clients_spec, export_logits, in_stages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     spec = methods.complete(read_spec(args.spec))
-    weights = load_weights(args.weights, spec)
+    trained = {spec.digest()}
+    if in_stages(spec, methods.get(spec.method)):
+        trained.add(clients_spec(spec).digest())
+    weights = load_weights(args.weights, spec, trained, exported=True)
     with (
         own_device(args, spec) as device,
         Job(spec, args.data, args.split, device, args.workers, not args.quiet, args.engine) as job,

@@ -30,7 +30,6 @@ class ClientTask:
         soft: Target distributions (n, classes), or (n, T, classes), for the soft term; None for
             none.
         label_weight: Weight of the cross-entropy with `labels`.
-        soft_weight: Weight of the cross-entropy with `soft`: the gradient of KL(soft ‖ model).
         augment: Generator of crops and flips; None leaves images as they are.
         prox_center: w_0 of the proximal term μ/2 ‖w - w_0‖² (FedProx), a flat vector; None for no
             such term.
@@ -44,7 +43,6 @@ class ClientTask:
     labels: torch.Tensor | None = None
     soft: torch.Tensor | None = None
     label_weight: float = 1.0
-    soft_weight: float = 1.0
     augment: torch.Generator | None = None
     prox_center: torch.Tensor | None = None
     proximal_mu: float = 0.0
@@ -85,7 +83,7 @@ class ClientTask:
             loss = self.label_weight * F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
         if "soft" in targets:
             soft = targets["soft"].flatten(0, -2)
-            loss = loss + self.soft_weight * F.cross_entropy(rows, soft)
+            loss = loss + F.cross_entropy(rows, soft)
         return loss
 
     def cost(self) -> float:
@@ -107,17 +105,17 @@ def minibatches(
     """
     if epochs is not None:
         orders = (torch.randperm(n, generator=generator) for _ in range(epochs))
-        return [part for order in orders for part in _cut(order, batch)]
+        return [part for order in orders for part in cut(order, batch)]
     if steps is None:
         raise ValueError("give epochs or steps")
     result: list[torch.Tensor] = []
     while len(result) < steps:
-        result.extend(_cut(torch.randperm(n, generator=generator), batch))
+        result.extend(cut(torch.randperm(n, generator=generator), batch))
     return result[:steps]
 
 
-def _cut(order: torch.Tensor, batch: int) -> list[torch.Tensor]:
-    """Cut into batches; a last one of a single sample joins the one before.
+def cut(order: torch.Tensor, batch: int) -> list[torch.Tensor]:
+    """Cut samples, (n,), into batches; a last one of a single sample joins the one before.
 
     Batch norm has no variance to estimate from one sample, and raises.
     """

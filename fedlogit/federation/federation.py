@@ -20,7 +20,7 @@ from fedlogit.data import UNKNOWN
 from fedlogit.engine import Client, ClientTask, Engine, State
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores, count_correct, score
-from fedlogit.engine.task import minibatches
+from fedlogit.engine.task import cut, minibatches
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.averaging import average_states, same_architecture
 from fedlogit.federation.ledger import Ledger
@@ -74,11 +74,11 @@ class Federation:
         Args:
             spec: The run's settings.
             data: The data set on its device.
-            split: Its division.
+            split: Its partition.
             clients: The participants.
             engine: Runs the clients.
             server: The server's model.
-            server_engine: Runs the server's model; None is `engine`.
+            server_engine: Trains the server's model; None is `engine`, which predicts with it.
         """
         self.spec = spec
         self.data = data
@@ -304,8 +304,8 @@ class Federation:
     ) -> None:
         factor = self.spec.schedule.factor(self.round)
         for task in tasks:
-            if self.spec.optimizer.reset_every == "phase":
-                task.client.renew_optimizer()
+            if self.spec.optimizer.reset_every == "phase" and task.client is not self.server:
+                task.client.renew_optimizer()  # when the server's is new, its method says
             task.client.set_rate(factor)
         with nullcontext() if engine else self._clients_work():
             losses = (engine or self.engine).train(tasks)
@@ -382,12 +382,12 @@ class Federation:
 
     def _inputs(self, indices: torch.Tensor) -> Iterable[torch.Tensor]:
         """Return the samples of each forward pass."""
-        return (self.data.inputs(part) for part in indices.split(self.data.batch))
+        return (self.data.inputs(part) for part in cut(indices, self.data.batch))
 
     def _test_parts(self) -> list[slice]:
         """Return the test samples of each forward pass."""
-        n, size = len(self.data.x_test), self.data.batch
-        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        parts = cut(torch.arange(len(self.data.x_test)), self.data.batch)
+        return [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
 
     def evaluate(self) -> Scores:
         """Return the test scores of the global model, or of every honest client without one.

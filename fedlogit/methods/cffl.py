@@ -17,7 +17,12 @@ from fedlogit.aggregation.contribution import (
 )
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
-from fedlogit.methods.model_federation import check_shares, model_message, model_messages
+from fedlogit.methods.model_federation import (
+    check_shares,
+    model_message,
+    model_messages,
+    send_buffers,
+)
 
 __all__ = ["CFFL"]
 
@@ -63,7 +68,7 @@ class CFFL(Method):
     absences: ClassVar[bool] = True
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    alpha: Annotated[float, Field(gt=0)] = 5.0
+    alpha: Annotated[float, Field(gt=0, le=700)] = 5.0  # beyond, sinh is infinite
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.8
     server_weights: Literal["reputation", "uniform", "sum"] = "reputation"
     feedback: bool = False
@@ -106,7 +111,8 @@ class CFFL(Method):
         if self.server_weights == "sum":
             updates = fed.vectors() - model.vector
             total = reputable.to(updates) @ updates
-            fed.server.load(replace(model, vector=model.vector + total))
+            merged = fed.merge(normalised(reputable).tolist())
+            fed.server.load(replace(merged, vector=model.vector + total))
         else:
             by_reputation = self.server_weights == "reputation"
             weights = reputation if by_reputation else normalised(reputable)
@@ -121,6 +127,7 @@ class CFFL(Method):
         # A value and its index, 32 + 32 bits; ties at the clip make messages longer than `count`.
         sent = int(kept.count_nonzero(dim=1).clamp(min=count).sum())
         fed.uplink("update", kept.new_empty(1, sent), bits=64)
+        send_buffers(fed)
 
     def _reputable(self, fed: Federation) -> torch.Tensor:
         """Return which of those present have not been removed, bool (clients,)."""

@@ -19,7 +19,7 @@ from fedlogit.aggregation.contribution import (
 )
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
-from fedlogit.methods.model_federation import check_shares
+from fedlogit.methods.model_federation import check_shares, send_buffers
 
 __all__ = ["CGSV"]
 
@@ -73,13 +73,15 @@ class CGSV(Method):
         own = fed.vectors()
         fed.train_private()
         updates = fed.uplink("update", self._normalised(fed.vectors() - own))
+        send_buffers(fed)
 
         state, present = fed.server_state, fed.present.to(updates.device)
         of_all = state["cgsv/weights"].to(updates.device)
         weights = share_among(of_all, present)
         average = weights.to(updates) @ updates  # u = Σ ω_i Δ_i
         model = fed.server.state()
-        fed.server.load(replace(model, vector=model.vector + average))
+        merged = replace(fed.merge(weights.tolist()), vector=model.vector + average)
+        fed.server.load(merged)
 
         similarity = F.cosine_similarity(updates.double(), average.double()[None], dim=1)
         rated = state["cgsv/rated"].to(updates.device)
@@ -90,6 +92,10 @@ class CGSV(Method):
         state["cgsv/rated"] = rated.index_fill(0, present, True)
         fed.contribute(check_shares(reputation.tolist(), self.name))
         fed.load_vectors(own + self._rewards(fed, average, reputation))
+        if merged.buffers.numel():
+            fed.downlink("reward", merged.buffers)
+            for client in fed.clients:
+                client.load(replace(merged, vector=client.vector.detach()))
 
     def _normalised(self, updates: torch.Tensor) -> torch.Tensor:
         norms = updates.norm(dim=1, keepdim=True)

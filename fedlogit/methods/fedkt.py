@@ -11,6 +11,7 @@ from pydantic import Field
 from fedlogit.aggregation.hard_votes import consistent_votes, majority
 from fedlogit.aggregation.targets import hard
 from fedlogit.engine.build import build_client
+from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import model_message
@@ -19,7 +20,7 @@ __all__ = ["FedKT"]
 
 
 class FedKT(Method):
-    """Knowledge transfer in two tiers, in one round.
+    """Knowledge transfer in two tiers, in one round: nothing comes back that a second could use.
 
     A party cuts its data `partitions` times into `teachers` equal parts and trains a teacher on
     each. The teachers of one partitioning label the public set by majority, and a student learns
@@ -46,7 +47,7 @@ class FedKT(Method):
     consistent: bool = True
 
     def round(self, fed: Federation, r: int) -> None:
-        """Do the only round."""
+        """Do the round."""
         ballots = torch.stack([self._party(fed, client) for client in fed.clients])
         labels = consistent_votes(ballots, fed.classes, consistent=self.consistent)
         known = labels >= 0
@@ -58,6 +59,11 @@ class FedKT(Method):
 
     def _party(self, fed: Federation, party: Client) -> torch.Tensor:
         """Return the labels that a party's students give, int64 (students, points)."""
+        if party.samples < self.teachers:
+            raise FedlogitError(
+                f"method {self.name}: client {party.index} has {party.samples} samples, fewer than"
+                f" teachers = {self.teachers}"
+            )
         students = []
         for p in range(self.partitions):
             order = fed.rng("fedkt/cut", party.index, p).permutation(party.samples)

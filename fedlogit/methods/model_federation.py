@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import ClassVar
 
 import torch
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation, State
 from fedlogit.methods.base import Method
 
@@ -68,15 +69,26 @@ def model_messages(fed: Federation) -> torch.Tensor:
     return torch.stack([model_message(client.state()) for client in fed.clients])
 
 
+def send_buffers(fed: Federation) -> None:
+    """Send every client's floating buffers beside its update, which has parameters alone."""
+    buffers = torch.stack([client.state().buffers for client in fed.clients])
+    if buffers.numel():
+        fed.uplink("update", buffers)
+
+
 def check_shares(shares: list[float], method: str) -> list[float]:
     """Return contributions that are finite, not negative, and sum to 1, to rounding (CELM, eq. 2).
 
     Raises:
-        FedlogitError: if they are not; a wrong weighting must not pass as a result.
+        Diverged: if one is not finite, as those of models that are not.
+        FedlogitError: if they are negative or sum to something else; a wrong weighting must not
+            pass as a result.
     """
+    if not all(map(math.isfinite, shares)):
+        raise Diverged(f"method {method}: contributions {shares} are not finite")
     total = sum(shares)
     if min(shares) < 0:
         raise FedlogitError(f"method {method}: contributions {shares} are negative for a client")
-    if not abs(total - 1) < 1e-6:  # also true of NaN
+    if not abs(total - 1) < 1e-6:
         raise FedlogitError(f"method {method}: contributions {shares} sum to {total}, not to 1")
     return shares

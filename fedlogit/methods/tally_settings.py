@@ -156,8 +156,18 @@ def _without_effect(method: SimpleNamespace, changed: Collection[str], spec: Run
         ("trim", method.rule == "trimmed_mean", "is for rule = 'trimmed_mean'"),
         ("k", method.signal == "top_k", "is for signal = 'top_k'"),
         ("merge_cost", method.merge_every is not None, "nothing is merged; give merge_every"),
+        ("magnitude", method.signal != "votes", "a vote has none"),
     ]
-    last = method.merge_every or 0
+    rules += [
+        (key, method.label_weight < 1, "the consensus weighs nothing with label_weight = 1.0")
+        for key in ("emphasis", "decay_rounds")
+    ]
+    every = method.merge_every or 1
+    merges = spec.rounds - spec.rounds % every > method.warm_up
     return [(key, fits or key not in changed, why) for key, fits, why in rules] + [
-        ("merge_every", last <= spec.rounds, f"give at most the {spec.rounds} rounds")
+        (
+            "merge_every",
+            merges or method.merge_every is None,
+            f"no multiple of it is among the rounds {method.warm_up + 1} to {spec.rounds}",
+        )
     ]

@@ -233,10 +233,25 @@ class TallyTrain(Method):
         false = self.adversaries_present(fed)
         if not false:
             return honest
-        draw = fed.torch_rng("lies", fed.round)
+        drawn = self.lies(fed, honest.shape[1:] if votes else honest.shape[1:-1])
         if votes:
-            return false_votes(honest, fed.classes, false, self.attack, draw)
-        return corrupt(honest, false, self.attack, draw, self.magnitude)
+            return false_votes(honest, fed.classes, false, self.attack, drawn)
+        return corrupt(honest, false, self.attack, drawn, self.magnitude)
+
+    def lies(self, fed: Federation, probes: torch.Size) -> torch.Tensor:
+        """Return a class at random for each adversary that is there and probe, whoever is absent.
+
+        Args:
+            fed: The peers.
+            probes: The shape of a peer's votes.
+
+        Returns:
+            int64 (adversaries that are there, *probes).
+        """
+        generator = fed.torch_rng("lies", fed.round)
+        drawn = torch.randint(fed.classes, (self.adversaries, *probes), generator=generator)
+        places = fed.present - (len(fed.everybody) - self.adversaries)
+        return drawn[places[places >= 0]]
 
     def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
         """Send each peer's message to its neighbours, and return what they read in it.

@@ -11,6 +11,7 @@ import math
 import torch
 
 from fedlogit.aggregation.votes import margin, soft_average, tally
+from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.gradient_variance import gradient_variance
 
@@ -89,13 +90,15 @@ def _accuracies(
         return {}
     vote, soft = (float(fed.accuracy(one, points)) for one in consensus)
     least = float(each.min())
+    labels = fed.labels(points)
+    known = labels != UNKNOWN
     return {
         "peer_accuracy": float(each.mean()),
         "peer_least": least,
         "vote_accuracy": vote,
         "soft_accuracy": soft,
         "bound": condorcet(least, len(each)),
-        "correlation": correlation(logits.argmax(-1) == fed.labels(points)),
+        "correlation": correlation((logits.argmax(-1) == labels)[:, known]),
     }
 
 

@@ -41,8 +41,11 @@ def distances(counts_p: np.ndarray, counts_q: np.ndarray | None = None) -> dict[
         raise FedlogitError(f"cannot compare counts of shapes {p.shape} and {q.shape}")
     cost = cdist(p, q)
     rows, columns = linear_sum_assignment(cost)
+    with np.errstate(invalid="ignore"):
+        # Of equal distributions rounding can bring the divergence below 0, whose root is NaN.
+        jsd = float(np.nan_to_num(jensenshannon(p.ravel(), q.ravel()), nan=0.0))
     return {
-        "jsd": float(jensenshannon(p.ravel(), q.ravel())),
+        "jsd": jsd,
         "emd": float(cost[rows, columns].mean()),
         "emd_direct": float(np.diagonal(cost).mean()),
         # Rounding can bring the sum of identical distributions a hair above 1.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,22 +22,25 @@ _CLIENT = re.compile(r"client(\d+)/(.+)")
 
 
 def load_weights(
-    path: Path, spec: RunSpec, digest: str | None = None
+    path: Path, spec: RunSpec, digests: Collection[str], *, exported: bool = False
 ) -> list[dict[str, torch.Tensor]]:
     """Read every client's model, by parameter name.
 
     Args:
         path: ``weights.safetensors`` of `train_clients`, or a run's exported weights.
         spec: How many clients there should be.
-        digest: The spec that the clients must have been trained by; None takes any.
+        digests: Of specs that the clients may have been trained by.
+        exported: Also take a run's exported weights, which do not name their spec.
 
     Raises:
         DataError: if the file is damaged, is of other clients, or has a weight that is not finite.
     """
     found: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.clients)]
-    for name, tensor in _read_weights(path, digest).items():
+    for name, tensor in _read_weights(path, digests, exported).items():
         match = _CLIENT.fullmatch(name)
-        if match and int(match[1]) < spec.clients:
+        if match and int(match[1]) >= spec.clients:
+            raise DataError(f"{path}: has weights of client {match[1]} (of {spec.clients})")
+        if match:
             found[int(match[1])][match[2]] = tensor
             if not torch.isfinite(tensor).all():
                 raise DataError(f"{path}: weight {name} is not finite; {again(path)}")
@@ -78,13 +81,13 @@ def read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _read_weights(path: Path, spec_digest: str | None) -> dict[str, torch.Tensor]:
+def _read_weights(path: Path, digests: Collection[str], exported: bool) -> dict[str, torch.Tensor]:
     with saying(again(path)):
         tensors, header = read_tensors(path, "file of weights")
         # Exports had no header before there were digests; all else that is written here has one.
         if header and header.get("digest") != tensor_digest(tensors):
             raise DataError(f"{path} is damaged: its digest does not match")
-        if spec_digest is not None and header.get("spec") != spec_digest:
+        if header.get("spec") not in digests and not (exported and "spec" not in header):
             raise DataError(f"{path} belongs to another spec")
     return tensors
 

@@ -22,7 +22,7 @@ def check_disjoint(dataset: Dataset, split: Split, *, private: bool = True) -> i
 
     Args:
         dataset: The data set; rows are compared byte by byte.
-        split: Its division.
+        split: Its partition.
         private: Compare with private sets as well as with the test split.
 
     Raises:

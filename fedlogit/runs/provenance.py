@@ -13,6 +13,7 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,7 @@ class Provenance:
             "f32_matmul": products,
             "torch": torch.__version__,
             "numpy": np.__version__,
+            **_scikit_learn(),
             "python": platform.python_version(),
             "host_cores": os.cpu_count(),
             "started": _now(),
@@ -210,6 +212,13 @@ def cpu_field(name: str) -> str:
         if key.strip() == name:
             return value.strip()
     return ""
+
+
+def _scikit_learn() -> dict[str, str]:
+    """Return its version, if it is there: forests, boosting and mixtures are fitted by it."""
+    with suppress(PackageNotFoundError):
+        return {"scikit_learn": version("scikit-learn")}
+    return {}
 
 
 def _now() -> str:

@@ -111,13 +111,13 @@ def federate(
         spec: A resolved spec.
         method: The method it names: what it holds out, and whether there is a global model.
         dataset: The data set it names.
-        split: Its division; indices into the training split.
+        split: Its partition; indices into the training split.
         device: Where to compute.
         pool: The run's threads.
         engines: Run the clients and the server's model.
         on_task: Called whenever a client finished a phase.
     """
-    if method.needs_public and spec.public is not None:
+    if spec.public is not None:
         check_disjoint(dataset, split, private=not spec.public.overlap)
     test = None
     if spec.test_size is not None:
@@ -197,18 +197,18 @@ def _server(spec: RunSpec, method: Method, data: DeviceData) -> Client | None:
 def _client(
     spec: RunSpec, index: int, data: DeviceData, private: np.ndarray, holdout: float
 ) -> Client:
-    """Build a client, which keeps a share of its samples out of training."""
+    """Build a client, which keeps a share of its samples out of training, each with its copies."""
     held = None
     if holdout:
-        labels = data.strata[private]
-        size = max(1, round(holdout * len(private)))
-        if size >= len(private):
+        unique = np.unique(private)
+        own = private if len(unique) == len(private) else unique
+        size = max(1, round(holdout * len(own)))
+        if size >= len(own):
             raise FedlogitError(
-                f"client {index} has {len(private)} samples, too few to hold out {holdout:.0%}"
+                f"client {index} has {len(own)} samples, too few to hold out {holdout:.0%}"
             )
-        chosen = stratified(labels, size, rng(spec.seed, "holdout", index))
-        held = private[chosen]
-        private = np.delete(private, chosen)
+        held = own[stratified(data.strata[own], size, rng(spec.seed, "holdout", index))]
+        private = private[~np.isin(private, held)]
     architecture = spec.models[index % len(spec.models)]
     weights = _first_weights(spec, index)
     return build_client(architecture, data, index, weights, private, spec.optimizer, held)

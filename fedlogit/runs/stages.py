@@ -316,7 +316,7 @@ def load_precomputed(
         DataError: naming the file that does not fit.
     """
     digest = clients_spec(spec).digest()
-    models, answers = load_weights(weights, spec, digest), load_answers(logits)
+    models, answers = load_weights(weights, spec, {digest}), load_answers(logits)
     trained, answered = weights.with_name("clients.json"), logits.with_name("logits.json")
     clients = read_sealed(trained, again(trained))
     exported = read_sealed(answered, again(answered))
@@ -381,12 +381,15 @@ def _stack(
     path: Path, arrays: dict[str, np.ndarray], kind: str, rows: int | None, classes: int | None
 ) -> np.ndarray:
     """Return one array of all clients' logits, after checking each."""
-    names = sorted(name for name in arrays if re.fullmatch(rf"{kind}_\d+", name))
+    of = {int(m[1]): name for name in arrays if (m := re.fullmatch(rf"{kind}_(\d+)", name))}
+    names = [of[number] for number in sorted(of)]
     if not names:
         if kind == "public":
             raise DataError(f"{path}: has no logits (arrays public_000, public_001, …)")
         return np.empty((0, 0, classes or 0), np.float32)
     for number, name in enumerate(names):
+        if number not in of:
+            raise DataError(f"{path}: has no {kind} logits of client {number}")
         logits = arrays[name]
         who = f"{path}: client {number}: {kind} logits"
         if logits.ndim != 2 or not np.issubdtype(logits.dtype, np.floating):

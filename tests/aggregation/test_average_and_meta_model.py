@@ -80,3 +80,11 @@ def test_a_feature_that_is_constant_on_labelled_samples_is_not_blown_up():
     wanted = torch.cat([wanted, torch.full((1, 50, 3), -7.31)])
     p = fit_and_predict("mlp", known, labels, wanted, classes=3, seed=0)
     assert (p.argmax(1) == truth).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", ["forest", "boosting"])
+def test_trees_that_saw_one_class_are_sure_of_it(kind):
+    known, labels = liar_and_truth(60, seed=0)
+    seen = labels == 1
+    p = fit_and_predict(kind, known[:, seen], labels[seen], known, classes=3, seed=0)
+    assert p.tolist() == [[0, 1, 0]] * 60

@@ -137,3 +137,8 @@ def test_a_kernel_density_is_the_mean_of_gaussians_on_the_samples():
 def test_without_two_samples_of_a_class_there_is_no_density(fit):
     mixture = fit(torch.zeros(2, 3), torch.tensor([0, 1]), floor=1e-3)
     assert mixture.log_density(torch.zeros(1, 3)).tolist() == [-math.inf]
+
+
+def test_em_without_two_samples_has_no_density():
+    mixture = fit_em(torch.zeros(1, 3), 2, floor=1e-3, seed=0)
+    assert mixture.log_density(torch.zeros(1, 3)).tolist() == [-math.inf]

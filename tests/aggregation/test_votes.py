@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fedlogit.aggregation.votes import (
     asymmetric,
+    ballots,
     bits_per_vote,
     emphasis,
     pack,
@@ -104,3 +105,12 @@ def test_a_message_of_another_length_is_refused():
         unpack(torch.zeros(3, dtype=torch.uint8), 2, 2048, packed=False)
     with pytest.raises(FedlogitError, match="class 15 of 10"):
         unpack(torch.tensor([0xF0], dtype=torch.uint8), 1, 10)
+
+
+def test_one_rank_names_the_first_of_equal_logits_as_a_vote_does():
+    # Ten classes of which 3 and 7 tie, and one float below them 5, which softmax rounds to theirs.
+    logits = torch.zeros(1, 200, 10)
+    logits[..., [3, 7]] = 1.0
+    logits[..., 5] = torch.nextafter(torch.tensor(1.0), torch.tensor(0.0))
+    assert (ballots(logits, "top_k", 1).argmax(-1) == 3).all()
+    assert torch.equal(top_k(logits, 1), tally(logits.argmax(-1), 10))

@@ -146,7 +146,7 @@ TASKS = {
     "soft targets of each client": own,
     "soft targets of everybody": shared,
     "soft targets with weights": uneven_rows,
-    "both": lambda *who: labels(*who) | own(*who) | {"label_weight": 0.5, "soft_weight": 2.0},
+    "both": lambda *who: labels(*who) | own(*who) | {"label_weight": 0.5},
     "a single step": once,
 }
 # Those that compiled code refuses where it does a task in one call.

@@ -168,3 +168,22 @@ def test_how_long_an_optimizer_remembers(federation, reset_every, steps):
         fed.distil(fed.public, targets)
     client = fed.clients[0]
     assert int(client.optimizer.state[client.vector]["step"]) == steps
+
+
+def test_a_sample_that_is_held_out_is_not_trained_on_where_samples_repeat(federation):
+    fed = federation(method="cffl", partition="fr_repeat(keep=5)", public=None)
+    rider = fed.clients[-1]
+    assert len(rider.validation.unique()) == len(rider.validation) == 1  # 10 % of 5, at least 1
+    assert len(rider.private.unique()) <= 4
+    assert rider.samples > 20
+    for client in fed.clients:
+        assert not np.intersect1d(client.private, client.validation).size
+
+
+def test_a_last_pass_of_one_sample_joins_the_one_before(federation):
+    fed = federation(public={"size": 61}, models=["resnet_light(n=1, batch_stats=True)"])
+    fed.data.batch = 20
+    assert fed.logits(fed.public).shape == (4, 61, 10)
+    n = len(fed.data.x_test)
+    fed.data.batch = n - 1
+    assert fed._test_parts() == [slice(0, n)]

@@ -369,3 +369,16 @@ def test_adversaries_that_are_absent_say_nothing(federation, absent, said):
     logits = torch.zeros(len(said), 1, 10)
     logits[..., 5] = 1.0
     assert method.messages(fed, logits).flatten().tolist() == said
+
+
+def test_what_an_adversary_says_at_random_does_not_depend_on_who_is_absent(federation):
+    """Of four peers the last two lie, and the last says the same without the one before it."""
+    call = "tally_train(warm_up=0, label_weight=0.0, adversaries=2, attack='random')"
+    said = []
+    for absent in ([0], [2]):
+        who = {"schedule": [{"clients": absent, "since": 3}]}
+        fed, method = peers_after(0, federation, call, clients=4, participation=who)
+        fed.start_round(1)
+        said.append(method.messages(fed, torch.zeros(3, 50, 10))[-1])
+    assert torch.equal(*said)
+    assert len(said[0].unique()) > 5

@@ -1,5 +1,7 @@
 """FedAvg, CFFL, CGSV, ShapFed and CELM: what all of them promise, on digits."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from support.celm_family import CELM, FAMILY, contributions, family
 from support.rounds import play
 from support.small import small_spec
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.files import read_json
 from fedlogit.methods.model_federation import check_shares
 
@@ -85,3 +87,41 @@ def test_a_model_without_a_known_head_is_refused(federation):
 def test_a_negative_share_is_refused():
     with pytest.raises(FedlogitError, match=r"method x: contributions .* are negative"):
         check_shares([1.5, -0.5], "x")
+    with pytest.raises(Diverged, match=r"method x: contributions \[nan, 1.0\] are not finite"):
+        check_shares([math.nan, 1.0], "x")
+
+
+BATCH_NORM = {"models": ["resnet_light(n=1)"], "clients": 2, "rounds": 2}
+
+
+def buffers(client):
+    return client.state().buffers
+
+
+@pytest.mark.parametrize("call", ["cgsv", "cffl(server_weights='sum')", "cffl(sparse=True)"])
+def test_statistics_of_batch_norm_are_averaged_as_fedavgs_are_and_counted(federation, call):
+    fed, method = family(federation, call, **BATCH_NORM)
+    method.init(fed)
+    first = buffers(fed.server).clone()
+    trained, train = [], fed.train_private
+
+    def train_private():
+        train()
+        trained.append(torch.stack([buffers(client) for client in fed.clients]))
+
+    fed.train_private = train_private
+    fed.start_round(1)
+    method.round(fed, 1)
+    assert not torch.equal(buffers(fed.server), first)
+    if "sparse" not in call:  # there the weights of the first round are those of accuracies
+        assert torch.allclose(buffers(fed.server), trained[0].mean(0), atol=1e-6)
+    sent = fed.ledger.totals()["up"]
+    if method.name == "cgsv":
+        for client in fed.clients:
+            assert torch.equal(buffers(client), buffers(fed.server))
+        assert sent["update"] == 2 * 4 * (len(fed.server.vector) + len(first))
+        assert fed.ledger.totals()["down"]["reward"] >= 2 * 4 * len(first)
+    elif "sparse" in call:
+        assert sent["update"] == 2 * (8 * int(0.1 * len(fed.server.vector)) + 4 * len(first))
+    else:
+        assert sent == {"model": 2 * 4 * (len(fed.server.vector) + len(first))}

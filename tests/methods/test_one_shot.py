@@ -7,6 +7,7 @@ from support.refusals import refused
 from support.rounds import play
 from support.small import small_spec
 
+from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json
 from fedlogit.methods.fedol import FedOL
@@ -273,6 +274,7 @@ def test_fedkts_samples_without_a_vote_have_no_weight(ballots):
             "averages models, so all clients need one architecture",
         ),
         ({"method": "aggregator('nothing')"}, "'nothing': should be 'package.module:function'"),
+        ({"method": "fedprox(mu=1e400)"}, "mu = inf"),
     ],
 )
 def test_bad_input_is_one_clear_line(changes, said, federation):
@@ -312,3 +314,8 @@ def test_a_server_is_completed_where_it_is_taught():
     server = {"model": "mlp([24])", "epochs": 1}
     assert small_spec(method="fedol", server=server).server.model.params == {"hidden": [24]}
     assert small_spec(method="fedavg", server=server).server is None, "FedAvg teaches no model"
+
+
+def test_a_party_with_fewer_samples_than_teachers_is_named(train):
+    with pytest.raises(FedlogitError, match="client 0 has 3 samples, fewer than teachers = 5"):
+        train(method="fedkt", **ONCE | {"partition": "iid(3)"})

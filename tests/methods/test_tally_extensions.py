@@ -84,9 +84,10 @@ def test_adversaries_turn_soft_labels_and_not_votes(federation):
         ("probabilities", "mean", 1),
         ("probabilities", "median", 0),
     ):
+        loud = "" if signal == "votes" else ", magnitude=100.0"
         call = (
             f"tally_train(warm_up=0, signal='{signal}', rule='{rule}', adversaries=1,"
-            " attack='colluding', magnitude=100.0)"
+            f" attack='colluding'{loud})"
         )
         fed, method = peers_after(0, federation, call)
         logits = torch.zeros(4, 2, 10)

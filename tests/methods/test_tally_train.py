@@ -470,7 +470,10 @@ def test_bad_input_is_one_clear_line(call, said):
         ("trim=0.4", "trim = 0.4: is for rule = 'trimmed_mean'"),
         ("k=3", "k = 3: is for signal = 'top_k'"),
         ("merge_cost='mesh'", "merge_cost = 'mesh': nothing is merged; give merge_every"),
-        ("merge_every=4", "merge_every = 4: give at most the 3 rounds"),
+        ("merge_every=4", "merge_every = 4: no multiple of it is among the rounds 1 to 3"),
+        ("adversaries=1, magnitude=5.0", "magnitude = 5.0: a vote has none"),
+        ("label_weight=1.0, emphasis=2.0", "emphasis = 2.0: the consensus weighs nothing"),
+        ("label_weight=1.0, decay_rounds=2", "decay_rounds = 2: the consensus weighs nothing"),
     ],
 )
 def test_a_setting_without_effect_is_refused(settings, said):

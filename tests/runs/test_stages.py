@@ -40,6 +40,12 @@ def build(digits, spec, workers=1):
     return built(spec, digits, workers=workers)
 
 
+def weights_of(folder, spec, trained=None):
+    """Return the models in a folder, of clients that are those of `spec`, or of `trained`."""
+    digest = clients_spec(trained or spec).digest()
+    return load_weights(folder / "weights.safetensors", spec, {digest})
+
+
 @pytest.fixture(scope="module")
 def clients(digits, tmp_path_factory):
     """A folder with trained clients and their answers, which several methods share."""
@@ -48,7 +54,7 @@ def clients(digits, tmp_path_factory):
     digest = train_clients(build(digits, spec), folder)
     record = {"spec_digest": spec.digest(), "weights_digest": digest, "code_version": "0"}
     write_sealed(folder / "clients.json", record)
-    export_logits(build(digits, spec), load_weights(folder / "weights.safetensors", spec), folder)
+    export_logits(build(digits, spec), weights_of(folder, spec), folder)
     return folder
 
 
@@ -157,6 +163,10 @@ def _change(arrays, key, value):
         (lambda a: _change(a, "public_000", a["public_000"] + 1), "its digest differs"),
         (lambda a: {k: v for k, v in a.items() if k != "points"}, "has no 'points'"),
         (lambda a: {"points": a["points"]}, "has no logits"),
+        (
+            lambda a: {k: v for k, v in a.items() if k != "public_001"},
+            "has no public logits of client 1",
+        ),
     ],
 )
 def test_logits_that_are_not_what_they_should_be(clients, tmp_path, break_it, said):
@@ -170,7 +180,7 @@ def test_logits_that_are_not_what_they_should_be(clients, tmp_path, break_it, sa
 
 def test_answers_to_another_question_are_refused(digits, clients, tmp_path):
     other = small_spec(method="feddf", **ONCE | {"seed": 1})
-    weights = load_weights(clients / "weights.safetensors", other)
+    weights = weights_of(clients, small_spec(method="feddf", **ONCE))
     given = Precomputed(weights, load_answers(clients / "logits.npz"))
     options = Options(torch.device("cpu"), engine="loop", progress=False)
     with pytest.raises(FedlogitError, match="other public samples"):
@@ -199,10 +209,15 @@ def test_clients_and_targets_of_another_run_are_refused(clients, tmp_path):
 def test_weights_of_other_clients_are_refused(clients):
     five = small_spec(method="feddf", **ONCE | {"clients": 5})
     with pytest.raises(DataError, match="no weights of client 4"):
-        load_weights(clients / "weights.safetensors", five)
+        weights_of(clients, five, small_spec(method="feddf", **ONCE))
+    three = small_spec(method="feddf", **ONCE | {"clients": 3})
+    with pytest.raises(DataError, match=r"has weights of client 3 \(of 3\)"):
+        weights_of(clients, three, small_spec(method="feddf", **ONCE))
+    with pytest.raises(DataError, match="belongs to another spec"):
+        weights_of(clients, small_spec(method="feddf", **ONCE | {"seed": 7}))
     (clients / "broken.safetensors").write_bytes(b"not weights")
     with pytest.raises(DataError, match="not a readable file of weights"):
-        load_weights(clients / "broken.safetensors", five)
+        load_weights(clients / "broken.safetensors", five, ())
 
 
 def test_logits_json_says_what_is_there(clients):

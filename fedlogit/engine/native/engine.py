@@ -162,7 +162,7 @@ def _targets(
     if task.soft is None:
         assert task.labels is not None
         return torch.eye(classes) * task.label_weight, task.labels[positions]
-    soft = task.soft_weight * task.soft
+    soft = task.soft
     if task.labels is not None:
         soft = soft + task.label_weight * F.one_hot(task.labels, classes)
     return soft.contiguous(), positions
