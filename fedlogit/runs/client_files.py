@@ -22,14 +22,14 @@ _CLIENT = re.compile(r"client(\d+)/(.+)")
 
 
 def load_weights(
-    path: Path, spec: RunSpec, digests: Collection[str], *, exported: bool = False
+    path: Path, spec: RunSpec, digests: Collection[str] | None = None, *, exported: bool = False
 ) -> list[dict[str, torch.Tensor]]:
     """Read every client's model, by parameter name.
 
     Args:
         path: ``weights.safetensors`` of `train_clients`, or a run's exported weights.
         spec: How many clients there should be.
-        digests: Of specs that the clients may have been trained by.
+        digests: Of specs that the clients may have been trained by; None takes any.
         exported: Also take a run's exported weights, which do not name their spec.
 
     Raises:
@@ -81,13 +81,16 @@ def read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _read_weights(path: Path, digests: Collection[str], exported: bool) -> dict[str, torch.Tensor]:
+def _read_weights(
+    path: Path, digests: Collection[str] | None, exported: bool
+) -> dict[str, torch.Tensor]:
     with saying(again(path)):
         tensors, header = read_tensors(path, "file of weights")
         # Exports had no header before there were digests; all else that is written here has one.
         if header and header.get("digest") != tensor_digest(tensors):
             raise DataError(f"{path} is damaged: its digest does not match")
-        if header.get("spec") not in digests and not (exported and "spec" not in header):
+        unnamed = exported and "spec" not in header
+        if digests is not None and header.get("spec") not in digests and not unnamed:
             raise DataError(f"{path} belongs to another spec")
     return tensors
 

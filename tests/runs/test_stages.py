@@ -217,7 +217,7 @@ def test_weights_of_other_clients_are_refused(clients):
         weights_of(clients, small_spec(method="feddf", **ONCE | {"seed": 7}))
     (clients / "broken.safetensors").write_bytes(b"not weights")
     with pytest.raises(DataError, match="not a readable file of weights"):
-        load_weights(clients / "broken.safetensors", five, ())
+        load_weights(clients / "broken.safetensors", five)
 
 
 def test_logits_json_says_what_is_there(clients):
