@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.config import Settings
-from fedlogit.papers import Plan, list_papers
+from fedlogit.commands._settings import of_finished_runs
+from fedlogit.papers import Plan
 from fedlogit.results.record_files import write_record
 
 
@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    papers = tuple(list_papers(args.papers))
-    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
-    write_record(Plan(settings, args.papers, args.results), args.references, args.results)
+    plan = Plan(of_finished_runs(args.papers), args.papers, args.results)
+    write_record(plan, args.references, args.results)
     print((args.results / "record.counts.md").read_text(encoding="utf-8").rstrip())

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fedlogit.config import Settings
-from fedlogit.papers import Plan, list_papers
+from fedlogit.commands._settings import of_finished_runs
+from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.redraw import differences, orphans, redraw
 
@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
-    papers = tuple(list_papers(args.papers))
-    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
-    plan = Plan(settings, args.papers, args.results)
+    plan = Plan(of_finished_runs(args.papers), args.papers, args.results)
     if not args.check:
         drawn = redraw(plan, args.references, args.results)
         _tell_drawn(plan, drawn, _pruned(args.results, drawn) if args.prune else [])

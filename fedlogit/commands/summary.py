@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._settings import of_finished_runs
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, list_papers
@@ -57,8 +58,7 @@ def _everywhere(args: argparse.Namespace) -> list[str]:
     """Return what to say of all that finished runs cover."""
     if args.datasets:
         raise FedlogitError("datasets: give a scale, too")
-    papers = tuple(args.papers or list_papers(args.papers_folder))
-    settings = Settings(papers=papers, scale="paper", frozen=True, partial=True)
+    settings = of_finished_runs(args.papers_folder, args.papers)
     plan = Plan(settings, args.papers_folder, args.results)
     following = where_to_look(args.results, args.results / "record.md", args.report)
     return closing(plan, plan.covered(), following)

@@ -104,6 +104,18 @@ def test_a_users_mistake_is_one_line(call, artefact, tmp_path):
     assert "run python -m fedlogit compare first" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("redraw", "--papers"), ("record", "--papers"), ("summary", "--papers-folder")],
+)
+def test_a_folder_without_papers_is_one_line(call, tmp_path, command, option):
+    done = call(command, option, tmp_path, "--results", tmp_path / "results")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {tmp_path}/*.yaml: papers = []: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()
+
+
 def test_papers_and_scales_are_not_mixed(call, artefact, tmp_path):
     paths = [artefact(), artefact(id="other", paper="celm")]
     done = call("compare", "--artefacts", *paths, "--reference", REFERENCE, "--out", tmp_path)
