@@ -59,7 +59,7 @@ class FrozenConfig(BaseModel):
             return cls.model_validate_json(json.dumps(data))
         except ValidationError as error:
             raise explain(error, where, cls) from None
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise FedlogitError(f"{where}: not plain data ({error})") from None
 
 

@@ -103,6 +103,8 @@ def read_json(path: Path) -> Any:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}") from None
+    except RecursionError:
+        raise DataError(f"{path} is not valid JSON: it is nested too deeply") from None
 
 
 def write_sealed(path: Path, record: Mapping[str, Any]) -> None:

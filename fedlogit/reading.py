@@ -44,16 +44,21 @@ def load_yaml(path: Path) -> Any:
 
     Raises:
         DataError: if it cannot be read.
-        FedlogitError: if it is not YAML, or gives a key twice.
+        FedlogitError: if it is not YAML in UTF-8, or gives a key twice.
     """
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise FedlogitError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     except FedlogitError as error:
         raise FedlogitError(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise FedlogitError(f"{path} is not UTF-8: {error}; save it as UTF-8") from None
+    except RecursionError:
+        raise FedlogitError(f"{path} is not valid YAML: it is nested too deeply") from None
+    # A ValueError is of what looks like a date and is none, such as 2001-99-99.
+    except (yaml.YAMLError, ValueError) as error:
+        raise FedlogitError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def read_part(cls: type[P], data: Any, where: str) -> P:
@@ -64,7 +69,7 @@ def read_part(cls: type[P], data: Any, where: str) -> P:
     """
     try:
         return cls.model_validate_json(json.dumps(data))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         if not isinstance(error, ValidationError):
             raise FedlogitError(f"{where}: not plain data ({error})") from None
         raise explain(error, where, cls) from None

@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field
 
 from fedlogit.component import FrozenConfig
 from fedlogit.data.transport import TIMEOUT, client, get
-from fedlogit.errors import DataError, FedlogitError, unknown
+from fedlogit.errors import DataError, unknown
 from fedlogit.files import file_digest
+from fedlogit.reading import load_yaml
 
 __all__ = ["SOURCES", "Base", "Folder", "Mirror", "read_sources"]
 
@@ -184,13 +184,7 @@ def read_sources(name: str, path: Path = SOURCES) -> list[Base]:
     Raises:
         FedlogitError: if the file is missing or wrong, or has no such data set.
     """
-    try:
-        data = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise FedlogitError(f"cannot read {path}: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise FedlogitError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
-    datasets = _Sources.read({"datasets": data}, str(path)).datasets
+    datasets = _Sources.read({"datasets": load_yaml(path)}, str(path)).datasets
     if name not in datasets:
         raise unknown(f"dataset in {path}", name, datasets)
     return list(datasets[name])

@@ -249,6 +249,7 @@ def test_a_stand_in_is_named_and_never_taken(tmp_path, web, wanted, files, there
         ("  - {kind: mirror, format: npz, files: [../secret]}\n", r"\.\./secret"),
         ("  - {kind: url, format: idx, base: ['file:///etc/'], files: [a]}\n", "file:///etc/"),
         ("  - [\n", "not valid YAML"),
+        ("  - 2001-99-99\n", "not valid YAML: month must be in 1..12"),
     ],
 )
 def test_a_wrong_sources_file_is_one_line(sources, text, message):

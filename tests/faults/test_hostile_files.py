@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.calls import script
+from support.refusals import refused
 from support.small import small_spec
 
 from fedlogit.data.raw import Raw
@@ -91,6 +93,33 @@ def test_yaml_that_constructs_objects(tmp_path, mark, tag):
     for read in (load_yaml, lambda p: load_paper("p", p.parent), lambda p: read_sources("tiny", p)):
         with pytest.raises(FedlogitError, match="not valid YAML: could not determine a constr"):
             read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("paper: Müller\n".encode("latin-1"), "p.yaml is not UTF-8"),
+        (b"title: 2001-99-99\n", "p.yaml is not valid YAML: month must be in 1..12"),
+    ],
+)
+def test_yaml_in_another_encoding_or_with_a_date_that_is_none(tmp_path, content, said):
+    path = tmp_path / "p.yaml"
+    path.write_bytes(content)
+    for read in (load_yaml, lambda p: load_paper("p", p.parent), lambda p: read_sources("tiny", p)):
+        with refused(said):
+            read(path)
+
+
+# Python's own parser ends at about 1,000; from 200 on, pydantic's does.
+@pytest.mark.parametrize("depth", [500, 100_000])
+def test_json_that_is_nested_too_deeply(tmp_path, depth):
+    path = tmp_path / "spec.json"
+    path.write_text(f'{{"dataset": {"[" * depth}{"]" * depth}}}')
+    done = script("train", "--spec", str(path), "--out", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {path}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_snakemake_reads_config_yaml_without_constructing(tmp_path, mark):
