@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -24,6 +24,18 @@ Count = Annotated[int, Field(gt=0)]
 Export = Literal[
     "logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley", "theory"
 ]
+
+
+def _refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
+    """Refuse values other than the default of keys that have no effect beside the others.
+
+    Raises:
+        ValueError: naming the key, its value and the only one that is right.
+    """
+    for key in keys:
+        value, default = getattr(settings, key), type(settings).model_fields[key].default
+        if value != default:
+            raise ValueError(f"{key} = {value!r} {why}; leave it out (or at {default!r})")
 
 
 class Local(FrozenConfig):
@@ -81,6 +93,13 @@ class Optimizer(FrozenConfig):
     clip: Annotated[float, Field(gt=0)] | None = None
     zero_nonfinite_grads: bool = False
 
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        # A setting that changes no number would all the same change a run's hash.
+        idle = ("beta1", "beta2", "eps") if self.name == "sgd" else ("momentum",)
+        _refuse_idle(self, idle, f"has no effect with name = {self.name!r}")
+        return self
+
 
 class Schedule(FrozenConfig):
     """Step decay on the round counter: the rate is ``lr * gamma ** ((round - 1) // every)``.
@@ -93,6 +112,12 @@ class Schedule(FrozenConfig):
     every: Count | None = None
     gamma: Annotated[float, Field(gt=0, le=1)] = 0.1
     once: bool = False
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        if self.every is None:
+            _refuse_idle(self, ("gamma", "once"), "has no effect without every")
+        return self
 
     def factor(self, round_: int) -> float:
         """Return the multiplier of the learning rate in round `round_` (from 1)."""

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from support.refusals import refused
+from support.small import small_spec
 from torch import nn
 
 from fedlogit.data.transforms import draw_crops
@@ -63,6 +65,34 @@ def test_first_round_may_have_its_own_epochs():
     local = Local(epochs=1, first_epochs=10)
     assert [local.epochs_in(r) for r in (1, 2, 50)] == [10, 1, 1]
     assert Local(steps=5).epochs_in(1) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"optimizer": {"name": "adam", "lr": 0.1, "momentum": 0.9}},
+            "momentum = 0.9 has no effect with name = 'adam'; leave it out (or at 0.0)",
+        ),
+        ({"optimizer": {"name": "adamw", "lr": 0.1, "momentum": 0.5}}, "momentum = 0.5"),
+        ({"optimizer": {"name": "sgd", "lr": 0.1, "beta1": 0.8}}, "beta1 = 0.8 has no effect"),
+        ({"optimizer": {"name": "sgd", "lr": 0.1, "beta2": 0.9}}, "beta2 = 0.9 has no effect"),
+        ({"optimizer": {"name": "sgd", "lr": 0.1, "eps": 1e-4}}, "eps = 0.0001 has no effect"),
+        ({"schedule": {"once": True}}, "once = True has no effect without every; leave it out"),
+        ({"schedule": {"gamma": 0.5}}, "gamma = 0.5 has no effect without every"),
+    ],
+)
+def test_a_setting_without_effect_is_refused(changes, said):
+    """It would change a run's hash and none of its numbers."""
+    with refused(said):
+        small_spec(**changes)
+
+
+def test_settings_at_their_default_may_be_written_out():
+    written = {"name": "sgd", "lr": 0.1, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+    schedule = {"every": None, "gamma": 0.1, "once": False}
+    plain = small_spec(optimizer={"name": "sgd", "lr": 0.1})
+    assert small_spec(optimizer=written, schedule=schedule).digest() == plain.digest()
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
