@@ -20,6 +20,7 @@ __all__ = [
     "NOTHING_PUBLISHED",
     "RIGHT",
     "compare",
+    "comparison_in",
     "comparison_markdown",
     "comparison_table",
     "matching",
@@ -27,6 +28,7 @@ __all__ = [
     "nothing_published",
     "published",
     "read_comparison",
+    "read_made",
     "read_reference",
 ]
 
@@ -38,6 +40,7 @@ _COMPARED = [
     *("table", *_KEYS, "metric", "paper", "paper_std", "paper_n", "ours", "std", "difference"),
     *("n", "diverged", "low", "high", "verdict", "scale", "device"),
 ]
+_NUMBERS = ("paper", "paper_std", "ours", "std", "difference", "low", "high")
 NOTHING_PUBLISHED = "There are no published numbers to compare with."
 
 
@@ -49,8 +52,8 @@ def read_reference(path: Path) -> pd.DataFrame:
     column `where` may name further axes: ``public.size=5000; public.anchors=1000``.
 
     Raises:
-        DataError: if the file is missing, lacks a column, or has a mean that is no number or a
-            share above 1.
+        DataError: if the file is missing, lacks a column, or has an empty metric, a mean that is no
+            number, or a share below 0 or above 1.
     """
     try:
         text = dict.fromkeys(("table", *_KEYS, "metric"), str)
@@ -58,7 +61,8 @@ def read_reference(path: Path) -> pd.DataFrame:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
-        raise DataError(f"{path} is not a valid table: {error}") from None
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path} is not a valid table: {reason}") from None
     lacking = [column for column in _COLUMNS if column not in frame]
     if lacking:
         raise DataError(
@@ -68,15 +72,34 @@ def read_reference(path: Path) -> pd.DataFrame:
     frame = frame if "where" in frame else frame.assign(where="")
     for column in ("mean", "std", "n"):
         frame[column] = pd.to_numeric(frame[column], errors="coerce")
-    shares = frame["metric"].map(is_share)
-    wrong = frame[frame["mean"].isna() | (shares & (frame["mean"] > 1))]
-    if len(wrong):
-        row = wrong.iloc[0]
-        line = int(wrong.index[0]) + 2
-        raise DataError(f"{path}, row {line}: {row['metric']} = {row['mean']} must be a fraction")
+    _check_published(path, frame)
     return frame.astype({"partition": object, "where": object}).fillna(
         {"partition": "", "where": ""}
     )
+
+
+def _check_published(path: Path, frame: pd.DataFrame) -> None:
+    """Refuse a row without a metric, or with a mean that cannot be one of its metric.
+
+    Raises:
+        DataError: naming the first such row by its line in the file.
+    """
+    for place, row in enumerate(frame.to_dict("records")):
+        metric, mean = row["metric"], row["mean"]
+        if pd.isna(metric):
+            raise DataError(f"{path}, row {_line(path, place)}: metric is empty; name one")
+        share = is_share(metric)
+        if math.isnan(mean) or (share and not 0 <= mean <= 1):
+            wanted = "a fraction, from 0 to 1" if share else "a number"
+            where = f"{path}, row {_line(path, place)}"
+            raise DataError(f"{where}: {metric} = {mean} must be {wanted}")
+
+
+def _line(path: Path, place: int) -> int:
+    """Return the line, from 1, of a row of a table, of which comments and empty lines are none."""
+    told = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    rows = [line for line, text in told if text.strip() and not text.startswith("#")]
+    return rows[place + 1]  # after the names of the columns
 
 
 def published(folder: Path, paper: str) -> pd.DataFrame:
@@ -142,15 +165,43 @@ def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
     Raises:
         DataError: if there is none, or it is damaged.
     """
-    path = results / "summary" / paper / scale / "compare.csv"
+    return comparison_in(results / "summary" / paper / scale / "compare.csv")
+
+
+def comparison_in(path: Path) -> pd.DataFrame:
+    """Return the comparison in a file that `write_summary` wrote.
+
+    Raises:
+        DataError: if it is missing, no table, or lacks a column.
+    """
     text = dict.fromkeys(("table", *_KEYS, "where", "metric"), str)
-    try:
-        rows = pd.read_csv(path, dtype=text, keep_default_na=True)
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"cannot read {path}: {error}; run python -m fedlogit compare first"
-        ) from None
+    kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
+    rows = read_made(path, _COMPARED, kinds)
     return rows.fillna({key: "" for key in text if key in rows})
+
+
+def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a table of a summary, exactly as it was written.
+
+    Args:
+        path: The file.
+        columns: What it must have.
+        kinds: The types of columns that must have one.
+
+    Raises:
+        DataError: if it is missing, no table, or lacks a column.
+    """
+    try:
+        rows = pd.read_csv(path, dtype=dict(kinds), float_precision="round_trip")
+        lacking = [column for column in columns if column not in rows]
+        if lacking:
+            raise ValueError(f"column {lacking[0]!r} is missing")
+    except (OSError, ValueError) as error:  # ValueError: also what is empty, or no table
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"cannot read {path}: {reason}; run python -m fedlogit compare first"
+        ) from None
+    return rows
 
 
 def matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
-from fedlogit.results.compare import matching, published
+from fedlogit.results.compare import comparison_in, matching, published
 from fedlogit.results.notes import read_notes
 from fedlogit.results.verdict import VERDICTS
 
@@ -101,11 +101,11 @@ def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     """Return our side of a comparison, a row per published number and in their order.
 
     Raises:
-        DataError: unless it has just these numbers.
+        DataError: if it is damaged, or has not just these numbers.
     """
-    found = pd.read_csv(path, dtype=dict.fromkeys(_KEYS, str), float_precision="round_trip")
+    found = comparison_in(path)
     found = found if "where" in found else found.assign(where="")
-    keyed = found.fillna(dict.fromkeys(_KEYS, "")).set_index([*_KEYS, "paper"])[_OURS]
+    keyed = found.set_index([*_KEYS, "paper"])[_OURS]
     wanted = pd.MultiIndex.from_frame(numbers[[*_KEYS, "mean"]])
     if not keyed.index.is_unique or set(keyed.index) != set(wanted):
         raise DataError(

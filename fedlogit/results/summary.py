@@ -18,6 +18,7 @@ from fedlogit.results.compare import (
     comparison_table,
     not_run,
     read_comparison,
+    read_made,
 )
 from fedlogit.results.dvc_metrics import metrics, numbers
 from fedlogit.results.formatting import markdown, write_csv, write_text
@@ -71,6 +72,9 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
         results: The folder with ``tables``, ``figures`` and ``summary``.
         scale: Which scale.
         labels: For each paper, how values on its axes are printed.
+
+    Raises:
+        DataError: if a comparison or the claims are missing or damaged.
     """
     parts = []
     for paper, names in labels.items():
@@ -84,7 +88,8 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
 
 
 def _claims(results: Path, paper: str, scale: str) -> str:
-    claims = pd.read_csv(results / "summary" / paper / scale / "claims.csv")
+    path = results / "summary" / paper / scale / "claims.csv"
+    claims = read_made(path, ["result"], {"result": str})
     counts = claims["result"].value_counts()
     judged = ", ".join(f"{count} {result}" for result, count in counts.items())
     return f"- Claims: {judged or 'none tested at this scale'}"

@@ -3,15 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.compare import read_comparison
 from fedlogit.results.formatting import write_text
+from fedlogit.results.summary import overview
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"
+HEAD += ",diverged,low,high,scale,device"
 AVERAGE = "table1,mnist,k_classes(2),average,accuracy,.8,,,.6,,-.2,1,{}"
 PROPOSED = "table1,mnist,k_classes(2),{},accuracy,.9,,,.7,,-.2,1,{}"
 NOT_RUN = "table1,cifar10,k_classes(2),average,accuracy,.8,,,,,,0,not run"
@@ -74,5 +77,32 @@ def test_what_was_made_is_named_and_a_study_without_published_numbers_is_not_cou
 
 
 def test_a_damaged_comparison_names_the_file(tmp_path):
-    with pytest.raises(Exception, match=r"cannot read .*compare.csv"):
+    with refused("compare.csv: "):
         read_comparison(tmp_path, "celm", "quick")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "No columns to parse from file"),
+        (HEAD.removesuffix(",device"), "column 'device' is missing"),
+        (HEAD.replace("table,", ""), "column 'table' is missing"),
+        (f"{HEAD}\n{AVERAGE.format('not run')}".replace("-.2", "much"), "'much'"),
+    ],
+)
+def test_a_comparison_that_is_none_is_one_line(tmp_path, text, said):
+    path = write_text(tmp_path / "summary/celm/quick/compare.csv", text)
+    with refused(said) as error:
+        read_comparison(tmp_path, "celm", "quick")
+    assert str(error.value).startswith(f"cannot read {path}: ")
+    assert str(error.value).endswith("; run python -m fedlogit compare first")
+
+
+@pytest.mark.parametrize("text", [None, "", "id,text\n"])
+def test_missing_or_damaged_claims_are_one_line(tmp_path, text):
+    folder = tmp_path / "summary/celm/quick"
+    write_text(folder / "compare.csv", f"{HEAD}\n{NOT_RUN}")
+    if text is not None:
+        write_text(folder / "claims.csv", text)
+    with refused(f"cannot read {folder / 'claims.csv'}: "):
+        overview(tmp_path, "quick", {"celm": {}})

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.refusals import refused
 
 from fedlogit.errors import DataError
 from fedlogit.papers import expand, load_paper
@@ -163,11 +164,21 @@ def test_a_row_of_several_runs_shows_its_interval(make_run, make_artefact, refer
     [
         ("table1,mnist,,average,accuracy,81.88,", "row 2: accuracy = 81.88 must be a fraction"),
         ("table1,mnist,,average,accuracy,many,", "row 2: accuracy = nan must be a fraction"),
+        ("table1,mnist,,average,accuracy,-0.5,", "row 2: accuracy = -0.5 must be a fraction"),
+        ("table1,mnist,,average,bytes_up,many,", "row 2: bytes_up = nan must be a number"),
+        ("table1,mnist,,average,,0.5,", "row 2: metric is empty; name one"),
     ],
 )
 def test_a_wrong_reference_names_the_row(reference, line, message):
     with pytest.raises(DataError, match=message):
         reference(line)
+
+
+def test_comments_and_empty_lines_count_as_rows_of_a_reference(reference):
+    good = "table1,mnist,,average,accuracy,0.5,"
+    lines = ("# Table 1", good, "", "# as printed", good.replace("0.5", "50"))
+    with refused("row 7: accuracy = 50.0 must be a fraction, from 0 to 1"):
+        reference(*lines, head=f"# From the paper\n{HEAD}")
 
 
 def test_a_reference_without_a_column_names_it(reference, tmp_path):

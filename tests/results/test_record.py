@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import DataError, FedlogitError
@@ -116,6 +117,15 @@ def test_a_comparison_with_other_published_numbers_is_refused(
     results = tmp_path / "results"
     with pytest.raises(DataError, match="not of the published numbers that are there now"):
         record(plan_of(results, "who_to_trust"), references, results)
+
+
+@pytest.mark.parametrize("damage", ["", "table,dataset,partition,method,metric\n"])
+def test_a_damaged_comparison_is_one_line(tmp_path, references, damage):
+    path = tmp_path / "results/summary/who_to_trust/paper/compare.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text(damage)
+    with refused(f"cannot read {path}: "):
+        record(plan_of(tmp_path / "results", "who_to_trust"), references, tmp_path / "results")
 
 
 def test_without_published_numbers_there_is_no_record(tmp_path):
