@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedlogit.data import card, load
+from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_atomic, write_json
 from fedlogit.partition import Split, SplitSpec, distances, make_split
 from fedlogit.results.bubbles import bubble_plot
@@ -105,10 +106,16 @@ def _from_options(args: argparse.Namespace) -> dict[str, Any]:
     keys = ("dataset", "train_size", "partition", "clients", "seed")
     given = {key: value for key in keys if (value := getattr(args, key)) is not None}
     if args.public_size is not None:
-        given["public"] = {"size": args.public_size, "overlap": args.public_overlap}
-        if args.public_dataset:
-            given["public"] |= {"dataset": args.public_dataset, "stratified": False}
-            given["public"]["anchors"] = args.public_anchors
-        if args.public_classes:
-            given["public"]["classes"] = args.public_classes
+        given["public"] = {"size": args.public_size, **_public(args)}
+    elif idle := _public(args):
+        key, value = next(iter(idle.items()))
+        why = "there is no public set without --public-size; give it, too"
+        raise FedlogitError(f"--public-{key} = {value!r}: {why}")
     return given
+
+
+def _public(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say of the public set but its size, as plain data."""
+    keys = ("classes", "dataset", "anchors", "overlap")
+    given = {key: value for key in keys if (value := getattr(args, f"public_{key}"))}
+    return given | ({"stratified": False} if args.public_dataset else {})

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from support.refusals import refused
 
 from fedlogit.cli import call
 from fedlogit.errors import FedlogitError
@@ -41,6 +42,27 @@ def test_options_and_file_give_the_same_five_files(tmp_path):
         header, *rows = csv.reader(file)
     assert header == ["client", *map(str, range(10))]
     assert np.array_equal(np.array(rows, int)[:, 1:], split.counts)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["classes", "1", "2"], "--public-classes = [1, 2]: there is no public set without"),
+        (["dataset", "mnist"], "--public-dataset = 'mnist': "),
+        (["anchors", "5"], "--public-anchors = 5: "),
+        (["overlap"], "--public-overlap = True: there is no public set without --public-size"),
+        (["anchors", "5", "--public-size", "50"], "anchors go with images of another data set"),
+        (["size", "0"], "public.size = 0"),
+    ],
+)
+def test_an_option_of_a_public_set_is_not_dropped(tmp_path, options, said):
+    what = ["--dataset", "digits", "--partition", "iid", "--clients", "5", "--seed", "0"]
+    with refused(said):
+        call(
+            "partition",
+            [*what, "--out", str(tmp_path / "x"), f"--public-{options[0]}", *options[1:]],
+        )
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_missing_option_is_named(tmp_path):
