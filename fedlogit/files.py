@@ -85,10 +85,11 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Write `data` as indented JSON, atomically."""
+def write_json(path: Path, data: Any) -> Path:
+    """Write `data` as indented JSON, atomically; return the path."""
     with write_atomic(path) as temporary:
         temporary.write_text(json.dumps(data, indent=2, sort_keys=True) + "\n")
+    return path
 
 
 def read_json(path: Path) -> Any:

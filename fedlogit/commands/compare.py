@@ -1,6 +1,7 @@
 """Compare a paper's numbers with the reproduced ones and test its claims.
 
-Writes compare.csv, compare.md, claims.csv, claims.md and summary.md into OUT; prints the last.
+Writes compare.csv, compare.md, claims.csv, claims.md, metrics.json, numbers.json and summary.md
+into OUT; prints the last.
 
     python -m fedlogit compare --artefacts results/plan/table1.json \
         --reference workflow/reference/who_to_trust.csv --out results/summary/who_to_trust/paper
@@ -33,4 +34,5 @@ def main(args: argparse.Namespace) -> None:
     if len(kinds) > 1:
         raise FedlogitError(f"--artefacts: one paper at one scale, not {kinds}")
     reference = read_reference(args.reference) if args.reference else nothing_published()
-    print(write_summary(artefacts, reference, args.out))
+    *_, summary = write_summary(artefacts, reference, args.out)
+    print(summary.read_text(encoding="utf-8").rstrip("\n"))

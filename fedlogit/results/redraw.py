@@ -53,8 +53,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
                 folder = out / "summary" / paper.paper / scale
                 reference = published(references, paper.paper)
                 judged = [_resolved(plan, a) for a in plan.judged(paper.paper, scale)]
-                write_summary(judged, reference, folder)
-                paths += sorted(folder.iterdir())
+                paths += write_summary(judged, reference, folder)
     return paths + write_record(plan, references, out)
 
 

@@ -26,7 +26,7 @@ from fedlogit.results.formatting import markdown, write_csv, write_text
 __all__ = ["overview", "write_summary"]
 
 
-def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: Path) -> str:
+def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: Path) -> list[Path]:
     """Compare a paper with ours and judge its claims.
 
     Writes ``compare.csv``, ``compare.md``, ``claims.csv``, ``claims.md``, ``metrics.json`` and
@@ -39,7 +39,7 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
         out: The folder.
 
     Returns:
-        The text of ``summary.md``.
+        What was written, ``summary.md`` last.
 
     Raises:
         DataError: if a run is missing or damaged.
@@ -50,19 +50,19 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
     parts = [comparison_markdown(rows, artefacts)]
     claims = pd.concat([judge_claims(artefact) for artefact in artefacts], ignore_index=True)
     parts += [claims_markdown(claims, artefacts)] if len(claims) else []
-    write_csv(out / "compare.csv", rows)
-    write_text(out / "compare.md", parts[0])
-    write_csv(out / "claims.csv", claims)
-    write_json(out / "metrics.json", metrics(rows, claims, artefacts))
-    write_json(out / "numbers.json", numbers(rows))
     evidence = (
         [parts[1], evidence_markdown(claims)] if len(claims) else ["No claim is tested here."]
     )
-    write_text(out / "claims.md", "\n\n".join(evidence))
     heading = f"## {first.paper_title or first.paper}, scale `{first.scale}`"
-    text = "\n\n".join([heading, *parts])
-    write_text(out / "summary.md", text)
-    return text
+    return [
+        write_csv(out / "compare.csv", rows),
+        write_text(out / "compare.md", parts[0]),
+        write_csv(out / "claims.csv", claims),
+        write_json(out / "metrics.json", metrics(rows, claims, artefacts)),
+        write_json(out / "numbers.json", numbers(rows)),
+        write_text(out / "claims.md", "\n\n".join(evidence)),
+        write_text(out / "summary.md", "\n\n".join([heading, *parts])),
+    ]
 
 
 def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]]) -> str:

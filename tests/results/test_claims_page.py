@@ -103,7 +103,8 @@ def test_a_table_without_runs_is_in_the_summary(make_run, make_artefact, tmp_pat
     missing = [{"before": 0, "axes": axes | {"method": method}} for method in ("average", "uwa")]
     empty = make_artefact(id="table9", claims={"c": claim}, missing=missing)
     reference = read_reference(ROOT / "workflow/reference/who_to_trust.csv")
-    text = write_summary([empty, make_artefact(make_run(0.8))], reference, tmp_path)
+    *_, summary = write_summary([empty, make_artefact(make_run(0.8))], reference, tmp_path)
+    text = summary.read_text(encoding="utf-8")
     assert "| UWA helps. | not run" in text
     assert "Nothing was run." in text
     assert read_json(tmp_path / "metrics.json")["claims"]["not run"] == 1

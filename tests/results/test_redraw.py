@@ -11,7 +11,7 @@ import pytest
 
 from fedlogit.config import Settings
 from fedlogit.papers import Plan, run_dir
-from fedlogit.results.redraw import differences, redraw
+from fedlogit.results.redraw import differences, orphans, redraw
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 
@@ -97,6 +97,12 @@ def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, mak
     place.parent.mkdir(parents=True)
     run.dir.rename(place)
     plan = Plan(settings, WORKFLOW / "papers", tmp_path)
-    assert tmp_path / "record.csv" in redraw(plan, WORKFLOW / "reference", tmp_path)
+    stale = tmp_path / "summary/celm/quick/agreement.md"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("A file that an older version wrote.\n")
+    drawn = redraw(plan, WORKFLOW / "reference", tmp_path)
+    assert tmp_path / "record.csv" in drawn
+    assert all(path.is_file() for path in drawn)
+    assert orphans(tmp_path, drawn) == [stale]
     claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
     assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all

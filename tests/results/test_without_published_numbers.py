@@ -59,11 +59,23 @@ def test_the_comparison_says_that_there_is_nothing_to_compare_with(table):
 
 def test_claims_are_tested_all_the_same(table, tmp_path):
     folder = tmp_path / "summary/who_to_trust/paper"
-    text = write_summary([table], nothing_published(), folder)
-    assert "| UWA is better." in text
+    *_, summary = write_summary([table], nothing_published(), folder)
+    assert "| UWA is better." in summary.read_text(encoding="utf-8")
     said = overview(tmp_path, "paper", {"who_to_trust": {}})
     assert NOTHING_PUBLISHED in said
     assert "- Claims: 1 undecided" in said
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_a_page_links_what_the_given_folder_has(tmp_path, monkeypatch, other):
+    monkeypatch.chdir(tmp_path)
+    for name in ("other", "results"):
+        (tmp_path / name / "tables/who_to_trust/paper").mkdir(parents=True)
+    made = Path("other" if other else "results", "tables/who_to_trust/paper/table1.md")
+    made.touch()
+    page = paper_page(load_paper("who_to_trust", PAPERS), Path("other"))
+    assert ("[paper](../../other/tables/who_to_trust/paper/table1.md)" in page) is other
+    assert "](../../results/" not in page
 
 
 def test_its_page_links_no_file_of_numbers(tmp_path):
