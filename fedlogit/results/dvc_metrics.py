@@ -51,6 +51,7 @@ def _counts(values: pd.Series, always: Sequence[str]) -> dict[str, int]:
 def numbers(rows: pd.DataFrame) -> dict[str, Any]:
     """Return table -> data set -> partition -> method -> metric -> mean of what was run.
 
+    Numbers that stand for further axes have these between method and metric, as one level.
     Apart from `metrics`: ``dvc metrics show`` gives each number a column, and there are hundreds.
     """
     tree: dict[str, Any] = {}
@@ -58,7 +59,8 @@ def numbers(rows: pd.DataFrame) -> dict[str, Any]:
         if math.isnan(row["ours"]):
             continue
         leaf = tree
-        for key in ("table", "dataset", "partition", "method"):
-            leaf = leaf.setdefault(str(row[key]) or "any", {})
+        place = [str(row[key]) or "any" for key in ("table", "dataset", "partition", "method")]
+        for key in [*place, *filter(None, [row.get("where")])]:
+            leaf = leaf.setdefault(key, {})
         leaf[str(row["metric"])] = round(float(row["ours"]), 6)
     return tree

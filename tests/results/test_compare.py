@@ -15,6 +15,7 @@ from fedlogit.results.compare import (
     comparison_table,
     read_reference,
 )
+from fedlogit.results.dvc_metrics import numbers
 from fedlogit.results.verdict import VERDICT_RULE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -83,6 +84,21 @@ def test_a_published_number_of_one_seed_is_compared_with_that_seed(
     runs = [make_run(a, seed=i) for i, a in enumerate([0.2, 0.6])]
     row = compare([make_artefact(*runs)], reference(line, head=f"{HEAD},where")).iloc[0]
     assert (row["ours"], row["n"]) == (0.6, 1)
+
+
+def test_numbers_that_differ_only_in_further_axes_all_are_in_dvcs_file(
+    make_run, make_artefact, reference
+):
+    line = "table1,mnist,k_classes(2),average,accuracy,0.6,,"
+    lines = (f"{line}seed=0", f"{line}seed=1", line)
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.2, 0.6])]
+    rows = compare([make_artefact(*runs)], reference(*lines, head=f"{HEAD},where"))
+    found = numbers(rows)["table1"]["mnist"]["k_classes(2)"]["average"]
+    assert found == {
+        "seed=0": {"accuracy": 0.2},
+        "seed=1": {"accuracy": 0.6},
+        "accuracy": 0.4,
+    }
 
 
 @pytest.mark.parametrize(
