@@ -1,4 +1,4 @@
-"""Draw a figure from finished runs: OUT.png and OUT.pdf.
+"""Draw a figure from finished runs: OUT.png, OUT.pdf and its caption, OUT.md.
 
 python -m fedlogit figure --artefact figure1.json --out results/figures/who_to_trust/paper/figure1
 """

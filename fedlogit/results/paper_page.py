@@ -43,6 +43,7 @@ def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
         hours=_hours(paper, results),
         commands=_commands(paper, results, root),
         obtained=_obtained(paper, results),
+        summaries=_link(root, results / "summary" / paper.paper),
     )
 
 
@@ -125,17 +126,22 @@ def _commands(paper: Paper, results: Path, root: str) -> str:
         suffix = {"table": "md", "figure": "png"}[kind]
         for key, entry in entries.items():
             made = [
-                f"[{scale}]({root}/{path.as_posix()})"
+                f"[{scale}]({_link(root, path)})"
                 for scale in paper.scales
                 if scale != "smoke"
-                and (path := Path("results", f"{kind}s", paper.paper, scale, f"{key}.{suffix}"))
-                and (results.parent / path).exists()
+                and (path := results / f"{kind}s" / paper.paper / scale / f"{key}.{suffix}")
+                and path.exists()
             ]
             command = _command(paper, kind, key)
             rows.append(
                 {"Shown": entry.title, "Command": command, "Committed": ", ".join(made) or "–"}
             )
     return markdown(pd.DataFrame(rows))
+
+
+def _link(root: str, path: Path) -> str:
+    """Return a link from a page to a file; `root` leads to what relative paths start from."""
+    return path.as_posix() if path.is_absolute() else f"{root}/{path.as_posix()}"
 
 
 def _command(paper: Paper, kind: str, key: str) -> str:
