@@ -26,11 +26,6 @@ CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(
 	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(ENGINE),engine=$(ENGINE)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
 WITH_CONFIG = $(if $(strip $(CONFIG)),--config $(CONFIG))
 SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
-# What the pipeline will take: the override, else what config.yaml says.
-chosen = $(or $(1),$(shell sed -nE 's/^$(2):([^#]*).*/\1/p' config.yaml | tr -d '[],'))
-CHOSEN_PAPERS = $(strip $(call chosen,$(PAPERS),papers))
-CHOSEN_SCALE = $(strip $(call chosen,$(SCALE),scale))
-CHOSEN_DATASETS = $(filter-out null,$(call chosen,$(DATASETS),datasets))
 # What finished runs cover, of all papers at every scale.
 COVERED = --config frozen=true partial=true scale=paper $(CONFIG) \
 	$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))')
@@ -47,7 +42,8 @@ environment: $(STAMP) ## Install the locked packages into .venv
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
 	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
-	@python -m fedlogit summary --scale $(CHOSEN_SCALE) --datasets $(CHOSEN_DATASETS) -- $(CHOSEN_PAPERS)
+	@python -m fedlogit summary --config config.yaml $(if $(SCALE),--scale $(SCALE)) \
+		$(if $(DATASETS),--datasets $(DATASETS)) -- $(PAPERS)
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing

@@ -2,6 +2,7 @@
 
     python -m fedlogit summary --scale quick who_to_trust
     python -m fedlogit summary --scale paper --datasets mnist -- who_to_trust celm
+    python -m fedlogit summary --config config.yaml
     python -m fedlogit summary
 
 Every number stands in results/summary.md, which it writes too; without --scale, which speaks of all
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from fedlogit.commands._settings import of_finished_runs
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, list_papers
+from fedlogit.reading import load_yaml
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
@@ -27,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("papers", nargs="*", help="which papers; default: all")
     parser.add_argument("--scale", help="at which scale; default: all")
     parser.add_argument("--datasets", nargs="*", help="leave out papers without a run on these")
+    parser.add_argument(
+        "--config", type=Path, help="take papers, scale and datasets that are not given from it"
+    )
     parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
     parser.add_argument(
         "--papers-folder", type=Path, default=Path("workflow/papers"), help="for the labels"
@@ -36,22 +42,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    lines = _at_scale(args) if args.scale else _everywhere(args)
+    lines = _at_scale(args) if args.scale or args.config else _everywhere(args)
     print("\n".join(lines))
 
 
 def _at_scale(args: argparse.Namespace) -> list[str]:
     """Write the table of all numbers at a scale; return what to say of it."""
-    chosen = {
-        "papers": args.papers or list_papers(args.papers_folder),
-        "scale": args.scale,
-        "datasets": args.datasets or None,
-    }
-    plan = Plan(Settings.load(chosen, "options"), args.papers_folder, args.results)
+    settings = _chosen(args)
+    plan = Plan(settings, args.papers_folder, args.results)
     labels = {paper: plan.papers[paper].labels for paper in plan.chosen}
-    full = write_text(args.results / "summary.md", overview(args.results, args.scale, labels))
+    full = write_text(args.results / "summary.md", overview(args.results, settings.scale, labels))
     made = [a for a in plan.artefacts if a.paper.paper in plan.chosen]
-    return closing(plan, made, where_to_look(args.results, full, args.report, args.scale))
+    return closing(plan, made, where_to_look(args.results, full, args.report, settings.scale))
+
+
+def _chosen(args: argparse.Namespace) -> Settings:
+    """Return what the options say and, for what they leave open, the configuration."""
+    given = {key: getattr(args, key) for key in ("papers", "scale", "datasets")}
+    there: dict[str, Any] = {"papers": list_papers(args.papers_folder), "datasets": None}
+    if args.config:
+        read = Settings.load(_mapping(args.config), str(args.config))
+        there = {key: getattr(read, key) for key in given}
+    return Settings.load(there | {k: v for k, v in given.items() if v}, "options")
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    """Return the keys of a configuration; an empty file has none."""
+    data = load_yaml(path) or {}
+    if not isinstance(data, dict):
+        raise FedlogitError(f"{path}: should be a mapping, such as scale: quick")
+    return data
 
 
 def _everywhere(args: argparse.Namespace) -> list[str]:

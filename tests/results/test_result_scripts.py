@@ -92,6 +92,31 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
     )
     assert f"Every number: {results}/summary.md; " in done.stdout
     assert "celm" not in text  # which has no such data set
+    config = tmp_path / "config.yaml"  # lists may be blocks, too
+    config.write_text("papers:\n- who_to_trust\n- celm\nscale: quick\ndatasets:\n- mnist\n")
+    again = call("summary", "--config", config, "--results", results, "--")
+    assert (again.stdout, again.stderr) == (done.stdout, "")
+    config.write_text("papers:\n- celm\nscale: paper\nseeds: null\n")
+    given = ("--scale", "quick", "--datasets", "mnist", "--", "who_to_trust")
+    again = call("summary", "--config", config, "--results", results, *given)
+    assert (again.stdout, again.stderr) == (done.stdout, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("scale: 3\n", "config.yaml: scale = 3: "),
+        ("- quick\n", "config.yaml: should be a mapping"),
+        ("paper: celm\n", "config.yaml: unknown key 'paper'; did you mean 'papers'"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(call, tmp_path, text, said):
+    (tmp_path / "config.yaml").write_text(text)
+    done = call("summary", "--config", tmp_path / "config.yaml", "--results", tmp_path / "results")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_users_mistake_is_one_line(call, artefact, tmp_path):

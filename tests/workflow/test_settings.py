@@ -109,6 +109,28 @@ def test_make_lists_its_targets():
         assert name in targets
 
 
+@pytest.mark.parametrize(
+    ("overrides", "asked"),
+    [
+        ([], "--config config.yaml --"),
+        (
+            ["PAPERS=celm fedol", "SCALE=paper", "DATASETS=mnist"],
+            "--config config.yaml --scale paper --datasets mnist -- celm fedol",
+        ),
+    ],
+)
+def test_the_summary_of_make_reproduce_is_of_what_was_asked_for(tmp_path, overrides, asked):
+    """What the overrides leave open it reads in config.yaml itself, whose lists may be blocks."""
+    for name in ("Makefile", "envs/requirements.lock"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    (tmp_path / "config.yaml").write_text("papers:\n- celm\nscale: quick\n")
+    command = ["make", "--no-print-directory", "-n", "reproduce", *overrides]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    *_, summary = done.stdout.replace("\\\n", " ").strip().splitlines()
+    assert summary.split() == ["python", "-m", "fedlogit", "summary", *asked.split()]
+
+
 def test_pip_is_that_of_outside_also_in_an_activated_environment(tmp_path):
     inside = tmp_path / ".venv/bin"
     inside.mkdir(parents=True)
