@@ -15,9 +15,9 @@ from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
 from fedlogit.commands._options import read_spec
 from fedlogit.component import ComponentRef
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.methods.one_shot import OneShot
-from fedlogit.runs.stages import load_answers, save_targets
+from fedlogit.runs.stages import load_answers, pass_on_targets, save_targets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,12 @@ def main(args: argparse.Namespace) -> None:
     method = methods.get(call)
     if not isinstance(method, OneShot):
         raise FedlogitError(f"method {method.name} does not make targets of clients' logits")
-    answers = load_answers(args.logits)
+    try:
+        answers = load_answers(args.logits)
+    except Diverged as error:
+        pass_on_targets(str(error), args.out)
+        print(f"{args.out}: the clients diverged: {error}")
+        return
     targets = as_targets(method.targets(answers.public), answers.public, method.name)
     made_by = ComponentRef(name=call.name, params=method.params())
     save_targets(targets, answers, made_by, args.out)

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from fedlogit import methods
 from fedlogit.commands._options import own_device, read_spec, run_options
-from fedlogit.runs.client_files import load_weights
+from fedlogit.errors import Diverged
+from fedlogit.files import read_sealed
+from fedlogit.runs.client_files import again, load_weights
 from fedlogit.runs.jobs import Job
-from fedlogit.runs.stages import clients_spec, export_logits, in_stages
+from fedlogit.runs.stages import clients_spec, export_logits, in_stages, pass_on_logits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +33,14 @@ def main(args: argparse.Namespace) -> None:
     trained = {spec.digest()}
     if in_stages(spec, methods.get(spec.method)):
         trained.add(clients_spec(spec).digest())
-    weights = load_weights(args.weights, spec, trained, exported=True)
+    try:
+        weights = load_weights(args.weights, spec, trained, exported=True)
+    except Diverged as error:
+        path = args.weights.with_name("clients.json")
+        digest = read_sealed(path, again(path))["weights_digest"]
+        pass_on_logits(spec, str(error), digest, args.out)
+        print(f"{args.out}: the clients diverged: {error}")
+        return
     with (
         own_device(args, spec) as device,
         Job(spec, args.data, args.split, device, args.workers, not args.quiet, args.engine) as job,

@@ -3,7 +3,8 @@
     python -m fedlogit train_clients --spec FILE --out DIR
 
 Writes spec.json, weights.safetensors and, last, clients.json. The spec may be that of any one-shot
-run; what its methods do with the clients is left out of it. Run again to resume.
+run; what its methods do with the clients is left out of it. Run again to resume. If the clients
+diverge, the files say so, and the commands that read them pass it on.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def main(args: argparse.Namespace) -> None:
             if restore_outputs(args.out, OUTPUTS, job.decisive()):
                 print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
                 return
-            digest = train_clients(job.federation, args.out)
+            made = train_clients(job.federation, args.out)
             weights, note = (args.out / name for name in OUTPUTS)
             weights.replace(hidden(weights))
-            write_sealed(hidden(note), job.record() | {"weights_digest": digest})
+            write_sealed(hidden(note), job.record() | made)
             keep_outputs(args.out, OUTPUTS, job.decisive())
             publish_outputs(args.out, OUTPUTS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, Diverged
 from fedlogit.federation import Federation
 from fedlogit.runs.provenance import check_facts
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
@@ -34,9 +34,13 @@ def load_weights(
 
     Raises:
         DataError: if the file is damaged, is of other clients, or has a weight that is not finite.
+        Diverged: if the clients did, so that the file says why in their place.
     """
+    tensors, diverged = _read_weights(path, digests, exported)
+    if diverged:
+        raise Diverged(diverged)
     found: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.clients)]
-    for name, tensor in _read_weights(path, digests, exported).items():
+    for name, tensor in tensors.items():
         match = _CLIENT.fullmatch(name)
         if match and int(match[1]) >= spec.clients:
             raise DataError(f"{path}: has weights of client {match[1]} (of {spec.clients})")
@@ -83,16 +87,18 @@ def read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
 
 def _read_weights(
     path: Path, digests: Collection[str] | None, exported: bool
-) -> dict[str, torch.Tensor]:
+) -> tuple[dict[str, torch.Tensor], str]:
+    """Return every client's tensors, and why there are none if the clients diverged, else ""."""
     with saying(again(path)):
         tensors, header = read_tensors(path, "file of weights")
         # Exports had no header before there were digests; all else that is written here has one.
-        if header and header.get("digest") != tensor_digest(tensors):
+        diverged = header.get("diverged", "")
+        if header and header.get("digest") != tensor_digest(tensors, diverged):
             raise DataError(f"{path} is damaged: its digest does not match")
         unnamed = exported and "spec" not in header
         if digests is not None and header.get("spec") not in digests and not unnamed:
             raise DataError(f"{path} belongs to another spec")
-    return tensors
+    return tensors, diverged
 
 
 def again(path: Path) -> str:

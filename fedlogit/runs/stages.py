@@ -10,13 +10,16 @@ has an address that does not know who asks.
 ``train``: the run's folder.
 
 Each file has a digest of what is in it and of what it was made of; who reads it checks both.
+
+Where clients diverge, each file says why in place of what it would hold, so that every job succeeds
+and the run's result is that it diverged, as it is in one piece.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +31,7 @@ import torch
 from fedlogit.aggregation.targets import Targets
 from fedlogit.component import ComponentRef
 from fedlogit.engine.client import Client
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import (
     array_digest,
@@ -62,6 +65,8 @@ __all__ = [
     "load_answers",
     "load_precomputed",
     "load_targets",
+    "pass_on_logits",
+    "pass_on_targets",
     "restore",
     "save_targets",
     "train_clients",
@@ -141,6 +146,7 @@ class Precomputed:
         targets: What the aggregator made of them; None for a method that teaches nobody.
         note: Where they come from, for the run's record.
         data: Digests of the data that the clients trained on, and of their division.
+        diverged: Why there are neither weights nor answers, or "".
     """
 
     weights: list[dict[str, torch.Tensor]]
@@ -148,9 +154,10 @@ class Precomputed:
     targets: Targets | None = None
     note: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
+    diverged: str = ""
 
 
-def train_clients(fed: Federation, folder: Path) -> str:
+def train_clients(fed: Federation, folder: Path) -> dict[str, str]:
     """Train every client in round 1 and write ``weights.safetensors``; go on where it stopped.
 
     Clients train as many at a time as there are workers, or all, as the engine says; each is saved
@@ -161,14 +168,34 @@ def train_clients(fed: Federation, folder: Path) -> str:
         folder: Where to write.
 
     Returns:
-        The digest of all weights, as `weights_digest`.
+        For the clients' record: the digest of all weights, as `weights_digest`; of clients that
+        diverged, which leave none, of the reason, and the reason as ``diverged``.
 
     Raises:
         DataError: if a client that was saved is damaged, or was trained by other code or data.
     """
+    parts = {c.index: folder / f"part-{c.index}.safetensors" for c in fed.clients}
+    try:
+        joined, told = _train(fed, parts), {}
+    except Diverged as error:
+        joined, told = {}, {"diverged": str(error)}
+    digest = tensor_digest(joined, told.get("diverged", ""))
+    header = {"spec": fed.spec.digest(), "digest": digest, **told}
+    save_tensors(folder / "weights.safetensors", joined, header)
+    for path in parts.values():
+        path.unlink(missing_ok=True)
+    remove_leftovers(folder)
+    return {"weights_digest": digest, **told}
+
+
+def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor]:
+    """Train every client that was not saved into its part; return the tensors of all.
+
+    Raises:
+        Diverged: naming the first client whose loss or weights are not finite.
+    """
     everybody = fed.clients
     fed.round = 1
-    parts = {c.index: folder / f"part-{c.index}.safetensors" for c in everybody}
     left = [c for c in everybody if not parts[c.index].exists()]
     size = fed.engine.clients_at_once
     if left and size is None:  # those that are left alone would not be trained to the same bits
@@ -181,38 +208,60 @@ def train_clients(fed: Federation, folder: Path) -> str:
         fed.clients = left[start : start + size]
         fed.train_private()
         for client in fed.clients:
+            _check_finite(client)
             save_part(parts[client.index], _tensors(client), fed)
     fed.clients = everybody
-    joined = {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
-    header = {"spec": fed.spec.digest(), "digest": tensor_digest(joined)}
-    save_tensors(folder / "weights.safetensors", joined, header)
-    for path in parts.values():
-        path.unlink(missing_ok=True)
-    remove_leftovers(folder)
-    return header["digest"]
+    return {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
+
+
+def _check_finite(client: Client) -> None:
+    """Refuse a model that its last step made useless, after a loss that was still finite.
+
+    Raises:
+        Diverged: as the run in one piece does when the client answers.
+    """
+    if not all(torch.isfinite(value).all() for value in client.model.state_dict().values()):
+        raise Diverged(f"logits of {client.label} are not finite")
 
 
 def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:
     """Write what trained clients answer: ``logits.npz`` and, last, ``logits.json`` with digests.
 
     Arrays are ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, …,
-    float32.
+    float32; if an answer is not finite, only ``diverged``, the reason.
     """
     restore(fed, weights)
     arrays = {"points": fed.public.cpu().numpy(), "test_labels": fed.data.test_labels.cpu().numpy()}
-    for kind, logits in (("public", fed.logits(fed.public)), ("test", fed.test_logits())):
-        arrays |= {f"{kind}_{i:03d}": row.cpu().numpy() for i, row in enumerate(logits)}
+    digest = weights_digest(weights)
+    try:
+        for kind, logits in (("public", fed.logits(fed.public)), ("test", fed.test_logits())):
+            arrays |= {f"{kind}_{i:03d}": row.cpu().numpy() for i, row in enumerate(logits)}
+    except Diverged as error:
+        pass_on_logits(fed.spec, str(error), digest, folder)
+        return
+    shape = [len(weights), len(fed.public), fed.classes]
+    _save_logits(arrays, fed.spec, {"weights_digest": digest, "shape": shape}, folder)
+
+
+def pass_on_logits(spec: RunSpec, diverged: str, weights_digest: str, folder: Path) -> None:
+    """Write, in place of logits, why the clients have none.
+
+    Args:
+        spec: The clients', or that of a run on them.
+        diverged: The reason.
+        weights_digest: As the clients' record has it.
+        folder: Where to write.
+    """
+    told = {"weights_digest": weights_digest, "diverged": diverged}
+    _save_logits({"diverged": np.array(diverged)}, spec, told, folder)
+
+
+def _save_logits(
+    arrays: dict[str, np.ndarray], spec: RunSpec, about: dict[str, Any], folder: Path
+) -> None:
     save_npz(folder / "logits.npz", arrays)
-    write_sealed(
-        folder / "logits.json",
-        {
-            "logits_digest": _digest(arrays),
-            "weights_digest": weights_digest(weights),
-            "spec_digest": fed.spec.digest(),
-            "code_version": code_version(),
-            "shape": [len(weights), len(fed.public), fed.classes],
-        },
-    )
+    made = {"spec_digest": spec.digest(), "code_version": code_version()}
+    write_sealed(folder / "logits.json", {"logits_digest": _digest(arrays), **made, **about})
 
 
 def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
@@ -225,10 +274,14 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
     Raises:
         DataError: naming the file and the client whose logits are missing, of the wrong shape or
             type, or not finite; or if the file is not the one that was exported.
+        Diverged: if the clients did, so that the file says why in place of logits.
     """
     beside = path.with_name("logits.json")
     with saying(again(beside)) if beside.exists() else nullcontext():
         arrays = load_npz(path)
+    if "diverged" in arrays:
+        _exported_digest(path, arrays)
+        raise Diverged(str(arrays["diverged"]))
     if "points" not in arrays or arrays["points"].ndim != 1:
         raise DataError(f"{path}: has no 'points' (indices of the public samples)")
     public = _stack(path, arrays, "public", len(arrays["points"]), classes)
@@ -238,11 +291,7 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
     labels = arrays.get("test_labels", np.empty(0))
     if labels.ndim != 1 or len(labels) not in (0, test.shape[1]):
         raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")
-    digest = _digest(arrays)
-    if beside.exists() and read_sealed(beside, again(beside)).get("logits_digest") != digest:
-        raise DataError(
-            f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
-        )
+    digest = _exported_digest(path, arrays)
     return ClientLogits(
         torch.from_numpy(public),
         torch.from_numpy(arrays["points"].astype(np.int64)),
@@ -250,6 +299,20 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
         torch.from_numpy(labels.astype(np.int64)),
         digest,
     )
+
+
+def _exported_digest(path: Path, arrays: dict[str, np.ndarray]) -> str:
+    """Return the digest of exported arrays.
+
+    Raises:
+        DataError: if the record beside the file, if there is one, has another.
+    """
+    digest, beside = _digest(arrays), path.with_name("logits.json")
+    if beside.exists() and read_sealed(beside, again(beside)).get("logits_digest") != digest:
+        raise DataError(
+            f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
+        )
+    return digest
 
 
 def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, path: Path) -> None:
@@ -269,6 +332,11 @@ def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, 
         "code_version": np.array(code_version()),
     }
     save_npz(path, arrays | {"digest": np.array(_digest(arrays))})
+
+
+def pass_on_targets(diverged: str, path: Path) -> None:
+    """Write, in place of targets, why the clients have no logits to make them of."""
+    save_npz(path, {"diverged": np.array(diverged), "code_version": np.array(code_version())})
 
 
 def load_targets(
@@ -310,26 +378,44 @@ def _canonical(method: ComponentRef) -> str:
 def load_precomputed(
     spec: RunSpec, weights: Path, logits: Path, targets: Path | None
 ) -> Precomputed:
-    """Read what the stages before the last one left.
+    """Read what the stages before the last one left; targets are not read if clients diverged.
 
     Raises:
         DataError: naming the file that does not fit.
     """
     digest = clients_spec(spec).digest()
-    models, answers = load_weights(weights, spec, {digest}), load_answers(logits)
     trained, answered = weights.with_name("clients.json"), logits.with_name("logits.json")
+    models, answers, diverged = _clients_and_answers(spec, digest, weights, logits)
     clients = read_sealed(trained, again(trained))
     exported = read_sealed(answered, again(answered))
     specs = (digest, spec.digest())  # clients answer the same under that of any run on them
+    # Clients that diverged have no weights; their record has the digest of the reason.
+    of = weights_digest(models) if models else clients["weights_digest"]
     for path, record in ((trained, clients), (answered, exported)):
-        if record["spec_digest"] not in specs or record["weights_digest"] != weights_digest(models):
+        if record["spec_digest"] not in specs or record["weights_digest"] != of:
             raise DataError(f"{path} is of other clients than {weights}; {again(path)}")
-    taught, note = load_targets(targets, answers, spec.method) if targets else (None, {})
+    made = None if diverged else targets
+    taught, note = load_targets(made, answers, spec.method) if made else (None, {})
     note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
-    note |= {"logits_digest": answers.digest, "logits_code_version": exported["code_version"]}
-    return Precomputed(
-        models, answers, taught, note, {k: clients[k] for k in _OF_DATA if k in clients}
-    )
+    note |= {
+        "logits_digest": exported["logits_digest"],
+        "logits_code_version": exported["code_version"],
+    }
+    data = {k: clients[k] for k in _OF_DATA if k in clients}
+    return Precomputed(models, answers, taught, note, data, diverged)
+
+
+def _clients_and_answers(
+    spec: RunSpec, digest: str, weights: Path, logits: Path
+) -> tuple[list[dict[str, torch.Tensor]], ClientLogits, str]:
+    """Return the clients' models, their answers and, if they diverged, why they lack any."""
+    models: list[dict[str, torch.Tensor]] = []
+    try:
+        models = load_weights(weights, spec, {digest})
+        return models, load_answers(logits), ""
+    except Diverged as error:
+        none = torch.empty(0)
+        return models, ClientLogits(none, none, none, none, ""), str(error)
 
 
 def continue_from(
@@ -344,6 +430,8 @@ def continue_from(
         raise FedlogitError(
             f"the run's clients were trained on other data: {differ}; remove their folder"
         )
+    if done.diverged:
+        return _diverging(done.diverged)
     check_public(fed, done.answers)
     restore(fed, done.weights)
     device = fed.data.device
@@ -352,6 +440,13 @@ def continue_from(
     )
     logits = done.answers.public.to(device)
     return lambda fed, _round: method.exchange(fed, logits, targets)
+
+
+def _diverging(reason: str) -> Callable[[Federation, int], None]:
+    def play(fed: Federation, round_: int) -> None:
+        raise Diverged(reason)
+
+    return play
 
 
 def restore(fed: Federation, weights: list[dict[str, torch.Tensor]]) -> None:

@@ -15,7 +15,7 @@ from support.small import built, small_spec
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
 from fedlogit.engine.float32 import f32_products
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.run import Options, run
@@ -51,8 +51,8 @@ def clients(digits, tmp_path_factory):
     """A folder with trained clients and their answers, which several methods share."""
     folder = tmp_path_factory.mktemp("clients")
     spec = clients_spec(small_spec(method="feddf", **ONCE))
-    digest = train_clients(build(digits, spec), folder)
-    record = {"spec_digest": spec.digest(), "weights_digest": digest, "code_version": "0"}
+    made = train_clients(build(digits, spec), folder)
+    record = {"spec_digest": spec.digest(), "code_version": "0", **made}
     write_sealed(folder / "clients.json", record)
     export_logits(build(digits, spec), weights_of(folder, spec), folder)
     return folder
@@ -88,6 +88,77 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     assert first["final"] == second["final"]
     assert first["bytes"] == second["bytes"]
     assert second["provenance"]["logits_digest"] == answers.digest
+
+
+DIVERGING = {
+    "in training": {"optimizer": {"name": "sgd", "lr": 1e30}},
+    "with its last step": {"optimizer": {"name": "sgd", "lr": 1e38}, "local": {"steps": 1}},
+}
+
+
+@pytest.mark.parametrize("call", ["feddf", "local"])
+@pytest.mark.parametrize("how", DIVERGING)
+def test_clients_that_diverge_are_a_result_as_in_one_piece(train, tmp_path, call, how):
+    """Every job succeeds, so that Snakemake keeps what it made and the table shows the cell."""
+    changes = {"method": call} | ONCE | DIVERGING[how]
+    spec, clients, folder = small_spec(**changes), tmp_path / "clients", tmp_path / "run"
+    whole = read_json(train(tmp_path / "whole", **changes) / "result.json")
+    write_json(tmp_path / "spec.json", spec.model_dump(mode="json"))
+    given = ("--spec", str(tmp_path / "spec.json"))
+    common = (*given, "--data", str(tmp_path), "--device", "cpu", "--engine", "loop", "--quiet")
+    weights, logits = str(clients / "weights.safetensors"), str(clients / "logits.npz")
+    targets = str(tmp_path / "targets.npz")
+    jobs = [
+        ("train_clients", *common, "--out", str(clients)),
+        ("export_logits", *common, "--weights", weights, "--out", str(clients)),
+        ("aggregate", *given, "--logits", logits, "--out", targets),
+        ("train", *common, "--out", str(folder), "--clients", str(clients), "--logits", logits,
+         "--targets", targets),
+    ]  # fmt: skip
+    if call == "local":
+        jobs = [*jobs[:2], jobs[3][:-2]]
+    for job in jobs:
+        done = script(*job)
+        assert not done.returncode, done.stderr
+    staged = read_json(folder / "result.json")
+    assert (staged["status"], whole["status"]) == ("diverged", "diverged")
+    # In one piece, `local` asks nobody about the public set, and notices on the test split.
+    if (call, how) != ("local", "with its last step"):
+        assert staged["message"] == whole["message"]
+    assert (staged["final"], staged["bytes"]) == ({}, whole["bytes"])
+    assert f"round 1: {read_json(clients / 'logits.json')['diverged']}" == staged["message"]
+    made = ["clients.json", "logits.json", "logits.npz", "spec.json", "weights.safetensors"]
+    assert sorted(p.name for p in clients.glob("[!.]*")) == made
+
+
+def test_answers_that_are_not_finite_are_passed_on(digits, clients, tmp_path, monkeypatch):
+    spec = clients_spec(small_spec(method="feddf", **ONCE))
+    fed = build(digits, spec)
+    models = load_weights(clients / "weights.safetensors", spec)
+
+    def overflow(self, points):
+        raise Diverged("logits of client 2 are not finite")
+
+    monkeypatch.setattr(type(fed), "logits", overflow)
+    for name in ("weights.safetensors", "clients.json"):
+        (tmp_path / name).write_bytes((clients / name).read_bytes())
+    export_logits(fed, models, tmp_path)
+    paths = (tmp_path / "weights.safetensors", tmp_path / "logits.npz")
+    assert load_precomputed(spec, *paths, None).diverged == "logits of client 2 are not finite"
+    save_npz(paths[1], {"diverged": np.array("another reason")})
+    with refused("is not what logits.json describes"):
+        load_precomputed(spec, *paths, None)
+
+
+def test_weights_whose_reason_to_diverge_was_changed_are_refused(digits, tmp_path):
+    spec = clients_spec(small_spec(method="feddf", **ONCE | DIVERGING["in training"]))
+    train_clients(build(digits, spec), tmp_path)
+    path = tmp_path / "weights.safetensors"
+    with pytest.raises(Diverged, match="loss of client 0 in private training is"):
+        load_weights(path, spec, {spec.digest()})
+    path.write_bytes(path.read_bytes().replace(b"loss of client 0", b"loss of client 1"))
+    with refused("is damaged: its digest does not match"):
+        load_weights(path, spec, {spec.digest()})
 
 
 def test_a_run_in_which_clients_are_absent_is_not_made_in_stages():
