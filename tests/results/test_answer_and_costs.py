@@ -163,6 +163,23 @@ def test_seconds_include_the_clients_that_methods_share(make_run, make_artefact)
     assert found.numbers["aggregation_share"].tolist() == [4.5 / 20]
 
 
+def test_seconds_are_the_median_so_that_one_run_on_a_busy_machine_does_not_count(
+    make_run, make_artefact
+):
+    runs = [make_run(seed=seed) for seed in range(3)]
+    # The rounds take 3 * 1.5 = 4.5 seconds in each; shares 4.5 / 10, 4.5 / 30 and 4.5 / 1000.
+    for run, seconds in zip(runs, (10.0, 1000.0, 30.0), strict=True):
+        result = read_json(run.dir / "result.json")
+        own = {"wall_seconds": seconds - 5.0, "clients_wall_seconds": 5.0}
+        result["provenance"] |= own
+        write_json(run.dir / "result.json", result)
+        seal(run.dir)
+    ceilings = [make_run(1.0, method="fully_informed", partition="iid", seed=s) for s in range(3)]
+    found = analyse(make_artefact(*runs, *ceilings, analysis="costs", **NO_AXES))
+    assert found.numbers["seconds"].tolist() == [30.0]
+    assert found.numbers["aggregation_share"].tolist() == pytest.approx([4.5 / 30])
+
+
 def test_aggregation_is_what_clients_do_not_take(make_run, make_artefact):
     timed, old = make_run([0.5, 0.6], seed=0), make_run([0.5, 0.6], seed=1)
     head, first, second = (timed.dir / "rounds.csv").read_text().splitlines()

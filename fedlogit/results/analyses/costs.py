@@ -19,18 +19,20 @@ __all__ = ["analyse", "first_round"]
 
 _SHARE = 0.9
 _SECONDS = ("seconds", "aggregation_share")
-_MEASURED = ("rounds_to", "bytes_to", "bytes_sent", "accuracy_min", "ece", *_SECONDS)
+_MEANS = ("rounds_to", "bytes_to", "bytes_sent", "accuracy_min", "ece")
+_MEASURED = (*_MEANS, *_SECONDS)
 _KEYS = ["dataset", "partition", "method"]
 
 
 def analyse(artefact: Artefact) -> Analysis:
-    """Return a row per data set, partition and method: means over seeds.
+    """Return a row per data set, partition and method: means over seeds, and medians of seconds.
 
     Columns of the CSV: `dataset`, `partition`, `method`, `n` (seeds at which it did not diverge),
     `reached` (at how many of them the accuracy came to 90 % of the ceiling's of the same seed),
     `rounds_to` and `bytes_to` (the first tested round in which it did, and what a client had sent
     by its end; means over the seeds that reached it), `bytes_sent`, `accuracy_min` (the worst
-    client), `ece`, `seconds`, and `aggregation_share` of these, of the runs that measured it.
+    client), `ece`, and, as medians over seeds, `seconds` and `aggregation_share` of these, of the
+    runs that measured it.
     """
     runs = [(ref.axes, run) for ref, run in gather(artefact)]
     ceilings = {
@@ -47,8 +49,10 @@ def analyse(artefact: Artefact) -> Analysis:
     reached = summarise(frame, _KEYS, "rounds_to")["n"]
     numbers = frame[_KEYS].drop_duplicates(ignore_index=True)
     numbers = numbers.assign(n=summarise(frame, _KEYS, "seconds")["n"], reached=reached)
-    for name in _MEASURED:
+    for name in _MEANS:
         numbers[name] = summarise(frame, _KEYS, name)["mean"]
+    for name in _SECONDS:  # a machine that was busy during one run would make a mean its own
+        numbers[name] = frame.groupby(_KEYS, sort=False)[name].median().to_numpy()
     return Analysis(numbers, _shown(artefact, numbers), _SAID, heads=2, right=_RIGHT)
 
 
@@ -57,9 +61,10 @@ _SAID = (
     " that of the model trained on everybody's samples with the same seed; of several seeds, the"
     " mean over those that came so far, whose number is in brackets where it is not all",
     "ECE is the expected calibration error (15 bins); seconds are those of the whole simulated run,"
-    " clients and server, with its clients' training where several methods share it; aggregation is"
-    " all but clients' training and predictions, in per cent of the seconds of the runs that"
-    " measured it: fits of densities and of meta-models, probing, the server's training",
+    " clients and server, with its clients' training where several methods share it, the median"
+    " over seeds; aggregation is all but clients' training and predictions, in per cent of the"
+    " seconds of the runs that measured it, the median too: fits of densities and of meta-models,"
+    " probing, the server's training",
 )
 _RIGHT = (
     "Rounds to 90 %",
