@@ -48,6 +48,27 @@ def test_it_is_printed_in_points_and_one_seed_declares_no_winner(make_tested, ta
     assert "One seed: no test, and so no winner" in text
 
 
+def test_what_is_lost_stands_beside_the_accuracy_of_the_same_seeds(make_tested, table, tmp_path):
+    # Half of FedAvg at seed 0 alone: 50.0, and not the mean of .5 and .7. Average has both seeds.
+    runs = [make_tested(0.5 + s / 5, method="fedavg", seed=s) for s in (0, 1)]
+    runs += [make_tested(0.4, method="fedavg", condition=0.5)]
+    numbers = found(table(*runs))
+    assert numbers.loc[("fedavg", "All"), ["accuracy", "n"]].tolist() == [0.5, 1]
+    assert numbers.loc[("fedavg", "Half"), "lost"] == pytest.approx(0.1)
+    # Two seeds of what it is against are no two differences.
+    assert (
+        "One seed: no test, and so no winner"
+        in write_table(table(*runs), tmp_path / "t")[1].read_text()
+    )
+    both = [make_tested(0.6, seed=s, condition=c) for s in (0, 1) for c in (None, 0.5)]
+    assert found(table(*runs, *both)).loc[("average", "All"), "n"] == 2
+
+
+def test_what_nothing_is_compared_with_keeps_its_seeds(make_tested, table):
+    runs = [make_tested(0.5), make_tested(0.7, seed=1)]
+    assert found(table(*runs)).loc[("average", "All"), "accuracy"] == pytest.approx(0.6)
+
+
 def test_what_cannot_be_is_the_word_and_its_reason(make_tested, table, tmp_path):
     axes = {"dataset": "mnist", "partition": "k_classes(2)", "participation": 0.5}
     unable = {"before": 1, "axes": axes | {"method": "fedavg"}, "reason": "it does not want to"}

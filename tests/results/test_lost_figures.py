@@ -19,16 +19,18 @@ PLACE = {"dataset": "mnist", "partition": "k_classes(2)"}
 def lost(make_tested, make_artefact):
     """Return a function that draws Average, which loses 20 points, and FedAvg, which cannot."""
 
-    def run(accuracy, adversaries, method="average"):
-        return make_tested(accuracy, axis="adversaries", condition=adversaries, method=method)
+    def run(accuracy, adversaries, method="average", seed=0):
+        place = {"axis": "adversaries", "condition": adversaries}
+        return make_tested(accuracy, method=method, seed=seed, **place)
 
-    def make(kind):
+    def make(kind, seeds=()):
         axes = PLACE | {"method": "fedavg", "adversaries": json.dumps(LOUD)}
         return draw(
             make_artefact(
                 run(0.6, None, "fedavg"),
                 run(0.7, None),
                 run(0.5, LOUD),
+                *(run(0.7, None, seed=seed) for seed in seeds),
                 kind="figure",
                 plot=kind,
                 labels=LABELS,
@@ -53,6 +55,28 @@ def test_a_line_begins_at_nothing_lost_without_adversaries(lost):
     line = next(one for one in axes.lines if len(one.get_xdata()) == 2 and one.get_marker() == "o")
     assert line.get_xydata().ravel().tolist() == pytest.approx([0, 0, 25, 20])
     assert [text.get_text() for text in axes.texts] == ["cannot: fedavg"]
+
+
+@pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
+def test_seeds_of_what_it_is_against_alone_are_no_spread(lost, kind):
+    said = " ".join(text.get_text() for text in lost(kind, seeds=(1, 2)).texts)
+    said = " ".join(said.split())  # without line breaks
+    assert "1-3 seeds" in said
+    assert "standard deviation" not in said
+
+
+def test_all_points_of_a_line_are_of_the_seeds_that_all_of_them_have(make_run, make_artefact):
+    # Seed 1 is at 100 alone: .4 and .6 of seed 0, and not (.4 + .8) / 2 at 100.
+    runs = [
+        make_run(accuracy, method="tally_train", public={"size": size}, seed=seed)
+        for accuracy, size, seed in ((0.4, 100, 0), (0.8, 100, 1), (0.6, 50, 0))
+    ]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_public"))
+    line = drawn.axes[0].lines[0]
+    assert line.get_xydata().ravel().tolist() == pytest.approx([50, 0.6, 100, 0.4])
+    said = " ".join(" ".join(text.get_text() for text in drawn.texts).split())
+    assert "of each line the seeds that all its points have" in said
+    assert "standard deviation" not in said
 
 
 def test_methods_of_one_colour_have_other_lines():

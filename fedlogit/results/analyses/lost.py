@@ -47,14 +47,16 @@ def analyse(artefact: Artefact) -> Analysis:
     numbers = losses(artefact, options)
     shown = _shown(artefact, options, numbers)
     right = tuple(shown.columns[2:])
-    return Analysis(numbers, shown, _said(artefact, numbers), heads=2, right=right)
+    said = _said(artefact, numbers[numbers["condition"] != options.against])
+    return Analysis(numbers, shown, said, heads=2, right=right)
 
 
 def losses(artefact: Artefact, options: Options) -> pd.DataFrame:
     """Return accuracy and what of it is lost, as `analyse` says; rows in the grid's order.
 
     Where some clients of a run are not tested, because they are adversaries, those that are tested
-    are compared with the same clients of the run that it is compared with.
+    are compared with the same clients of the run that it is compared with. What the conditions are
+    compared with has the seeds that one of them has, so that a row is of the same runs.
 
     Raises:
         DataError: if a run has none to be compared with, or lacks the accuracy of each client.
@@ -66,7 +68,7 @@ def losses(artefact: Artefact, options: Options) -> pd.DataFrame:
     }
     rows: dict[tuple[Any, ...], dict[int, tuple[float, float]]] = {}
     failed: dict[tuple[Any, ...], int] = {}
-    for place, seed, run in placed:
+    for place, seed, run in _shared(placed, options):
         standard = standards.get((*place[:3], seed))
         if standard is None:
             raise DataError(
@@ -95,6 +97,19 @@ def _placed(
     for ref, run in gather(artefact):
         axes = {"dataset": run.spec.dataset, "partition": run.spec.partition.name} | ref.axes
         yield _place(artefact, options, axes), run.spec.seed, run
+
+
+def _shared(
+    placed: list[tuple[tuple[str, str, str, str], int, Run]], options: Options
+) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
+    """Yield all but what a row is compared with at seeds that none of its conditions has."""
+    seeds: dict[tuple[str, ...], set[int]] = {}
+    for (*row, condition), seed, _ in placed:
+        if condition != options.against:
+            seeds.setdefault(tuple(row), set()).add(seed)
+    for place, seed, run in placed:
+        if place[3] != options.against or seed in seeds.get(place[:3], {seed}):
+            yield place, seed, run
 
 
 def _place(artefact: Artefact, options: Options, axes: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -184,14 +199,14 @@ def _text(cell: dict[Any, Any], options: Options) -> str:
     return f"{text} †{cell['diverged']}" if cell["diverged"] else text
 
 
-def _said(artefact: Artefact, numbers: pd.DataFrame) -> tuple[str, ...]:
-    several = numbers["n"].max() > 1
+def _said(artefact: Artefact, differences: pd.DataFrame) -> tuple[str, ...]:
+    several = differences["n"].max() > 1
     told = ["Points are compared seed by seed; below 0 is a gain"]
     told.append(
         "Mean ± standard deviation of the differences over seeds"
         if several
         else "One seed: no test, and so no winner"
     )
-    if numbers["diverged"].any():
+    if differences["diverged"].any():
         told.append("†k: training diverged for k seeds, which are not in the mean")
     return tuple(filter(None, [*told, artefact.why_cannot]))

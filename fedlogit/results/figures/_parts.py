@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
-from fedlogit.results.collect import describe, summarise
+from fedlogit.results.collect import describe, seeds, summarise
 from fedlogit.results.gathered import gather
 from fedlogit.results.runs import Run
 from fedlogit.results.style import INK, Look, family, header, in_order, look
 
 __all__ = [
+    "BARS",
     "Dash",
     "band",
     "bars",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 Dash = Literal["-", "--", ":", "-."]
+BARS = "bars: standard deviation over seeds"
 _DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
 
 
@@ -70,7 +72,7 @@ def panels_of(artefact: Artefact) -> dict[str, list[tuple[RunRef, Run]]]:
 
 def bars(frame: pd.DataFrame) -> str:
     """Return what error bars are, if there are any."""
-    return "bars: standard deviation over seeds" if frame["seed"].nunique() > 1 else ""
+    return "" if seeds(frame) == "1 seed" else BARS
 
 
 def band(frame: pd.DataFrame) -> str:

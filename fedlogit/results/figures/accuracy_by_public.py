@@ -30,7 +30,8 @@ __all__ = ["draw"]
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition: a line per method, bars of one standard deviation.
 
-    With the option ``log`` the horizontal axis is logarithmic.
+    Every point of a line is of the same seeds, those that all of its points have. With the option
+    ``log`` the horizontal axis is logarithmic.
 
     The horizontal axis is the option ``x``, by default the one axis of the runs that starts with
     ``public.``. A list of classes stands at its length, and "all" at the number of all classes.
@@ -40,11 +41,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if axis not in frame:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
     frame = frame.assign(x=_positions(frame, axis))
+    drawn = _of_common_seeds(frame, artefact.metric)
     panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     styles = dashes(values(frame, "method"))
     figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
-        here = frame[(frame["dataset"] == dataset) & (frame["partition"] == partition)]
+        here = drawn[(drawn["dataset"] == dataset) & (drawn["partition"] == partition)]
         _panel(axes, here, styles, artefact.metric)
         axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
         axes.set_xlabel(artefact.label(axis))
@@ -54,7 +56,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             axes.minorticks_off()
             axes.xaxis.set_major_formatter("{x:,.0f}")
     grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
-    title(figure, artefact, frame, bars(frame))
+    fewer = len(drawn) < frame[artefact.metric].notna().sum()
+    said = [bars(drawn), "of each line the seeds that all its points have" if fewer else ""]
+    title(figure, artefact, frame, "; ".join(filter(None, said)))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
@@ -88,6 +92,15 @@ def _positions(frame: pd.DataFrame, axis: str) -> list[float]:
         )
         for value, every in zip(frame[axis], classes, strict=True)
     ]
+
+
+def _of_common_seeds(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return runs at the seeds at which each position of their line has a value."""
+    known = frame.dropna(subset=[metric])
+    line = ["dataset", "partition", "method"]
+    positions = known.groupby(line)["x"].transform("nunique")
+    of_seed = known.groupby([*line, "seed"])["x"].transform("nunique")
+    return known[of_seed == positions]
 
 
 def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Dash], metric: str) -> None:

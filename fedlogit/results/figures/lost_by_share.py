@@ -11,8 +11,8 @@ from fedlogit.results.analyses.lost import Options, losses
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import (
+    BARS,
     Dash,
-    bars,
     dashes,
     legend,
     method_handle,
@@ -37,19 +37,19 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     attacks = values(shown, "attack")
     styles = dashes(values(shown[shown["cannot"] == ""], "method"))
     figure, grid = new_figure(len(places), len(attacks), panel=(3.1, 2.5), share_y="row")
-    several = shown["dataset"].nunique() > 1
+    datasets = shown["dataset"].nunique()
     for row, (dataset, partition) in zip(grid, places, strict=True):
         here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
         for axes, attack in zip(row, attacks, strict=True):
             _panel(axes, artefact, here[here["attack"] == attack], styles)
             name = artefact.label(partition)
-            name = f"{artefact.label(dataset)}, {name}" if several else name
+            name = f"{artefact.label(dataset)}, {name}" if datasets > 1 else name
             axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
         row[0].set_ylabel("Points of accuracy lost")
     for axes in grid[-1]:
         axes.set_xlabel("Adversaries, % of the clients")
-    frame = collect(artefact)
-    title(figure, artefact, frame, bars(frame))
+    several = shown["n"].max() > 1  # differences, whatever they are against
+    title(figure, artefact, collect(artefact), BARS if several else "")
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
