@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from fedlogit.results.analyses import analyse
 from fedlogit.results.ranks import blocks, ranking
@@ -51,6 +52,35 @@ def test_wilcoxon_is_what_all_sign_patterns_give():
     p = np.mean(np.abs(np.array(sums) - sizes.sum() / 2) >= seen)
     assert found.pairs["p"].tolist() == [pytest.approx(p)]
     assert math.isnan(found.p_any)  # of two methods
+
+
+@pytest.mark.parametrize("n", [6, 13, 30])
+def test_wilcoxon_without_ties_is_scipy_s_exact_test(n):
+    gaps = np.random.default_rng(n).normal(0.3, 1, n)
+    found = ranking(table(a=gaps, b=np.zeros(n)))
+    wanted = stats.wilcoxon(gaps, method="exact").pvalue
+    assert found.pairs["p"].tolist() == [pytest.approx(wanted)]
+
+
+def test_wilcoxon_with_ties_and_zeros_by_hand():
+    # Differences .1, .1, .1, -.1, .2 and 0, which is dropped. Ranks of sizes 2.5 (four) and 5, sum
+    # 15; those above 0 have 12.5, 5 from the middle. As far are, above, 5 with three (4 patterns)
+    # or four (1) of the others; below as many: p = 10 / 32.
+    low = np.array([0.7, 0.3, 0.2, 0.6, 0.1, 0.4])
+    high = np.array([0.8, 0.4, 0.3, 0.5, 0.3, 0.4])
+    assert len(set(np.abs(high - low)[:4])) > 1  # rounding breaks the ties
+    assert ranking(table(a=high, b=low)).pairs["p"].tolist() == [pytest.approx(10 / 32)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wilcoxon_with_ties_is_what_all_sign_patterns_give(seed):
+    gaps = np.random.default_rng(seed).integers(-3, 6, 9) / 10
+    ranks = stats.rankdata(np.abs(gaps[gaps != 0]))
+    seen = abs(ranks[gaps[gaps != 0] > 0].sum() - ranks.sum() / 2)
+    sums = [np.dot(signs, ranks) for signs in itertools.product([0, 1], repeat=len(ranks))]
+    wanted = np.mean(np.abs(np.array(sums) - ranks.sum() / 2) >= seen)
+    found = ranking(table(a=gaps + 0.7, b=np.full(9, 0.7)))
+    assert found.pairs["p"].tolist() == [pytest.approx(wanted)]
 
 
 def test_methods_that_do_not_differ_are_joined():
