@@ -127,6 +127,16 @@ def test_models_through_a_server_count_both_ways(make_run):
         assert value(run, "payload_megabytes") == pytest.approx(wanted / 1e6)
 
 
+def test_what_cgsv_s_server_sends_in_place_of_a_model_counts_too(make_run):
+    # 300 bytes up of a client, and 4,000 + 2,000 down of four.
+    ref = make_run(method="cgsv")
+    result = read_json(ref.dir / "result.json")
+    result["bytes"]["down"] |= {"model": 4000, "reward": 2000}
+    write_json(ref.dir / "result.json", result)
+    seal(ref.dir)
+    assert value(read(ref), "payload_megabytes") == pytest.approx((300 + 1500) / 1e6)
+
+
 RESNET18 = 4 * 11_181_642  # bytes of the model that Table 2's payloads come from
 FA200 = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=200{})"
 

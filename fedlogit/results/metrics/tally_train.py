@@ -51,11 +51,12 @@ def _peak(run: Run) -> float:
 def _payload(run: Run) -> float:
     """MB (10^6 bytes) of a peer in the whole run, by the convention of TallyTrain's tables.
 
-    What it sends, and, of models that go through a server, also what it receives.
+    What it sends, and, of models that go through a server, also what it receives: the model, or
+    what CGSV's server sends in its place, the largest entries of the mean gradient (its rewards).
     """
     sent = sum(run.result.bytes.up.values())
     if run.spec.method.params.get("merge_cost") != "mesh":
-        sent += run.result.bytes.down.get("model", 0)
+        sent += sum(run.result.bytes.down.get(kind, 0) for kind in ("model", "reward"))
     return sent / run.spec.clients / 1e6
 
 
