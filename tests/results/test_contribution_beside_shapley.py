@@ -49,6 +49,17 @@ def test_equal_contributions_rank_nobody(make_coalitions, make_artefact):
     assert found.shown.iloc[0, 2:].tolist() == ["–", "–", "0"]
 
 
+def test_contributions_that_differ_by_less_than_a_hundredth_of_an_equal_share_do_not_differ(
+    make_coalitions, make_artefact
+):
+    # An equal share is 1/3: .0032 apart is less than a hundredth of it, .0034 is more.
+    for apart, n in ((0.0032, 0), (0.0034, 1)):
+        shares = [1 / 3 + apart / 2, 1 / 3, 1 / 3 - apart / 2]
+        found = analyse(make_artefact(*make_coalitions(ALONE, shares), **GIVEN))
+        assert found.numbers["n"].tolist() == [n]
+    assert "differ by 1% of an equal share or more" in " ".join(found.said)
+
+
 def test_a_coalition_without_a_run_is_named(make_coalitions, make_artefact):
     runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
     with pytest.raises(DataError, match=r"1 of 8 coalitions have no run, the first is \{1\}"):

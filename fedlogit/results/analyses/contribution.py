@@ -21,7 +21,8 @@ from fedlogit.results.runs import Run
 
 __all__ = ["Compared", "Options", "analyse", "compared", "correlations"]
 
-_EQUAL = 1e-9  # contributions that differ by less do not rank clients
+_ROUNDING = 1e-9  # values that differ by less do not rank clients
+_ALIKE = 0.01  # nor do contributions, by less than this part of what each had if all had as much
 
 
 class Options(FrozenConfig):
@@ -54,8 +55,10 @@ class Compared:
     values: np.ndarray
 
     def correlation(self) -> float:
-        """Return Spearman's rank correlation; NaN if all clients contribute alike."""
-        if np.ptp(self.contributions) < _EQUAL or np.ptp(self.values) < _EQUAL:
+        """Return Spearman's rank correlation; NaN if all clients contribute (nearly) alike."""
+        equal = float(np.abs(self.contributions).mean())
+        alike = np.ptp(self.contributions) < max(_ALIKE * equal, _ROUNDING)
+        if alike or np.ptp(self.values) < _ROUNDING:
             return math.nan
         return float(stats.spearmanr(self.contributions, self.values).statistic)
 
@@ -69,7 +72,7 @@ def analyse(artefact: Artefact) -> Analysis:
 
     Columns of the CSV: `partition`, `method`, `correlation` and `correlation_std` (Spearman's, mean
     and deviation over seeds), `best` (share of seeds in which the client with the largest value
-    has the largest contribution), `n` (seeds in which clients' contributions differ at all).
+    has the largest contribution), `n` (seeds in which clients' contributions differ).
     """
     options = Options.read(artefact.options, f"{artefact.name}: options")
     found: dict[tuple[str, str], list[Compared]] = {}
@@ -93,7 +96,8 @@ def analyse(artefact: Artefact) -> Analysis:
         "Spearman's rank correlation of contributions after the last round with Shapley values",
         f"A coalition is worth the test accuracy of {artefact.label(options.value)} trained by its"
         " clients alone, and nobody is worth chance",
-        "Mean ± standard deviation over seeds in which contributions differ; –: they never do",
+        "Mean ± standard deviation over seeds in which contributions differ by"
+        f" {_ALIKE:.0%} of an equal share or more; –: they never do",
     )
     return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[2:]))
 
