@@ -3,14 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.compare import read_reference
 from fedlogit.results.figures import draw, figure_names, write_figure
+from fedlogit.results.figures._parts import in_per_cent
 from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs import read_run
+from fedlogit.results.style import new_figure
 from fedlogit.results.tables import write_table
 
 CELM = {
@@ -259,6 +262,12 @@ def test_public_coverage_stands_at_the_number_of_classes(make_run, make_artefact
     np.testing.assert_allclose(np.asarray(axes.lines[0].get_ydata(), float), [0.4, 0.9])
 
 
+def test_the_figure_of_ranks_says_what_a_bar_joins(figure):
+    assert "a bar joins neighbours of which no two differ" in " ".join(
+        texts(draw(figure("critical_difference"))).split()
+    )
+
+
 def test_public_needs_one_axis(figure):
     with pytest.raises(FedlogitError, match="option x = 'publik' is no axis"):
         draw(figure("accuracy_by_public", options={"x": "publik"}))
@@ -284,6 +293,33 @@ def test_targets_lie_between_a_client_alone_and_whoever_is_right(figure):
     assert np.allclose(axes.lines[0].get_xdata(), [0.305, 0.905])
     dots = [line.get_xdata() for line in axes.lines if np.allclose(line.get_xdata(), 0.505)]
     assert len(dots) == 2
+
+
+def test_targets_below_a_client_alone_are_in_view_with_their_whiskers(make_fedol, make_artefact):
+    runs = [make_fedol(method="feddf", seed=seed) for seed in (0, 1)]
+    for run, targets in zip(runs, ("0.1", "0.2"), strict=True):
+        rows = (run.dir / "rounds.csv").read_text().splitlines()
+        rows[1:] = [
+            ",".join([*row.split(",")[:-2], targets, row.split(",")[-1]]) for row in rows[1:]
+        ]
+        (run.dir / "rounds.csv").write_text("\n".join(rows) + "\n")
+        seal(run.dir)
+    left, right = draw(make_artefact(*runs, kind="figure", plot="ensemble")).axes[0].get_xlim()
+    # Mean .15, deviation .1 / √2; the oracle's mean is .905.
+    low = 0.15 - 0.1 / 2**0.5
+    assert (left, right) == pytest.approx(
+        (low - 0.06 * (0.905 - low), 0.905 + 0.06 * (0.905 - low))
+    )
+
+
+def test_ticks_in_per_cent_say_where_they_are():
+    axes = new_figure()[1][0, 0]
+    axes.set_ylim(0, 0.13)
+    in_per_cent(axes.yaxis)
+    written = axes.yaxis.get_major_formatter()
+    assert [written(share) for share in (0.0, 0.025, 0.07, 1.0)] == ["0%", "2.5%", "7%", "100%"]
+    ticks = 100 * axes.yaxis.get_major_locator().tick_values(0, 0.13)
+    assert ticks == pytest.approx(np.round(ticks))  # not 2.5, 7.5
 
 
 def test_a_method_of_one_round_has_a_line_across(make_run, make_artefact):

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, seeds, summarise
@@ -25,6 +27,7 @@ __all__ = [
     "bars",
     "competitors",
     "dashes",
+    "in_per_cent",
     "kin_colour",
     "kin_look",
     "legend",
@@ -111,6 +114,12 @@ def method_handle(artefact: Artefact, method: str, dash: Dash = "-") -> Line2D:
     colour, marker = look(method)
     label = artefact.label(method)
     return Line2D([], [], color=colour, marker=marker, linestyle=dash, label=label)
+
+
+def in_per_cent(axis: Axis) -> None:
+    """Write shares on an axis in per cent, with as many decimals as a tick needs."""
+    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6) + 0.0:g}%")
 
 
 def kin_look(method: str) -> Look:

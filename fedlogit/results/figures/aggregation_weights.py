@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import title
+from fedlogit.results.figures._parts import in_per_cent, title
 from fedlogit.results.runs import read_run
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
@@ -155,4 +155,4 @@ def _curve(axes: Axes, panel: Panel) -> None:
         "uniform", (1, uniform), (4, 0), textcoords="offset points", va="center", color=GREY
     )
     axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="Public images, largest weight first")
-    axes.xaxis.set_major_formatter("{x:.0%}")
+    in_per_cent(axes.xaxis)

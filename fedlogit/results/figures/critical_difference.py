@@ -18,10 +18,11 @@ __all__ = ["draw"]
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a row per method at its average rank, the best on top; bars join methods that may tie.
+    """Draw a row per method at its average rank, the best on top; bars join neighbours in rank.
 
-    The rank is taken among all methods for each data set, partition and seed. Two methods that no
-    bar joins differ by Wilcoxon's signed-rank test at 5 %, corrected for all pairs after Holm.
+    The rank is taken among all methods for each data set, partition and seed. Of the neighbours
+    that a bar joins no two differ by Wilcoxon's signed-rank test at 5 %, corrected for all pairs
+    after Holm. Methods that no bar joins may not differ either, where one between them does.
     """
     frame = competitors(collect(artefact))
     table, left_out = blocks(frame, artefact.metric)
@@ -35,7 +36,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
 def _told(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
     """Return what the subtitle says of the tests, and of methods without a rank."""
-    parts = [f"{found.n} cells of partition and seed"]
+    parts = [
+        f"{found.n} cells of partition and seed",
+        "a bar joins neighbours of which no two differ",
+    ]
     parts += [found.friedman()] if found.friedman() else []
     fewest = len(found.pairs) * 2.0 ** (1 - found.n)  # the least p that a pair can have
     if fewest >= ALPHA:

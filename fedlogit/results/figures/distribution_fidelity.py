@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.bubbles import bubbles
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, panel_name, runs_of, title
+from fedlogit.results.figures._parts import in_per_cent, legend, panel_name, runs_of, title
 from fedlogit.results.metrics.celm import final_evidence
 from fedlogit.results.style import PALETTE, new_figure
 
@@ -53,4 +53,4 @@ def _margins(axes: Axes, true: np.ndarray, found: np.ndarray, what: str) -> None
     axes.bar(places + 0.2, found, width=0.38, color=_ESTIMATED)
     axes.set_xticks(places[:: max(1, len(places) // 12)])
     axes.set_xlabel(what)
-    axes.yaxis.set_major_formatter("{x:.0%}")
+    in_per_cent(axes.yaxis)

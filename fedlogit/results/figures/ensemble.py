@@ -27,7 +27,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = list(frame.groupby(["dataset", "partition"], sort=False))
     methods = values(frame, "method")
     figure, grid = new_figure(1, len(panels), panel=(3.6, 0.9 + 0.35 * len(methods)))
-    lowest, highest = frame[_ALONE].min(), frame[_ORACLE].max()
+    lowest, highest = _range(frame)
     margin = 0.06 * (highest - lowest)
     for axes, ((dataset, partition), runs) in zip(grid.flat, panels, strict=True):
         _panel(axes, runs, methods)
@@ -39,6 +39,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     title(figure, artefact, frame, bars(frame))
     legend(figure, _handles())
     return figure
+
+
+def _range(frame: pd.DataFrame) -> tuple[float, float]:
+    """Return the least and the largest of what is drawn: means, and the ends of whiskers."""
+    cells = frame.groupby(["dataset", "partition", "method"])
+    means = cells[[_ALONE, _TARGETS, _ORACLE]].mean()
+    reach = cells[_TARGETS].std().fillna(0)
+    means = means.assign(low=means[_TARGETS] - reach, high=means[_TARGETS] + reach)
+    return float(means.to_numpy().min()), float(means.to_numpy().max())
 
 
 def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:

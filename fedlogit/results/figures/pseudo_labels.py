@@ -9,12 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import band, legend, panels_of, title
+from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
 from fedlogit.results.metrics import value
 from fedlogit.results.runs import Run
 from fedlogit.results.style import PALETTE, new_figure
@@ -73,5 +73,5 @@ def _panel(axes: Axes, runs: list[Run]) -> None:
         axes.plot(x, rows.mean(0), color=PALETTE[colour], marker=marker, ms=4.5)
         axes.fill_between(x, rows.min(0), rows.max(0), color=PALETTE[colour], alpha=0.2, lw=0)
     axes.set_ylim(0, 1)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    in_per_cent(axes.yaxis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
