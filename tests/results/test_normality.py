@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.analyses import analyse
 from fedlogit.results.analyses.normality import standardised
@@ -37,6 +37,12 @@ def test_each_kind_of_logit_is_tested_by_itself(make_run, make_artefact):
     assert numbers["skewness"].tolist() == pytest.approx([0, stats.skew(skewed)], abs=1e-9)
     both = abs(np.corrcoef(gaussian, skewed)[0, 1])
     assert numbers["correlation"].tolist() == pytest.approx([both, both])
+
+
+def test_groups_of_two_data_sets_are_not_mixed(make_run, make_artefact):
+    runs = [make_run(), make_run(dataset="digits")]
+    with pytest.raises(FedlogitError, match=r"dataset = \['digits', 'mnist'\]: give one"):
+        analyse(make_artefact(*runs, analysis="normality", rows=None, columns=None))
 
 
 def test_few_samples_and_runs_without_held_out_logits(make_run, make_artefact):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.gathered import gather
@@ -39,9 +39,14 @@ def analyse(artefact: Artefact) -> Analysis:
     latter in excess of a Gaussian's), `correlation` (mean size of the correlation with the other
     logits of the sample, which a diagonal mixture leaves out).
     """
+    runs = gather(artefact)
+    if len(datasets := sorted({run.spec.dataset for _, run in runs})) > 1:
+        raise FedlogitError(
+            f"{artefact.name}: dataset = {datasets}: give one; another is another table"
+        )
     rows = [
         {"partition": ref.axes.get("partition"), "method": ref.axes.get("method"), **group}
-        for ref, run in gather(artefact)
+        for ref, run in runs
         for group in _tested(run)
     ]
     if not rows:
