@@ -1,4 +1,7 @@
-"""Whether the methods of a paper's file have the settings that were chosen for them."""
+"""Whether the methods of a paper's file have the settings that were chosen for them.
+
+A check for tests: those of the committed results compare them with the papers' files.
+"""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Artefact(BaseModel):
         caption: What it shows, in a sentence or two.
         rows: Axes down a table.
         columns: Axes across a table.
-        metric: What is shown; see `fedlogit.results.runs.Run.value`.
+        metric: What is shown; see `fedlogit.results.metrics.value`.
         metrics: Several of them, in a table with an axis ``metric``.
         analysis: The module of `fedlogit.results.analyses` that makes a table, which then has no
             `rows` and `columns`; None shows means.

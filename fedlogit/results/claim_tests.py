@@ -23,7 +23,7 @@ from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.formatting import number
-from fedlogit.results.verdict import p_above, paired_interval
+from fedlogit.results.verdict import INSIDE, p_above, paired_interval
 
 __all__ = ["TESTS", "Comparison", "Evidence", "cells", "pooled"]
 
@@ -221,7 +221,7 @@ def _in_numbers(found: Evidence, options: Comparison) -> str:
         return ""
     mean, low, high = (
         number(value, options.metric)
-        for value in (float(np.mean(differences)), *paired_interval(differences))
+        for value in (float(np.mean(differences)), *paired_interval(differences, INSIDE))
     )
     return f", {mean} [{low} to {high}], p={p_above(*found.test):.2g}"
 

@@ -7,11 +7,12 @@ import math
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from fedlogit.results.verdict import ALPHA, holm, p_above, p_below
+from fedlogit.results.verdict import ALPHA, holm, p_above, p_below, paired_interval
 
-__all__ = ["against_best", "paired_interval", "paired_p"]
+__all__ = ["against_best", "paired_p"]
+
+_LEVEL = 0.95  # of intervals
 
 
 def paired_p(differences: np.ndarray) -> float:
@@ -20,16 +21,6 @@ def paired_p(differences: np.ndarray) -> float:
     Differences that agree at all seeds have no spread: p is 0, or 1 if they are 0.
     """
     return min(1.0, 2 * min(p_above(differences), p_below(differences)))
-
-
-def paired_interval(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Return the confidence interval of the mean difference; NaN for a single seed."""
-    n = len(differences)
-    if n < 2:
-        return math.nan, math.nan
-    error = float(np.std(differences, ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
-    return float(differences.mean()) - half, float(differences.mean()) + half
 
 
 def against_best(values: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +63,7 @@ def _row(
 ) -> dict[str, object]:
     difference, (low, high) = 0.0, (0.0, 0.0)
     if gap is not None:
-        difference, (low, high) = float(gap.mean()), paired_interval(gap)
+        difference, (low, high) = float(gap.mean()), paired_interval(gap, _LEVEL)
     if result == "no test":
         p = p_holm = math.nan
     return {

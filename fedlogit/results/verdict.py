@@ -18,6 +18,7 @@ __all__ = [
     "CLAIM_DETAILS",
     "CLAIM_RESULTS",
     "CLAIM_RULE",
+    "INSIDE",
     "IN_FULL",
     "PARTLY",
     "REPRODUCED",
@@ -41,7 +42,7 @@ __all__ = [
 
 REPRODUCED = 0.01
 PARTLY = 0.03
-_INSIDE = 0.90  # two one-sided tests at 5 %: the usual test of equivalence
+INSIDE = 0.90  # two one-sided tests at 5 %: the usual test of equivalence
 _OUTSIDE = 0.95
 ALPHA = 0.05
 _ROUNDING = 1e-12  # 0.9554 - 0.9454 is a little more than 0.01
@@ -181,7 +182,7 @@ def interval(ours: Sample, theirs: Sample, *, exact: bool = False) -> tuple[floa
     """Return the 90 % interval of ours minus the paper's; NaN without one, as for a single run."""
     if ours.n < 2 or (exact and ours.std == 0):
         return math.nan, math.nan
-    half, difference = half_width(ours, theirs, _INSIDE), ours.mean - theirs.mean
+    half, difference = half_width(ours, theirs, INSIDE), ours.mean - theirs.mean
     return difference - half, difference + half
 
 
@@ -201,7 +202,7 @@ def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = Fa
         return VERDICTS[0] if size <= within else VERDICTS[1] if size <= partly else VERDICTS[3]
     if ours.n < 2:
         return VERDICTS[4] if size <= partly else VERDICTS[5]
-    reach = size + half_width(ours, theirs, _INSIDE)
+    reach = size + half_width(ours, theirs, INSIDE)
     if reach <= partly:
         return VERDICTS[0] if reach <= within else VERDICTS[1]
     known = not math.isnan(theirs.std) and theirs.n >= 2
@@ -209,13 +210,13 @@ def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = Fa
     return VERDICTS[3] if size - welch(ours, least, _OUTSIDE) > partly else VERDICTS[2]
 
 
-def paired_interval(differences: np.ndarray) -> tuple[float, float]:
-    """Return the 90 % interval of the mean of paired differences, (n,); NaN for n < 2."""
+def paired_interval(differences: np.ndarray, level: float) -> tuple[float, float]:
+    """Return the confidence interval of the mean of paired differences, (n,); NaN for n < 2."""
     n = len(differences)
     if n < 2:
         return math.nan, math.nan
     mean, error = float(np.mean(differences)), float(np.std(differences, ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf((1 + _INSIDE) / 2, n - 1)) * error
+    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
     return mean - half, mean + half
 
 
@@ -228,7 +229,7 @@ def largest_difference(differences: Sequence[np.ndarray]) -> float:
     Returns:
         0.01 or 0.03 if the 90 % interval of every cell lies within it; else infinity.
     """
-    ends = [abs(end) for cell in differences for end in paired_interval(cell)]
+    ends = [abs(end) for cell in differences for end in paired_interval(cell, INSIDE)]
     for margin in (REPRODUCED, PARTLY):
         if ends and all(end <= margin + _ROUNDING for end in ends):  # no NaN is
             return margin

@@ -11,8 +11,9 @@ from support.sealed import seal
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.analyses import analyse, analysis_names
-from fedlogit.results.paired import against_best, paired_interval, paired_p
+from fedlogit.results.paired import against_best, paired_p
 from fedlogit.results.tables import write_table
+from fedlogit.results.verdict import paired_interval
 
 NO_AXES = {"rows": None, "columns": None}
 
@@ -24,12 +25,12 @@ def test_a_paired_t_test_by_hand():
     t = 2 * 3**0.5
     assert paired_p(gap) == pytest.approx(1 - t / (t**2 + 2) ** 0.5)
     # 95 %: t = 4.3027 for 2 degrees of freedom.
-    assert paired_interval(gap) == pytest.approx((0.02 - 0.024841, 0.02 + 0.024841), abs=1e-5)
+    assert paired_interval(gap, 0.95) == pytest.approx((0.02 - 0.024841, 0.02 + 0.024841), abs=1e-5)
 
 
 def test_a_single_seed_shows_nothing():
     assert paired_p(np.array([0.5])) == 1
-    assert np.isnan(paired_interval(np.array([0.5]))).all()
+    assert np.isnan(paired_interval(np.array([0.5]), 0.95)).all()
     assert against_best(pd.DataFrame({"a": [0.4], "b": [0.5]}))["result"].tolist() == [
         "best",
         "no test",

@@ -359,8 +359,10 @@ def test_nearness_speaks_last(within, expected):
 
 # 90 % of 2 ± 1 with n = 3 is 2 ± 2.920 / √3 = 2 ± 1.686.
 def test_intervals_of_paired_differences_and_the_margin_that_holds_all():
-    assert paired_interval(np.array([1.0, 2.0, 3.0])) == pytest.approx((0.314, 3.686), abs=1e-3)
-    assert all(math.isnan(end) for end in paired_interval(np.array([1.0])))
+    assert paired_interval(np.array([1.0, 2.0, 3.0]), 0.9) == pytest.approx(
+        (0.314, 3.686), abs=1e-3
+    )
+    assert all(math.isnan(end) for end in paired_interval(np.array([1.0]), 0.9))
     near, far = np.array([0.001, 0.002, 0.003]), np.array([-0.01, -0.02, -0.01])
     assert largest_difference([near]) == 0.01
     assert largest_difference([near, far]) == 0.03

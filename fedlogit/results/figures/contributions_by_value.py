@@ -20,7 +20,7 @@ _COLOURS = ("blue", "orange", "green")
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a point per client and seed, coloured by partition.
 
-    Contributions are shares of their sum within a run, Shapley values in points of accuracy; the
+    Contributions are shares of the sum of their sizes within a run, Shapley values in points of accuracy; the
     options are those of the table `contribution`.
     """
     options = Options.read(artefact.options, f"{artefact.name}: options")
