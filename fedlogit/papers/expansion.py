@@ -401,6 +401,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
                 "options",
             )
         },
+        **_caption(artefact),
         **analysis,
         "claims": claims_of(artefact),
         "runs": [
@@ -414,6 +415,12 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
         **(_missing(artefact) if artefact.left_out else {}),
         **({"cannot": [_cannot(place) for place in artefact.cannot]} if artefact.cannot else {}),
     }
+
+
+def _caption(artefact: PlannedArtefact) -> dict[str, str]:
+    """Return the caption that the scale has in place of the paper's, if it has one."""
+    own = artefact.paper.scale(artefact.scale).artefacts.get(artefact.id)
+    return {"caption": own.caption} if own and own.caption is not None else {}
 
 
 def claims_of(artefact: PlannedArtefact) -> dict[str, dict[str, Any]]:

@@ -136,12 +136,14 @@ class ScaledArtefact(FrozenConfig):
         grid: Replace the whole grid.
         seeds: Replace the seeds.
         set: Overrides of the runs' specs.
+        caption: Another caption, where the paper's is not true at the scale.
     """
 
     axes: Grid = Field(default_factory=dict)
     grid: Grids | None = None
     seeds: Seeds | None = None
     set: Overrides = Field(default_factory=dict)
+    caption: str | None = None
 
 
 class Scale(FrozenConfig):

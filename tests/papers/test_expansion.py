@@ -222,6 +222,14 @@ def test_artefact_json_is_plain_and_complete(tmp_path):
     assert len(run["digest"]) == 64
 
 
+def test_a_scale_has_captions_of_its_own(tmp_path):
+    data = small()
+    data["tables"]["t"]["caption"] = "Of ten peers."
+    data["scales"]["tiny"]["artefacts"] = {"t": {"caption": "Of five peers."}}
+    of = lambda scale: artefact_json(expand(load(tmp_path, data), scale)[0])["caption"]  # noqa: E731
+    assert (of("paper"), of("tiny")) == ("Of ten peers.", "Of five peers.")
+
+
 def test_a_scale_changes_claims(tmp_path):
     """Words, options key by key, lists as a whole, and the table whose runs decide."""
     data = small()

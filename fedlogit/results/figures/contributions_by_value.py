@@ -20,8 +20,8 @@ _COLOURS = ("blue", "orange", "green")
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a point per client and seed, coloured by partition.
 
-    Contributions are shares of the sum of their sizes within a run, Shapley values in points of accuracy; the
-    options are those of the table `contribution`.
+    Contributions are shares of the sum of their sizes within a run, Shapley values in points of
+    accuracy; the options are those of the table `contribution`.
     """
     options = Options.read(artefact.options, f"{artefact.name}: options")
     found = list(compared(artefact, options))
