@@ -8,7 +8,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.results.compare import compare, read_reference
 from fedlogit.results.figures import draw
 from fedlogit.results.figures.bandwidth_ratio import measured, ratio
-from fedlogit.results.figures.pareto import edge, frontier, spaced
+from fedlogit.results.figures.pareto import edge, frontier, inside, spaced
 from fedlogit.results.runs import read_run
 
 AXES = {"dataset": "mnist", "partition": "iid"}
@@ -61,6 +61,22 @@ def test_names_are_moved_apart_by_hand():
     found = spaced(np.array([0.1, 0.1, 0.5]), 0.2)
     assert found == pytest.approx(np.array([0, 0.2, 0.6]) + (0.7 - 0.8) / 3)
     assert len(spaced(np.array([]), 0.2)) == 0
+
+
+def test_names_stay_inside_the_axes_by_hand():
+    # A line is .2 high, so that its middle is at most .9 and at least .1.
+    assert inside(np.array([0.5, 0.8, 1.0]), 0, 1, 0.2) == pytest.approx([0.4, 0.7, 0.9])
+    assert inside(np.array([0.0, 0.3]), 0, 1, 0.2) == pytest.approx([0.1, 0.4])
+    assert inside(np.array([0.2, 0.4]), 0, 1, 0.2) == pytest.approx([0.2, 0.4])
+    assert len(inside(np.array([]), 0, 1, 0.2)) == 0
+
+
+def test_names_are_level_with_each_other_and_lines_begin_at_their_left(make_tally, make_artefact):
+    signals = ("votes", "probabilities")
+    runs = [make_tally(method=f"tally_train(signal='{signal}')") for signal in signals]
+    (axes,) = draw(make_artefact(*runs, kind="figure", plot="pareto")).axes
+    assert {text.get_va() for text in axes.texts} == {"center"}
+    assert all(t.arrowprops is None or t.arrowprops["relpos"] == (0.0, 0.5) for t in axes.texts)
 
 
 def test_a_name_stands_beyond_the_neighbours_of_its_point():

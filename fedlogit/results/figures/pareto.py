@@ -16,7 +16,7 @@ from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import GREY, INK, new_figure
 
-__all__ = ["draw", "frontier", "spaced"]
+__all__ = ["draw", "frontier", "inside", "spaced"]
 
 _BYTES = "payload_megabytes"
 
@@ -127,7 +127,9 @@ def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
         axes.set_xlim(right=most * (most / least) ** 0.42)
     for there, aside in ((points[far], True), (points[~far], False)):
         rows = there.sort_values("mean").to_dict("records")
-        heights = spaced(np.array([row["mean"] for row in rows]), line)
+        heights = inside(
+            spaced(np.array([row["mean"] for row in rows]), line), *axes.get_ylim(), line
+        )
         for row, height in zip(rows, heights, strict=True):
             beyond = edge(row["payload"], there["payload"])
             aloof = aside or beyond > row["payload"]
@@ -136,7 +138,7 @@ def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
                 (row["payload"], row["mean"]),
                 (column if aside else beyond * 1.25 + least / 8, height),
                 ha="left",
-                va="center" if aloof else "bottom",
+                va="center",
                 fontsize=8.5,
                 arrowprops=_LINE if aloof else None,
                 path_effects=[_ON_WHITE],
@@ -152,6 +154,7 @@ def edge(payload: float, payloads: pd.Series) -> float:
 _NEIGHBOUR = 1.6  # times as many bytes
 _ON_WHITE = withStroke(linewidth=2.5, foreground="white")  # where the front crosses a name
 _LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
+_LINE |= {"relpos": (0.0, 0.5)}  # from the left edge of a name, so that it crosses no other
 
 
 def spaced(heights: np.ndarray, least: float) -> np.ndarray:
@@ -159,6 +162,14 @@ def spaced(heights: np.ndarray, least: float) -> np.ndarray:
     steps = np.maximum(np.diff(heights), least)
     apart = np.concatenate([np.zeros(min(1, len(heights))), np.cumsum(steps)])
     return apart + (heights.mean() - apart.mean() if len(heights) else 0.0)
+
+
+def inside(heights: np.ndarray, low: float, high: float, line: float) -> np.ndarray:
+    """Return heights moved together so that lines of text stay between two, the top one first."""
+    if not len(heights):
+        return heights
+    lifted = heights + max(0.0, low + line / 2 - heights[0])
+    return np.asarray(lifted - max(0.0, lifted[-1] - (high - line / 2)))
 
 
 def _least(points: pd.DataFrame) -> float:
