@@ -95,7 +95,7 @@ def test_table_11_is_the_full_grid():
     ("scale", "names"), [("paper", ["resnet18", "tf_cnn"]), ("extended", ["lenet_bn", "tf_cnn"])]
 )
 def test_two_architectures_by_turns(scale, names):
-    found = specs("mixed", scale)
+    found = [spec for spec in specs("mixed", scale) if spec.seed == 0]
     assert [s.method.name for s in found] == ["tally_train", "tally_train", "local"]
     assert all([model.name for model in s.models] == names for s in found)
     assert all(s.method.params.get("merge_every") is None for s in found)
