@@ -235,7 +235,7 @@ def test_a_wider_spread_of_ours_never_improves_a_verdict(difference, one, other,
     assert widths[1] >= widths[0] - 1e-12
 
 
-# An exact number of the paper's leaves ours the fewer degrees of freedom: not reproduced, or not sure.
+# An exact number leaves ours the fewer degrees of freedom, so "not reproduced" may be unsure.
 @example(0.09375, 0.015625, 0.03125, 2, 4)
 @given(st.floats(-0.1, 0.1), stds, stds, counts, counts)
 def test_a_paper_that_does_not_say_how_many_runs_never_improves_a_verdict(
