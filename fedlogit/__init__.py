@@ -1,6 +1,6 @@
 """fedlogit: logit-based federated learning, reproduced.
 
-Floors, each importing only what lies below it::
+Layers, each importing only what lies below it::
 
     commands/                         python -m fedlogit COMMAND
     results/                          tables, figures, verdicts
@@ -11,7 +11,7 @@ Floors, each importing only what lies below it::
     engine/                           how clients run: loop, native, stacked, unpadded
     aggregation/                      pure functions: client logits -> targets
     models/  data/  partition/        each knows nothing of the others
-    spec  component  rng  errors      ground floor
+    spec  component  rng  errors      below all
 """
 
 __version__ = "0.2.0"
