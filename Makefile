@@ -69,7 +69,7 @@ publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
 
 .PHONY: test
 test: $(STAMP) ## Run the test suite
-	@python -m pytest -rs -n 4 --dist loadgroup $(TESTS)
+	@python -m pytest -rs -n 3 --dist loadgroup $(TESTS)
 
 .PHONY: test-fast
 test-fast: $(STAMP) ## Run what takes two minutes of it: each method, partition and model, no whole workflows

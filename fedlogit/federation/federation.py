@@ -304,8 +304,8 @@ class Federation:
     ) -> None:
         factor = self.spec.schedule.factor(self.round)
         for task in tasks:
-            if self.spec.optimizer.reset_every == "phase" and task.client is not self.server:
-                task.client.renew_optimizer()  # when the server's is new, its method says
+            if self.spec.optimizer.reset_every == "phase":
+                task.client.renew_optimizer()
             task.client.set_rate(factor)
         with nullcontext() if engine else self._clients_work():
             losses = (engine or self.engine).train(tasks)
