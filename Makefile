@@ -17,6 +17,8 @@ OUTSIDE := PATH="$(subst $(BIN):,,$(PATH))"
 export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)
 export DVC_NO_ANALYTICS := 1
+# Images of containers set it; each of hundreds of processes would then compile the library anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 comma := ,
 empty :=

@@ -15,6 +15,7 @@ import json
 import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
@@ -134,12 +135,18 @@ def parse_call(text: str) -> dict[str, Any]:
     Raises:
         FedlogitError: if the text is no call of literals, or gives a parameter twice.
     """
+    name, params = _parsed(text)
+    return {"name": name, "params": deepcopy(params) if params else {}}
+
+
+@cache  # a plan of a thousand runs has the same few calls in each
+def _parsed(text: str) -> tuple[str, dict[str, Any]]:
     match = _CALL.match(text)
     if not match:
         raise FedlogitError(f"{text!r} is not a name or a call like 'dir_client(0.05)'")
     name, arguments = match.groups()
     if not arguments:
-        return {"name": name, "params": {}}
+        return name, {}
     try:
         node = ast.parse(f"f{arguments}", mode="eval").body
         if not isinstance(node, ast.Call):
@@ -154,7 +161,7 @@ def parse_call(text: str) -> dict[str, Any]:
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice:  # of which a dictionary would keep the last
         raise FedlogitError(f"{text!r}: {twice} is given twice; give it once")
-    return {"name": name, "params": dict(given)}
+    return name, dict(given)
 
 
 class Component(FrozenConfig):

@@ -218,11 +218,13 @@ def _artefact(
     for cell in (cell for grid in grids for cell in _cells(grid)):
         unwanted = datasets and cell.get("dataset") not in datasets
         where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
+        data, calls = _layers_and_calls(paper, scale, cell, last, where)
         for seed in chosen:
-            run, data = _resolve(paper, scale, cell, last, seed, where, completing)
+            run = _resolve(data | {"seed": seed} | calls, where, completing)
             axes = {name: cell[name] if name in cell else _get(data, name) for name in names}
             if isinstance(run, Cannot):
-                axes |= {name: _get(data, name) for name in parameters}
+                params = data | {"method": calls["method"]["params"]}
+                axes |= {name: _get(params, name) for name in parameters}
                 if not unwanted:
                     refused = Refused(len(cells) + len(left_out), axes, str(run))
                     cannot.setdefault(_describe(axes), refused)  # of all seeds alike
@@ -266,27 +268,25 @@ def _describe(cell: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in cell.items())
 
 
-def _resolve(
-    paper: Paper,
-    scale: str,
-    cell: Mapping[str, Any],
-    last: Mapping[str, Any],
-    seed: int,
-    where: str,
-    completing: Callable[[str], Completed],
-) -> tuple[Completed | Cannot, dict[str, Any]]:
-    """Return the completed spec of one cell, or why its method cannot do it; and its layers.
-
-    The layers are merged, and as the file has them but for the method, whose call is resolved where
-    it cannot do the cell.
-    """
+def _layers_and_calls(
+    paper: Paper, scale: str, cell: Mapping[str, Any], last: Mapping[str, Any], where: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return one cell's layers, merged as the file has them, and the calls that its names mean."""
     try:
         merged = _layered(paper, paper.scale(scale), cell, last)
-        data = merged | {"seed": seed} | _calls(paper, paper.scale(scale), merged)
-        try:
-            return completing(json.dumps(data, sort_keys=True)), merged
-        except Cannot as error:
-            return error, merged | {"method": data["method"]["params"]}
+        return merged, _calls(paper, paper.scale(scale), merged)
+    except FedlogitError as error:
+        raise FedlogitError(f"{where}: {error}") from None
+
+
+def _resolve(
+    data: Mapping[str, Any], where: str, completing: Callable[[str], Completed]
+) -> Completed | Cannot:
+    """Return the completed spec of one cell and seed, or why its method cannot do it."""
+    try:
+        return completing(json.dumps(data, sort_keys=True))
+    except Cannot as error:
+        return error
     except FedlogitError as error:
         raise FedlogitError(f"{where}: {error}") from None
 

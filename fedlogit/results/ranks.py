@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # whose `stats`, a second of imports, comes when it is used
 
 from fedlogit.results.verdict import ALPHA, holm
 
@@ -83,7 +83,7 @@ def ranking(table: pd.DataFrame) -> Ranking:
     ranks = table.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
     columns = [table[name].to_numpy(dtype=float) for name in ranks.index]
     enough = len(table) > 1 and len(columns) > 2
-    p_any = float(stats.friedmanchisquare(*columns).pvalue) if enough else math.nan
+    p_any = float(scipy.stats.friedmanchisquare(*columns).pvalue) if enough else math.nan
     pairs = _pairs(list(ranks.index), columns)
     return Ranking(ranks, len(table), p_any, pairs, _cliques(len(columns), pairs))
 
@@ -108,7 +108,8 @@ def _wilcoxon(differences: np.ndarray) -> float:
     kept = rounded[rounded != 0]
     if not len(kept):
         return 1.0
-    ranks = np.rint(2 * stats.rankdata(np.abs(kept))).astype(int)  # doubled, so that they are whole
+    # Doubled, so that they are whole.
+    ranks = np.rint(2 * scipy.stats.rankdata(np.abs(kept))).astype(int)
     chances = np.ones(1)  # of each sum of the ranks with a plus
     for rank in ranks:
         chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2

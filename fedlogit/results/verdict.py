@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+import scipy  # whose `stats`, a second of imports, comes when it is used
 
 __all__ = [
     "ALPHA",
@@ -175,7 +175,7 @@ def welch(one: Sample, other: Sample, level: float) -> float:
         return 0.0
     first, second = (variance / total for variance in variances)
     freedom = 1 / (first**2 / (one.n - 1) + second**2 / (other.n - 1))
-    return float(stats.t.ppf((1 + level) / 2, freedom)) * math.sqrt(total)
+    return float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * math.sqrt(total)
 
 
 def interval(ours: Sample, theirs: Sample, *, exact: bool = False) -> tuple[float, float]:
@@ -216,7 +216,7 @@ def paired_interval(differences: np.ndarray, level: float) -> tuple[float, float
     if n < 2:
         return math.nan, math.nan
     mean, error = float(np.mean(differences)), float(np.std(differences, ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
+    half = float(scipy.stats.t.ppf((1 + level) / 2, n - 1)) * error
     return mean - half, mean + half
 
 
@@ -253,7 +253,7 @@ def p_above(differences: np.ndarray, margin: float = 0.0) -> float:
     error = float(np.std(differences, ddof=1)) / math.sqrt(n)
     if error < _ROUNDING:  # all runs agree
         return 0.0 if above > _ROUNDING else 1.0
-    return float(stats.t.sf(above / error, n - 1))
+    return float(scipy.stats.t.sf(above / error, n - 1))
 
 
 def p_below(differences: np.ndarray, margin: float = 0.0) -> float:

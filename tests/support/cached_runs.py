@@ -39,10 +39,16 @@ def finished(train) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def published(project, finished: Callable[..., Path]) -> tuple[Path, Path]:
-    """Two published runs of one method."""
-    folders = finished(), finished(seed=1)
-    (folders[0] / "checkpoint.safetensors").write_bytes(b"half")
-    done = script("publish")
-    assert done.returncode == 0, done.stderr
-    return folders
+def published(project, finished: Callable[..., Path], tmp_path_factory) -> tuple[Path, Path]:
+    """Two published runs of one method; made once, and copied for each test."""
+    made = tmp_path_factory.getbasetemp() / "published"
+    folders = [RUNS / run_dir(small_spec(seed=seed)) for seed in (0, 1)]
+    if not made.exists():
+        for seed in (0, 1):
+            finished(seed=seed)
+        (folders[0] / "checkpoint.safetensors").write_bytes(b"half")
+        done = script("publish")
+        assert done.returncode == 0, done.stderr
+        shutil.copytree(project, made)
+    shutil.copytree(made, project, dirs_exist_ok=True)
+    return folders[0], folders[1]

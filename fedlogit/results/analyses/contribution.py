@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from fedlogit.coalitions import coalitions, shapley_values
 from fedlogit.component import FrozenConfig
@@ -60,7 +60,7 @@ class Compared:
         alike = np.ptp(self.contributions) < max(_ALIKE * equal, _ROUNDING)
         if alike or np.ptp(self.values) < _ROUNDING:
             return math.nan
-        return float(stats.spearmanr(self.contributions, self.values).statistic)
+        return float(scipy.stats.spearmanr(self.contributions, self.values).statistic)
 
     def agrees_on_best(self) -> bool:
         """Return whether the client with the largest value has the largest contribution."""

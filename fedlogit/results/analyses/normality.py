@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.analyses.analysis import Analysis
@@ -105,9 +105,9 @@ def _tested(run: Run) -> Iterator[dict[str, object]]:
             if column.std() > 0:
                 yield {
                     "logit": _kind(of, label, held),
-                    "p": stats.shapiro(column).pvalue,
-                    "skewness": stats.skew(column),
-                    "kurtosis": stats.kurtosis(column),
+                    "p": scipy.stats.shapiro(column).pvalue,
+                    "skewness": scipy.stats.skew(column),
+                    "kurtosis": scipy.stats.kurtosis(column),
                     "correlation": np.nanmean(np.delete(size[of], of)),
                 }
 

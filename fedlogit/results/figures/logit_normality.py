@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.analyses.normality import KINDS, standardised
@@ -52,7 +52,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def quantiles(values: np.ndarray, shown: int = 200) -> tuple[np.ndarray, np.ndarray]:
     """Return quantiles of a standard Gaussian and of values, at the same shares, (shown,) each."""
     shares = (np.arange(shown) + 0.5) / shown
-    return stats.norm.ppf(shares), np.quantile(values, shares)
+    return scipy.stats.norm.ppf(shares), np.quantile(values, shares)
 
 
 def _quantile_plot(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
@@ -68,5 +68,5 @@ def _histogram(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
         colour = PALETTE[_COLOURS[kind]]
         axes.hist(values, bins, density=True, histtype="step", color=colour, lw=1.4)
     x = np.linspace(-_REACH, _REACH, 200)
-    axes.plot(x, stats.norm.pdf(x), color=INK, ls="--", lw=1)
+    axes.plot(x, scipy.stats.norm.pdf(x), color=INK, ls="--", lw=1)
     axes.set(xlim=(-_REACH, _REACH))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # whose `stats`, a second of imports, comes when it is used
 
 from fedlogit.errors import DataError
 from fedlogit.results.metrics.detection import auroc, false_positive_rate
@@ -101,7 +101,7 @@ def _shapley_correlation(run: Run) -> float:
     last = run.contributions()[-1]
     if np.ptp(last) < 1e-9:
         return float("nan")
-    return float(stats.spearmanr(last, values).statistic)
+    return float(scipy.stats.spearmanr(last, values).statistic)
 
 
 def _seconds_probe(run: Run) -> float:
