@@ -230,6 +230,11 @@ def test_other_code_trains_again(train, tmp_path, capsys, monkeypatch):
         ({"method": "uwa(floor=1)"}, "unknown key 'floor'"),
         ({"public": None}, "method average needs a public set"),
         ({"export": ["aggregation"]}, "export = 'aggregation': method"),
+        (
+            {"models": ["mlp", "lenet"], "clients": 1},
+            "models: 2 architectures for clients = 1, which are given them in turn; leave out the"
+            " last 1",
+        ),
     ],
 )
 def test_bad_specs_get_one_line(tmp_path, python, change, message):
