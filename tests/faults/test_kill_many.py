@@ -16,7 +16,7 @@ from support.calls import ROOT
 from support.many import content, folder_of, specs_of, train_many
 
 pytestmark = pytest.mark.slow
-LONG = {"rounds": 150, "method": "uwa", "export": ["weights"]}
+LONG = {"rounds": 60, "method": "uwa", "export": ["weights"]}
 ONE_SHOT = {"rounds": 1, "method": "feddf", "local": {"epochs": 3000}}
 
 

@@ -149,10 +149,10 @@ def command(spec: Path, out: Path, data: Path, python: Path | str = sys.executab
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_a_stopped_run_resumes_to_the_same_bits(train, tmp_path, python, kill):
+def test_a_stopped_run_resumes_to_the_same_bits(reference, tmp_path, python, kill):
     changes = {"rounds": 80, "export": ["weights"], "method": "fedavg"}
     write_json(tmp_path / "spec.json", SMALL | changes)
-    whole = train(tmp_path / "whole", **changes)
+    whole = reference(**changes)
     out = tmp_path / "out"
     process = subprocess.Popen(
         command(tmp_path / "spec.json", out, tmp_path),
