@@ -37,7 +37,8 @@ LIMIT = 4 << 30
 """Bytes that an archive may unpack to where nothing says how many it should: far more than a run
 writes, and than the largest data set has (Fed-ISIC2019, 3.5e9)."""
 
-_TEMPORARY = re.compile(r"\..+\.\d+\.\w+")  # .name.pid.suffix
+# .name.pid.suffix is ours; safetensors writes ours under a name of its own and renames it, too.
+_TEMPORARY = re.compile(r"\..+\.\d+\.\w+|\.tmp[A-Za-z0-9]{6}")
 
 
 @contextmanager
@@ -62,7 +63,7 @@ def write_atomic(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left of `write_atomic` in a folder and below.
+    """Remove what killed processes left half-written in a folder and below.
 
     To be called by who alone writes there: it cannot tell a file in the making from a leftover.
     """

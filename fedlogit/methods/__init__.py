@@ -56,11 +56,6 @@ def complete(spec: RunSpec) -> RunSpec:
             f"clients = {spec.clients}: method {spec.method.name} needs {method.min_clients}"
             " or more"
         )
-    if len(spec.models) > spec.clients:
-        raise FedlogitError(
-            f"models: {len(spec.models)} architectures for clients = {spec.clients}, which are given"
-            f" them in turn; leave out the last {len(spec.models) - spec.clients}"
-        )
     if method.global_model and len(set(map(str, spec.models))) > 1:
         raise Cannot(
             f"method {spec.method.name} averages models, so all clients need one architecture;"
