@@ -37,7 +37,7 @@ LIMIT = 4 << 30
 """Bytes that an archive may unpack to where nothing says how many it should: far more than a run
 writes, and than the largest data set has (Fed-ISIC2019, 3.5e9)."""
 
-# .name.pid.suffix is ours; safetensors writes ours under a name of its own and renames it, too.
+# .name.pid.suffix, and .tmpXXXXXX, under which safetensors writes before it renames to the first.
 _TEMPORARY = re.compile(r"\..+\.\d+\.\w+|\.tmp[A-Za-z0-9]{6}")
 
 

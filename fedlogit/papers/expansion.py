@@ -218,13 +218,13 @@ def _artefact(
     for cell in (cell for grid in grids for cell in _cells(grid)):
         unwanted = datasets and cell.get("dataset") not in datasets
         where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
-        data, calls = _layers_and_calls(paper, scale, cell, last, where)
+        layers, calls = _layers_and_calls(paper, scale, cell, last, where)
         for seed in chosen:
-            run = _resolve(data | {"seed": seed} | calls, where, completing)
-            axes = {name: cell[name] if name in cell else _get(data, name) for name in names}
+            run = _resolve(layers | {"seed": seed} | calls, where, completing)
+            axes = {name: cell[name] if name in cell else _get(layers, name) for name in names}
             if isinstance(run, Cannot):
-                params = data | {"method": calls["method"]["params"]}
-                axes |= {name: _get(params, name) for name in parameters}
+                resolved = {"method": calls["method"]["params"]}
+                axes |= {name: _get(resolved, name) for name in parameters}
                 if not unwanted:
                     refused = Refused(len(cells) + len(left_out), axes, str(run))
                     cannot.setdefault(_describe(axes), refused)  # of all seeds alike
