@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+
+from fedlogit.errors import DataError
 
 __all__ = ["EMBEDDED", "digits", "docstrings", "photos"]
 
@@ -25,11 +28,10 @@ def digits() -> dict[str, np.ndarray]:
     Sorted by class, every fifth sample is for testing: 1,437 to train on and 360 to test, and
     each class has its share in both. Within a split the original order stays.
     """
-    from sklearn.datasets import load_digits  # takes a second to import
-
-    raw = load_digits()
-    images = (raw.images * 15).astype(np.uint8)[..., None]
-    labels = raw.target.astype(np.int64)
+    # As `load_digits` reads it.
+    table = np.loadtxt(_scikit_learn("datasets/data/digits.csv.gz"), np.int64, delimiter=",")
+    images = (table[:, :-1] * 15).astype(np.uint8).reshape(-1, 8, 8, 1)
+    labels = table[:, -1]
     held = np.zeros(len(labels), dtype=bool)
     held[np.argsort(labels, kind="stable")[::5]] = True
     return {
@@ -63,10 +65,8 @@ def docstrings() -> dict[str, np.ndarray]:
     are described alike in many places, so a line is kept once, unless it is short. Of every ten
     docstrings, one is for validation and one for testing.
     """
-    import sklearn  # only to know where it is
-
-    root = Path(sklearn.__file__).parent
-    files = (file for package in _PACKAGES for file in sorted((root / package).glob("*.py")))
+    packages = map(_scikit_learn, _PACKAGES)
+    files = (file for package in packages for file in sorted(package.glob("*.py")))
     texts = list(_once(text for file in files for text in _docstrings(file)))
     parts = {
         "train": [text for i, text in enumerate(texts) if i % 10 < 8],
@@ -77,6 +77,17 @@ def docstrings() -> dict[str, np.ndarray]:
         split: np.frombuffer("".join(f"{t}\n\n" for t in part).encode(), np.uint8)
         for split, part in parts.items()
     }
+
+
+def _scikit_learn(path: str) -> Path:
+    """Return where a file or folder of scikit-learn is, whose import takes a second or two."""
+    found = find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise DataError("scikit-learn, with which this data set comes, is not installed")
+    there = Path(found.origin).parent / path
+    if not there.exists():
+        raise DataError(f"{there} does not exist: another scikit-learn than the locked one?")
+    return there
 
 
 def _docstrings(file: Path) -> Iterator[str]:

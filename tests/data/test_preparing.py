@@ -1,12 +1,15 @@
 """Prepared files hold the content, say what it is, and are written only when they must be."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
-from fedlogit.data import load
+from fedlogit.data import embedded, load
 from fedlogit.data.cards import DATASETS
 from fedlogit.data.content import canonical, check, content_digest
 from fedlogit.data.download import download
@@ -151,3 +154,23 @@ def test_digits_hold_every_fifth_sample_of_each_class_out(tmp_path):
     assert held.max() <= 37
     assert data.x_train.max() == 240  # 16 * 15
     assert list(tmp_path.iterdir()) == []
+
+
+def test_digits_are_scikit_learns_and_read_without_it():
+    raw, arrays = load_digits(), embedded.digits()
+    assert arrays["x_train"].shape == (1437, 8, 8, 1)
+
+    def samples(x: np.ndarray, y: np.ndarray) -> list[tuple[int, bytes]]:
+        return [(int(label), image.tobytes()) for image, label in zip(x, y, strict=True)]
+
+    found = samples(arrays["x_train"], arrays["y_train"])
+    found += samples(arrays["x_test"], arrays["y_test"])
+    assert sorted(found) == sorted(samples((raw.images * 15).astype(np.uint8), raw.target))
+    code = "import sys; from fedlogit.data.embedded import digits; digits(); "
+    subprocess.run([sys.executable, "-c", code + "sys.exit('sklearn' in sys.modules)"], check=True)
+
+
+def test_where_scikit_learn_is_not_what_was_locked_one_line_says_so(monkeypatch):
+    monkeypatch.setattr(embedded, "_PACKAGES", ["nowhere"])
+    with pytest.raises(DataError, match="nowhere does not exist: another scikit-learn than"):
+        embedded.docstrings()
