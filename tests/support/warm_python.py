@@ -30,7 +30,7 @@ from pkgutil import walk_packages
 # imported only when it is used.
 LIBRARIES = ("torch", "numpy", "scipy.stats", "pandas", "seaborn", "matplotlib.pyplot", "pydantic",
              "safetensors.torch", "yaml", "sklearn.datasets", "sklearn.ensemble", "snakemake.cli",
-             "sympy")  # fmt: skip
+             "snakemake.report", "smart_open", "sympy")  # fmt: skip
 ROOT = Path(__file__).resolve().parents[2]
 
 CLIENT = """#!{python} -SEs

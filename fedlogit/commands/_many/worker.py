@@ -69,6 +69,7 @@ def serve(connection: Connection, device: str, jobs: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for who sends tasks
     tqdm.set_lock(threading.RLock())  # its own is a semaphore, which outlives who is killed
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    gc.freeze()  # what was imported before the fork need not be looked at after each task
     with exit_when_asked():
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*SIGNALS, signal.SIGINT))
         try:
