@@ -20,6 +20,7 @@ from fedlogit.errors import DataError, FedlogitError
 __all__ = [
     "LIMIT",
     "array_digest",
+    "arrays_digest",
     "file_digest",
     "json_digest",
     "load_npz",
@@ -153,6 +154,11 @@ def array_digest(*arrays: np.ndarray) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def arrays_digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the SHA-256 over arrays in the order of their names, as hex."""
+    return array_digest(*(arrays[name] for name in sorted(arrays)))
 
 
 def save_npz(path: Path, arrays: Mapping[str, np.ndarray], *, compressed: bool = True) -> None:

@@ -17,7 +17,8 @@ from fedlogit.commands._options import read_spec
 from fedlogit.component import ComponentRef
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.methods.one_shot import OneShot
-from fedlogit.runs.stages import load_answers, pass_on_targets, save_targets
+from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.target_files import pass_on_targets, save_targets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

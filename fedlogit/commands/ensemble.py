@@ -15,7 +15,7 @@ from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.targets import as_targets
 from fedlogit.errors import DataError
 from fedlogit.files import write_sealed
-from fedlogit.runs.stages import load_answers
+from fedlogit.runs.logit_files import load_answers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

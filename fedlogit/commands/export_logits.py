@@ -17,7 +17,8 @@ from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
 from fedlogit.runs.client_files import again, load_weights
 from fedlogit.runs.jobs import Job
-from fedlogit.runs.stages import clients_spec, export_logits, in_stages, pass_on_logits
+from fedlogit.runs.logit_files import pass_on_logits
+from fedlogit.runs.stages import clients_spec, export_logits, in_stages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

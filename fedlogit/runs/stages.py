@@ -9,7 +9,8 @@ has an address that does not know who asks.
 ``aggregate``: ``targets.npz``.
 ``train``: the run's folder.
 
-Each file has a digest of what is in it and of what it was made of; who reads it checks both.
+Each file has a digest of what is in it and of what it was made of; who reads it checks both
+(`client_files`, `logit_files`, `target_files`).
 
 Where clients diverge, each file says why in place of what it would hold, so that every job succeeds
 and the run's result is that it diverged, as it is in one piece.
@@ -17,15 +18,11 @@ and the run's result is that it diverged, as it is in one piece.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from fedlogit.aggregation.targets import Targets
@@ -33,47 +30,28 @@ from fedlogit.component import ComponentRef
 from fedlogit.engine.client import Client
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.files import (
-    array_digest,
-    load_npz,
-    read_sealed,
-    remove_leftovers,
-    save_npz,
-    write_sealed,
-)
+from fedlogit.files import read_sealed, remove_leftovers
 from fedlogit.methods import Method, complete
-from fedlogit.runs.client_files import (
-    again,
-    load_weights,
-    read_part,
-    save_part,
-    saying,
-    weights_digest,
-)
-from fedlogit.runs.provenance import code_version, differences
+from fedlogit.runs.client_files import again, load_weights, read_part, save_part, weights_digest
+from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
+from fedlogit.runs.provenance import differences
+from fedlogit.runs.target_files import load_targets
 from fedlogit.runs.tensors import save_tensors, tensor_digest
 from fedlogit.spec import Evaluation, RunSpec
 
 __all__ = [
-    "ClientLogits",
     "Precomputed",
     "check_public",
     "clients_spec",
     "continue_from",
     "export_logits",
     "in_stages",
-    "load_answers",
     "load_precomputed",
-    "load_targets",
-    "pass_on_logits",
-    "pass_on_targets",
     "restore",
-    "save_targets",
     "train_clients",
 ]
 
 _OF_CLIENTS = ("code_version", "own_code", "device", "engine", "wall_seconds", "started")
-_TARGETS = ("distributions", "weights", "logits_digest", "method", "code_version")
 _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
 
 
@@ -115,25 +93,6 @@ def clients_spec(spec: RunSpec) -> RunSpec:
         "evaluation": Evaluation(),
     }
     return complete(spec.model_copy(update=shared))
-
-
-@dataclass(frozen=True)
-class ClientLogits:
-    """Clients' logits, as exported.
-
-    Attributes:
-        public: On the public set, float32 (clients, points, classes).
-        points: Indices of the public samples in the training split, int64 (points,).
-        test: On the test split, float32 (clients, samples, classes); of a file without, no clients.
-        labels: True classes of the test split, int64 (samples,); of a file without, empty.
-        digest: SHA-256 over the arrays.
-    """
-
-    public: torch.Tensor
-    points: torch.Tensor
-    test: torch.Tensor
-    labels: torch.Tensor
-    digest: str
 
 
 @dataclass(frozen=True)
@@ -240,139 +199,7 @@ def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folde
         pass_on_logits(fed.spec, str(error), digest, folder)
         return
     shape = [len(weights), len(fed.public), fed.classes]
-    _save_logits(arrays, fed.spec, {"weights_digest": digest, "shape": shape}, folder)
-
-
-def pass_on_logits(spec: RunSpec, diverged: str, weights_digest: str, folder: Path) -> None:
-    """Write, in place of logits, why the clients have none.
-
-    Args:
-        spec: The clients', or that of a run on them.
-        diverged: The reason.
-        weights_digest: As the clients' record has it.
-        folder: Where to write.
-    """
-    told = {"weights_digest": weights_digest, "diverged": diverged}
-    _save_logits({"diverged": np.array(diverged)}, spec, told, folder)
-
-
-def _save_logits(
-    arrays: dict[str, np.ndarray], spec: RunSpec, about: dict[str, Any], folder: Path
-) -> None:
-    save_npz(folder / "logits.npz", arrays)
-    made = {"spec_digest": spec.digest(), "code_version": code_version()}
-    write_sealed(folder / "logits.json", {"logits_digest": _digest(arrays), **made, **about})
-
-
-def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
-    """Read and check ``logits.npz``, ours or anybody's.
-
-    Args:
-        path: The file; ``logits.json`` beside it, if there is one, must have its digest.
-        classes: Number of classes that every client must have; None asks only that they agree.
-
-    Raises:
-        DataError: naming the file and the client whose logits are missing, of the wrong shape or
-            type, or not finite; or if the file is not the one that was exported.
-        Diverged: if the clients did, so that the file says why in place of logits.
-    """
-    beside = path.with_name("logits.json")
-    with saying(again(beside)) if beside.exists() else nullcontext():
-        arrays = load_npz(path)
-    if "diverged" in arrays:
-        _exported_digest(path, arrays)
-        raise Diverged(str(arrays["diverged"]))
-    if "points" not in arrays or arrays["points"].ndim != 1:
-        raise DataError(f"{path}: has no 'points' (indices of the public samples)")
-    public = _stack(path, arrays, "public", len(arrays["points"]), classes)
-    test = _stack(path, arrays, "test", None, public.shape[2])
-    if len(test) not in (0, len(public)):
-        raise DataError(f"{path}: {len(public)} clients answer in public, {len(test)} on the test")
-    labels = arrays.get("test_labels", np.empty(0))
-    if labels.ndim != 1 or len(labels) not in (0, test.shape[1]):
-        raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")
-    digest = _exported_digest(path, arrays)
-    return ClientLogits(
-        torch.from_numpy(public),
-        torch.from_numpy(arrays["points"].astype(np.int64)),
-        torch.from_numpy(test),
-        torch.from_numpy(labels.astype(np.int64)),
-        digest,
-    )
-
-
-def _exported_digest(path: Path, arrays: dict[str, np.ndarray]) -> str:
-    """Return the digest of exported arrays.
-
-    Raises:
-        DataError: if the record beside the file, if there is one, has another.
-    """
-    digest, beside = _digest(arrays), path.with_name("logits.json")
-    if beside.exists() and read_sealed(beside, again(beside)).get("logits_digest") != digest:
-        raise DataError(
-            f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
-        )
-    return digest
-
-
-def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, path: Path) -> None:
-    """Write ``targets.npz``: `distributions`, `weights`, what made them of what, and a digest.
-
-    Args:
-        targets: What the server shall predict.
-        answers: The logits they are made of.
-        method: What made them, with all of its parameters.
-        path: The file.
-    """
-    arrays = {
-        "distributions": targets.distributions.cpu().numpy(),
-        "weights": targets.weights.cpu().numpy(),
-        "logits_digest": np.array(answers.digest),
-        "method": np.array(_canonical(method)),
-        "code_version": np.array(code_version()),
-    }
-    save_npz(path, arrays | {"digest": np.array(_digest(arrays))})
-
-
-def pass_on_targets(diverged: str, path: Path) -> None:
-    """Write, in place of targets, why the clients have no logits to make them of."""
-    save_npz(path, {"diverged": np.array(diverged), "code_version": np.array(code_version())})
-
-
-def load_targets(
-    path: Path, answers: ClientLogits, method: ComponentRef
-) -> tuple[Targets, dict[str, str]]:
-    """Read what `save_targets` wrote for these answers and this method.
-
-    Returns:
-        The targets, and where they come from, for the run's record.
-
-    Raises:
-        DataError: if the file is another thing, damaged, or made of other logits or by another
-            method.
-    """
-    with saying(f"remove {path} and aggregate again"):
-        arrays = load_npz(path)
-        if {*_TARGETS, "digest"} - arrays.keys():
-            raise DataError(f"{path}: not an aggregator's targets, or without a digest")
-        digest = str(arrays.pop("digest"))
-        if digest != _digest(arrays):
-            raise DataError(f"{path} is damaged: its digest does not match")
-        if str(arrays["logits_digest"]) != answers.digest:
-            raise DataError(f"{path}: targets made of other logits than the run's")
-        if str(arrays["method"]) != _canonical(method):
-            raise DataError(f"{path}: targets made by {arrays['method']}, not by {method}")
-    targets = Targets(
-        torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"])
-    )
-    return targets, {
-        "targets_digest": digest,
-        "targets_code_version": str(arrays["code_version"]),
-    }
-
-
-def _canonical(method: ComponentRef) -> str:
-    return json.dumps(method.model_dump(mode="json"), sort_keys=True)
+    save_logits(arrays, fed.spec, {"weights_digest": digest, "shape": shape}, folder)
 
 
 def load_precomputed(
@@ -470,39 +297,6 @@ def _load(client: Client, tensors: dict[str, torch.Tensor]) -> None:
 def _tensors(client: Client) -> dict[str, torch.Tensor]:
     state = client.model.state_dict()
     return {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
-
-
-def _stack(
-    path: Path, arrays: dict[str, np.ndarray], kind: str, rows: int | None, classes: int | None
-) -> np.ndarray:
-    """Return one array of all clients' logits, after checking each."""
-    of = {int(m[1]): name for name in arrays if (m := re.fullmatch(rf"{kind}_(\d+)", name))}
-    names = [of[number] for number in sorted(of)]
-    if not names:
-        if kind == "public":
-            raise DataError(f"{path}: has no logits (arrays public_000, public_001, …)")
-        return np.empty((0, 0, classes or 0), np.float32)
-    for number, name in enumerate(names):
-        if number not in of:
-            raise DataError(f"{path}: has no {kind} logits of client {number}")
-        logits = arrays[name]
-        who = f"{path}: client {number}: {kind} logits"
-        if logits.ndim != 2 or not np.issubdtype(logits.dtype, np.floating):
-            raise DataError(f"{who} have shape {logits.shape} of {logits.dtype}, not (n, classes)")
-        rows = len(logits) if rows is None else rows
-        classes = logits.shape[1] if classes is None else classes
-        if len(logits) != rows:
-            raise DataError(f"{who} are {len(logits)} rows, not {rows}")
-        if logits.shape[1] != classes:
-            raise DataError(f"{who} have {logits.shape[1]} classes, not {classes}")
-        bad = ~np.isfinite(logits)
-        if bad.any():
-            raise DataError(f"{who} are not finite in row {int(bad.any(1).argmax())}")
-    return np.stack([arrays[name].astype(np.float32) for name in names])
-
-
-def _digest(arrays: dict[str, np.ndarray]) -> str:
-    return array_digest(*(arrays[name] for name in sorted(arrays)))
 
 
 def check_public(fed: Federation, answers: ClientLogits) -> None:

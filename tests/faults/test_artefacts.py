@@ -29,12 +29,9 @@ from fedlogit.papers import run_dir
 from fedlogit.results.finished import NOT_KEPT, check_run
 from fedlogit.results.runs import read_run
 from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.stages import (
-    load_answers,
-    load_precomputed,
-    load_targets,
-    save_targets,
-)
+from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.stages import load_precomputed
+from fedlogit.runs.target_files import load_targets, save_targets
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 
 SPEC = small_spec(method="feddf", rounds=1)

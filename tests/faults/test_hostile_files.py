@@ -20,7 +20,7 @@ from fedlogit.partition import Split
 from fedlogit.reading import load_yaml
 from fedlogit.runs.checkpoint import load_checkpoint
 from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.stages import load_answers
+from fedlogit.runs.logit_files import load_answers
 
 
 class Bomb:

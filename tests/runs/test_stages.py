@@ -18,6 +18,7 @@ from fedlogit.engine.float32 import f32_products
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
 from fedlogit.runs.client_files import load_weights
+from fedlogit.runs.logit_files import load_answers
 from fedlogit.runs.run import Options, run
 from fedlogit.runs.setup import divide
 from fedlogit.runs.stages import (
@@ -25,11 +26,10 @@ from fedlogit.runs.stages import (
     clients_spec,
     export_logits,
     in_stages,
-    load_answers,
     load_precomputed,
-    save_targets,
     train_clients,
 )
+from fedlogit.runs.target_files import save_targets
 
 ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
 METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]

@@ -1,0 +1,148 @@
+"""Files of clients' logits: who answered what, believed only if whole and finite."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedlogit.errors import DataError, Diverged
+from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write_sealed
+from fedlogit.runs.client_files import again, saying
+from fedlogit.runs.provenance import code_version
+from fedlogit.spec import RunSpec
+
+__all__ = ["ClientLogits", "load_answers", "pass_on_logits", "save_logits"]
+
+
+@dataclass(frozen=True)
+class ClientLogits:
+    """Clients' logits, as exported.
+
+    Attributes:
+        public: On the public set, float32 (clients, points, classes).
+        points: Indices of the public samples in the training split, int64 (points,).
+        test: On the test split, float32 (clients, samples, classes); of a file without, no clients.
+        labels: True classes of the test split, int64 (samples,); of a file without, empty.
+        digest: SHA-256 over the arrays.
+    """
+
+    public: torch.Tensor
+    points: torch.Tensor
+    test: torch.Tensor
+    labels: torch.Tensor
+    digest: str
+
+
+def save_logits(
+    arrays: dict[str, np.ndarray], spec: RunSpec, about: dict[str, Any], folder: Path
+) -> None:
+    """Write ``logits.npz`` and, last, ``logits.json``, with the digest of the first.
+
+    Args:
+        arrays: ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, ….
+        spec: The clients', or that of a run on them.
+        about: What else the record has: the digest of the clients' weights among it.
+        folder: Where to write.
+    """
+    save_npz(folder / "logits.npz", arrays)
+    made = {"spec_digest": spec.digest(), "code_version": code_version()}
+    write_sealed(folder / "logits.json", {"logits_digest": arrays_digest(arrays), **made, **about})
+
+
+def pass_on_logits(spec: RunSpec, diverged: str, weights_digest: str, folder: Path) -> None:
+    """Write, in place of logits, why the clients have none.
+
+    Args:
+        spec: The clients', or that of a run on them.
+        diverged: The reason.
+        weights_digest: As the clients' record has it.
+        folder: Where to write.
+    """
+    told = {"weights_digest": weights_digest, "diverged": diverged}
+    save_logits({"diverged": np.array(diverged)}, spec, told, folder)
+
+
+def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
+    """Read and check ``logits.npz``, ours or anybody's.
+
+    Args:
+        path: The file; ``logits.json`` beside it, if there is one, must have its digest.
+        classes: Number of classes that every client must have; None asks only that they agree.
+
+    Raises:
+        DataError: naming the file and the client whose logits are missing, of the wrong shape or
+            type, or not finite; or if the file is not the one that was exported.
+        Diverged: if the clients did, so that the file says why in place of logits.
+    """
+    beside = path.with_name("logits.json")
+    with saying(again(beside)) if beside.exists() else nullcontext():
+        arrays = load_npz(path)
+    if "diverged" in arrays:
+        _exported_digest(path, arrays)
+        raise Diverged(str(arrays["diverged"]))
+    if "points" not in arrays or arrays["points"].ndim != 1:
+        raise DataError(f"{path}: has no 'points' (indices of the public samples)")
+    public = _stack(path, arrays, "public", len(arrays["points"]), classes)
+    test = _stack(path, arrays, "test", None, public.shape[2])
+    if len(test) not in (0, len(public)):
+        raise DataError(f"{path}: {len(public)} clients answer in public, {len(test)} on the test")
+    labels = arrays.get("test_labels", np.empty(0))
+    if labels.ndim != 1 or len(labels) not in (0, test.shape[1]):
+        raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")
+    digest = _exported_digest(path, arrays)
+    return ClientLogits(
+        torch.from_numpy(public),
+        torch.from_numpy(arrays["points"].astype(np.int64)),
+        torch.from_numpy(test),
+        torch.from_numpy(labels.astype(np.int64)),
+        digest,
+    )
+
+
+def _exported_digest(path: Path, arrays: dict[str, np.ndarray]) -> str:
+    """Return the digest of exported arrays.
+
+    Raises:
+        DataError: if the record beside the file, if there is one, has another.
+    """
+    digest, beside = arrays_digest(arrays), path.with_name("logits.json")
+    if beside.exists() and read_sealed(beside, again(beside)).get("logits_digest") != digest:
+        raise DataError(
+            f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
+        )
+    return digest
+
+
+def _stack(
+    path: Path, arrays: dict[str, np.ndarray], kind: str, rows: int | None, classes: int | None
+) -> np.ndarray:
+    """Return one array of all clients' logits, after checking each."""
+    of = {int(m[1]): name for name in arrays if (m := re.fullmatch(rf"{kind}_(\d+)", name))}
+    names = [of[number] for number in sorted(of)]
+    if not names:
+        if kind == "public":
+            raise DataError(f"{path}: has no logits (arrays public_000, public_001, …)")
+        return np.empty((0, 0, classes or 0), np.float32)
+    for number, name in enumerate(names):
+        if number not in of:
+            raise DataError(f"{path}: has no {kind} logits of client {number}")
+        logits = arrays[name]
+        who = f"{path}: client {number}: {kind} logits"
+        if logits.ndim != 2 or not np.issubdtype(logits.dtype, np.floating):
+            raise DataError(f"{who} have shape {logits.shape} of {logits.dtype}, not (n, classes)")
+        rows = len(logits) if rows is None else rows
+        classes = logits.shape[1] if classes is None else classes
+        if len(logits) != rows:
+            raise DataError(f"{who} are {len(logits)} rows, not {rows}")
+        if logits.shape[1] != classes:
+            raise DataError(f"{who} have {logits.shape[1]} classes, not {classes}")
+        bad = ~np.isfinite(logits)
+        if bad.any():
+            raise DataError(f"{who} are not finite in row {int(bad.any(1).argmax())}")
+    return np.stack([arrays[name].astype(np.float32) for name in names])

@@ -1,0 +1,81 @@
+"""Files of what an aggregator made of clients' logits: targets, made of which, by which method."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fedlogit.aggregation.targets import Targets
+from fedlogit.component import ComponentRef
+from fedlogit.errors import DataError
+from fedlogit.files import arrays_digest, load_npz, save_npz
+from fedlogit.runs.client_files import saying
+from fedlogit.runs.logit_files import ClientLogits
+from fedlogit.runs.provenance import code_version
+
+__all__ = ["load_targets", "pass_on_targets", "save_targets"]
+
+_TARGETS = ("distributions", "weights", "logits_digest", "method", "code_version")
+
+
+def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, path: Path) -> None:
+    """Write ``targets.npz``: `distributions`, `weights`, what made them of what, and a digest.
+
+    Args:
+        targets: What the server shall predict.
+        answers: The logits they are made of.
+        method: What made them, with all of its parameters.
+        path: The file.
+    """
+    arrays = {
+        "distributions": targets.distributions.cpu().numpy(),
+        "weights": targets.weights.cpu().numpy(),
+        "logits_digest": np.array(answers.digest),
+        "method": np.array(_canonical(method)),
+        "code_version": np.array(code_version()),
+    }
+    save_npz(path, arrays | {"digest": np.array(arrays_digest(arrays))})
+
+
+def pass_on_targets(diverged: str, path: Path) -> None:
+    """Write, in place of targets, why the clients have no logits to make them of."""
+    save_npz(path, {"diverged": np.array(diverged), "code_version": np.array(code_version())})
+
+
+def load_targets(
+    path: Path, answers: ClientLogits, method: ComponentRef
+) -> tuple[Targets, dict[str, str]]:
+    """Read what `save_targets` wrote for these answers and this method.
+
+    Returns:
+        The targets, and where they come from, for the run's record.
+
+    Raises:
+        DataError: if the file is another thing, damaged, or made of other logits or by another
+            method.
+    """
+    with saying(f"remove {path} and aggregate again"):
+        arrays = load_npz(path)
+        if {*_TARGETS, "digest"} - arrays.keys():
+            raise DataError(f"{path}: not an aggregator's targets, or without a digest")
+        digest = str(arrays.pop("digest"))
+        if digest != arrays_digest(arrays):
+            raise DataError(f"{path} is damaged: its digest does not match")
+        if str(arrays["logits_digest"]) != answers.digest:
+            raise DataError(f"{path}: targets made of other logits than the run's")
+        if str(arrays["method"]) != _canonical(method):
+            raise DataError(f"{path}: targets made by {arrays['method']}, not by {method}")
+    targets = Targets(
+        torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"])
+    )
+    return targets, {
+        "targets_digest": digest,
+        "targets_code_version": str(arrays["code_version"]),
+    }
+
+
+def _canonical(method: ComponentRef) -> str:
+    return json.dumps(method.model_dump(mode="json"), sort_keys=True)
