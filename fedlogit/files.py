@@ -7,7 +7,10 @@ import json
 import math
 import os
 import re
+import secrets
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,7 +53,9 @@ def write_atomic(path: Path) -> Iterator[Path]:
         FedlogitError: if the folder cannot be written or the disk is full.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    # Not the process's number alone: containers on a shared file system may have the same.
+    unique = f"{os.getpid()}{secrets.randbelow(10**6)}"
+    temporary = path.with_name(f".{path.stem}.{unique}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -188,7 +193,7 @@ def load_npz(path: Path, limit: int = LIMIT) -> dict[str, np.ndarray]:
         raise DataError(f"{path} does not exist") from None
     except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is not a readable .npz archive: {error}") from None
-    except Exception as error:  # zlib.error and struct.error, which share no base
+    except (zlib.error, struct.error) as error:
         raise DataError(f"{path} is corrupt: {error}") from None
 
 

@@ -25,7 +25,7 @@ def derive(seed: int, purpose: str, *ids: int) -> int:
 
 
 def rng(seed: int, purpose: str, *ids: int) -> np.random.Generator:
-    """Return the NumPy generator of an address, e.g. ``rng(0, "batches", client, round)``."""
+    """Return the NumPy generator of an address, e.g. ``rng(0, "participation", round)``."""
     return np.random.default_rng(derive(seed, purpose, *ids))
 
 

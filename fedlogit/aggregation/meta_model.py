@@ -104,7 +104,8 @@ def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> 
     network = _Network(h.shape[1], classes, seed, h.device)
     optimizer = Adam(network.layers.parameters(), RATE, fused=True)
     order = torch.randperm(len(h), generator=torch_rng(seed, "holdout")).to(h.device)
-    held, rest = order[: len(h) // 10], order[len(h) // 10 :]
+    tenth = max(1, len(h) // 10)
+    held, rest = order[:tenth], order[tenth:]
     shuffle, noise = torch_rng(seed, "batches"), torch_rng(seed, "dropout")
     best, weights, waited = np.inf, None, 0
     for _ in range(EPOCHS):

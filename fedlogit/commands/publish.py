@@ -60,14 +60,18 @@ def main(args: argparse.Namespace) -> int:
         return bool(needed[run] - {*left_out}) if run in needed else not args.prune
 
     found = sort_runs(args.runs, is_wanted)
-    published = read_listing(listing)
+    published = before = read_listing(listing)
     changed = [run for run in changed_runs(listing) if run in found.ready] if published else []
     if args.replace and changed:
         published = {run: out for run, out in published.items() if run not in changed}
         write_listing(listing, published)
     new = [run for run in found.ready if run not in published]
     if new:
-        add(listing, new, published, args.remote)
+        try:
+            add(listing, new, published, args.remote)
+        except BaseException:  # an interruption, too
+            write_listing(listing, before)
+            raise
     print(
         f"{len(new)} runs published, {len(found.ready) - len(new)} were;"
         f" left out {len(found.left_out)} that nothing but {' or '.join(left_out) or '-'} needs;"

@@ -60,7 +60,8 @@ def pull(
     lost = [run for run in missing if not (runs / run).exists()]
     gone = _GONE.findall(fetched.stderr)
     if fetched.returncode and not gone and not _transfers(fetched):  # nothing was asked for at all
-        return dict.fromkeys(lost, errors_of(fetched)[0])
+        said = [*errors_of(fetched), *fetched.stderr.split("\n")[-1:], "dvc fetch failed"]
+        return dict.fromkeys(lost, next(filter(None, said)))
     cache = Path(dvc("cache", "dir").strip(), "files", "md5")
     return {run: _reason(runs / run, missing[run]["md5"], cache, gone, of_remote) for run in lost}
 

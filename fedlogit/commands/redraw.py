@@ -2,9 +2,9 @@
 
     python -m fedlogit redraw
 
-It draws at every scale. With --prune it also removes what no finished run gives. With --check it
-draws into a temporary folder and compares with what is there: numbers to rounding, texts exactly,
-pictures to what one sees.
+It draws at every scale. With --prune it also removes what no finished run gives, once all
+published runs have been pulled. With --check it draws into a temporary folder and compares with
+what is there: numbers to rounding, texts exactly, pictures to what one sees.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fedlogit.commands._cache import read_listing
 from fedlogit.commands._settings import of_finished_runs
+from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.redraw import differences, orphans, redraw
@@ -34,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
+    if args.prune and (lost := _not_here(args.results)):
+        raise FedlogitError(
+            f"--prune: {lost} published runs are not here, so that what they give would be removed;"
+            " make pull first, or leave out --prune"
+        )
     plan = Plan(of_finished_runs(args.papers), args.papers, args.results)
     if not args.check:
         drawn = redraw(plan, args.references, args.results)
@@ -46,6 +53,12 @@ def main(args: argparse.Namespace) -> int:
         print(f"error: {line}; run make redraw", file=sys.stderr)
     print(f"{len(drawn)} files drawn again, {len(found)} differ from what is there")
     return int(bool(found))
+
+
+def _not_here(results: Path) -> int:
+    """Return how many of the published runs have not been pulled."""
+    runs = read_listing(results / "runs.dvc")
+    return sum(not (results / "runs" / run).exists() for run in runs)
 
 
 def _pruned(results: Path, drawn: Sequence[Path]) -> list[Path]:

@@ -22,6 +22,7 @@ from fedlogit.commands._options import own_device, read_spec, run_options
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.checkpoint import remove_checkpoints
+from fedlogit.runs.finishing import forget_outputs
 from fedlogit.runs.run import Options, check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
@@ -33,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_options(parser)
     parser.add_argument("--out", type=Path, required=True, help="the run's folder")
     parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
-    parser.add_argument("--restart", action="store_true", help="forget a checkpoint; start anew")
+    parser.add_argument(
+        "--restart",
+        action="store_true",
+        help="forget checkpoints and what was kept; start anew",
+    )
     parser.add_argument("--clients", type=Path, help="trained clients, the folder of train_clients")
     parser.add_argument("--logits", type=Path, help="theirs, logits.npz of export_logits")
     parser.add_argument("--targets", type=Path, help="made of these, targets.npz of aggregate")
@@ -49,6 +54,7 @@ def main(args: argparse.Namespace) -> None:
             print(f"{args.out} is finished")
             return
         if args.restart:
+            forget_outputs(args.out)
             remove_checkpoints(args.out)
         with own_device(args, spec) as device:
             done = _precomputed(args, spec)

@@ -27,7 +27,9 @@ class _ViT(ModelConfig, ABC):
         try:  # here, so that other models do without torchvision
             from torchvision.models import VisionTransformer
         except ImportError:
-            raise FedlogitError(f"model {self.name} needs the package torchvision") from None
+            raise FedlogitError(
+                f"model {self.name} needs the package torchvision; pip install torchvision"
+            ) from None
         network = VisionTransformer(num_classes=classes, image_size=shape[1], **self._sizes())
         old = network.conv_proj
         network.conv_proj = nn.Conv2d(shape[0], old.out_channels, old.kernel_size, old.stride)

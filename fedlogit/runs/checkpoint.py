@@ -65,7 +65,9 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
         try:
             tensors, header = _read(path)
         except DataError as error:
-            warnings.warn(f"{error}; trying the one before", stacklevel=2)
+            earlier = name == _NAME and (folder / _PREVIOUS).exists()
+            rest = "trying the one before" if earlier else "the run starts anew"
+            warnings.warn(f"{error}; {rest}", stacklevel=2)
             continue
         note = json.loads(header["note"])
         owner = note.get("spec") or header["spec"]  # the earliest have it in the header only

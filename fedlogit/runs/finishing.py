@@ -17,7 +17,7 @@ from typing import Any
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import file_digest, json_digest, read_json, write_json
 
-__all__ = ["hidden", "keep_outputs", "publish_outputs", "restore_outputs"]
+__all__ = ["forget_outputs", "hidden", "keep_outputs", "publish_outputs", "restore_outputs"]
 
 _NOTE = ".finished.json"
 
@@ -43,6 +43,11 @@ def keep_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any])
     made += [hidden(folder / name) for name in outputs]
     digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in made}
     write_json(folder / _NOTE, {"facts": json_digest(facts), "files": digests})
+
+
+def forget_outputs(folder: Path) -> None:
+    """Forget what a finished job noted, so that the next one makes everything anew."""
+    (folder / _NOTE).unlink(missing_ok=True)
 
 
 def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
+from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
 from fedlogit.federation.shapley import shapley
 from fedlogit.files import file_digest, save_npz, write_atomic, write_sealed
@@ -40,14 +42,10 @@ def write_outputs(
     final: dict[str, Any] = {}
     exports: dict[str, str] = {}
     if not diverged and not fed.spec.ledger_only:
-        scores = fed.evaluate()
-        final = scores.row() | {
-            "per_class": [None if math.isnan(v) else v for v in scores.per_class.tolist()],
-            "per_client": scores.per_client.tolist(),
-        }
-        _export(fed, folder / "exports")
-        written = sorted((folder / "exports").glob("[!.]*"))
-        exports = {path.name: file_digest(path) for path in written}
+        try:
+            final, exports = _tested(fed), _exported(fed, folder / "exports")
+        except Diverged as error:  # of a model that is asked only now
+            final, diverged = {}, f"after round {fed.round}: {error}"
     result = {
         "status": "diverged" if diverged else "finished",
         "message": diverged,
@@ -65,6 +63,15 @@ def write_outputs(
     write_sealed(hidden(folder / "result.json"), result)
 
 
+def _tested(fed: Federation) -> dict[str, Any]:
+    """Return what the last test gives: metrics, and the accuracy by class and by client."""
+    scores = fed.evaluate()
+    return scores.row() | {
+        "per_class": [None if math.isnan(v) else v for v in scores.per_class.tolist()],
+        "per_client": scores.per_client.tolist(),
+    }
+
+
 def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write a row a round: columns in the order they first appear, `seconds` last."""
     seen = dict.fromkeys(key for row in rows for key in row)
@@ -75,8 +82,21 @@ def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
+def _exported(fed: Federation, folder: Path) -> dict[str, str]:
+    """Write what `spec.export` asks for; return a digest of each file by its name.
+
+    Raises:
+        Diverged: if a model answers with what is not finite; then nothing is left.
+    """
+    try:
+        _export(fed, folder)
+    except Diverged:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return {path.name: file_digest(path) for path in sorted(folder.glob("[!.]*"))}
+
+
 def _export(fed: Federation, folder: Path) -> None:
-    """Write what `spec.export` asks for."""
     wanted = set(fed.spec.export)
     public = {"points": fed.public.cpu().numpy(), "labels": fed.labels(fed.public).cpu().numpy()}
     for name in sorted(wanted & fed.exported.keys()):

@@ -161,7 +161,7 @@ class Provenance:
             "f32_matmul": products,
             "torch": torch.__version__,
             "numpy": np.__version__,
-            **_scikit_learn(),
+            **_versions(spec),
             "python": platform.python_version(),
             "host_cores": os.cpu_count(),
             "started": _now(),
@@ -214,11 +214,22 @@ def cpu_field(name: str) -> str:
     return ""
 
 
-def _scikit_learn() -> dict[str, str]:
-    """Return its version, if it is there: forests, boosting and mixtures are fitted by it."""
-    with suppress(PackageNotFoundError):
-        return {"scikit_learn": version("scikit-learn")}
-    return {}
+def _versions(spec: RunSpec) -> dict[str, str]:
+    """Return those of further libraries that decide bits, where they are there.
+
+    scikit-learn fits forests, boosting and mixtures, networkx draws graphs of peers, zuko has
+    flows.
+    """
+    libraries = {"scikit_learn": "scikit-learn"}
+    if spec.method.params.get("topology") == "regular":
+        libraries["networkx"] = "networkx"
+    if spec.method.params.get("fit") == "flow":
+        libraries["zuko"] = "zuko"
+    found = {}
+    for key, library in libraries.items():
+        with suppress(PackageNotFoundError):
+            found[key] = version(library)
+    return found
 
 
 def _now() -> str:

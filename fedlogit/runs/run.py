@@ -191,8 +191,11 @@ def _train(
                 _say(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
                 raise SystemExit(exit_code(stop[0]))
         if not diverged:
-            fed.end_rounds()
-            method.finish(fed)
+            try:
+                fed.end_rounds()
+                method.finish(fed)
+            except Diverged as error:
+                diverged = f"after round {fed.round}: {error}"
     if fed.devices[:-1]:
         provenance.add({"earlier_devices": fed.devices[:-1]})
     write_outputs(fed, folder, rows, diverged, provenance)

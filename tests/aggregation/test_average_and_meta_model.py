@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from fedlogit.aggregation import meta_model
 from fedlogit.aggregation.average import average_logits, average_probabilities
 from fedlogit.aggregation.meta_model import features, fit_and_predict
 
@@ -43,6 +44,21 @@ def test_an_aggregator_learns_whom_to_believe(kind):
     assert p.shape == (200, 3)
     assert torch.allclose(p.sum(1), torch.ones(200), atol=1e-5)
     assert (p.argmax(1) == truth).float().mean() > 0.95
+
+
+def test_of_a_handful_of_samples_one_is_held_out(monkeypatch):
+    """Without one there is no loss to wait for, and training ends as soon as patience does."""
+    held_out, epoch = [], meta_model._epoch
+
+    def counted(rows, *draws):
+        held_out.append(9 - len(rows))
+        return epoch(rows, *draws)
+
+    monkeypatch.setattr(meta_model, "_epoch", counted)
+    known, labels = liar_and_truth(9, seed=0)
+    fit_and_predict("mlp", known, labels, known, classes=3, seed=0)
+    assert set(held_out) == {1}
+    assert len(held_out) > meta_model.PATIENCE
 
 
 @pytest.mark.parametrize("kind", ["mlp", "forest", "boosting"])

@@ -42,6 +42,15 @@ def shown_at_quick(seed: int) -> None:
     Path("workflow/papers/pilot.yaml").write_text(yaml.safe_dump(paper | names))
 
 
+def slowed(folder: Path) -> Path:
+    """Let a run say that it took a second more; return its folder."""
+    result = json.loads((folder / "result.json").read_text())
+    result["provenance"]["wall_seconds"] += 1
+    del result["digest"]
+    write_json(folder / "result.json", result | {"digest": json_digest(result)})
+    return folder
+
+
 def test_only_whole_runs_are_published_and_once(project, finished):
     whole, misnamed, damaged = (finished(seed=seed) for seed in range(3))
     quick, unfinished = finished(seed=5), finished(seed=3)
@@ -86,11 +95,7 @@ def test_runs_come_back_and_others_stay(published, finished):
 
 
 def test_a_run_that_differs_is_not_published_silently(published):
-    folder = published[0]
-    result = json.loads((folder / "result.json").read_text())
-    result["provenance"]["wall_seconds"] += 1
-    del result["digest"]
-    write_json(folder / "result.json", result | {"digest": json_digest(result)})
+    folder = slowed(published[0])
     before = LISTING.read_text()
     done = script("publish")
     assert done.returncode == 0
@@ -103,6 +108,14 @@ def test_a_run_that_differs_is_not_published_silently(published):
     assert "0 runs published" not in script("publish", "--replace").stdout
     assert LISTING.read_text() != before
     assert dvc("pull").returncode == 0
+
+
+def test_what_cannot_be_replaced_stays_listed(published):
+    slowed(published[0])
+    before = LISTING.read_text()
+    done = script("publish", "--replace", "--remote", "lab")
+    assert (done.returncode, LISTING.read_text()) == (2, before)
+    assert "not published again, although they differ" in script("publish").stderr
 
 
 def test_damage_is_named(published):

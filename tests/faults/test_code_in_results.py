@@ -22,14 +22,18 @@ __all__ = ["finished", "project"]
 PAYLOAD = "open('executed', 'w').close()\nPayload = 1\n"
 
 
-@pytest.fixture
-def planted(project, finished, monkeypatch) -> Path:
-    """A finished run whose method is code beside it, where Python would find it."""
+@pytest.fixture(params=["method", "parameter"])
+def planted(project, finished, monkeypatch, request) -> Path:
+    """A finished run that names code beside it, where Python would find it."""
     folder = finished()
     spec = read_json(folder / "spec.json")
     for package in (Path("results"), RUNS):
         (package / "payload.py").write_text(PAYLOAD)
-    spec["method"] = {"name": "results.runs.payload:Payload", "params": {"x": 1}}
+    code = "results.runs.payload:Payload"
+    spec["method"] = {
+        "method": {"name": code, "params": {"x": 1}},
+        "parameter": {"name": "aggregator", "params": {"function": code}},
+    }[request.param]
     changed = RunSpec.read(spec, "test")
     target = RUNS / run_dir(changed)
     target.parent.mkdir(parents=True)
@@ -56,6 +60,9 @@ def test_reading_a_run_never_imports_what_it_names(planted, name):
 def test_training_never_imports_from_results_or_data(planted, name):
     with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
         methods.get(ComponentRef(name=name))
-    with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
-        methods.complete(small_spec().model_copy(update={"method": ComponentRef(name=name)}))
+    aggregator = ComponentRef(name="aggregator", params={"function": name})
+    spec = small_spec(method="feddf", rounds=1)
+    for method in (ComponentRef(name=name), aggregator):
+        with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
+            methods.complete(spec.model_copy(update={"method": method}))
     assert not Path("executed").exists()

@@ -192,3 +192,9 @@ def test_restart_forgets_the_checkpoint(train, tmp_path, monkeypatch, copied):
     done = script("train", *command, "--restart")
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "x" / "rounds.csv").read_text().splitlines()) == 4
+    (tmp_path / "x" / "result.json").unlink()
+    assert "put back" in script("train", *command).stderr
+    (tmp_path / "x" / "result.json").unlink()
+    done = script("train", *command, "--restart")
+    assert "finished, test accuracy" in done.stdout
+    assert "put back" not in done.stderr

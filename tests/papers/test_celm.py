@@ -48,8 +48,9 @@ def test_hyper_parameters_of_section_5():
         ("table4_rounds", 2),
         ("table4_switches", 2 * 7),
         ("switches_sls", 7 + 3),
-        ("switches_maverick", 6),
-        ("switches_riders", 4 + 2 + 2 + 4),
+        ("switches_twenty", 2 * 6),
+        ("switches_maverick", 4 + 4 + 3),
+        ("switches_riders", 3 + 5 + 2 * 4 - 1),
     ],
 )
 def test_every_table_has_its_cells(id_, count):

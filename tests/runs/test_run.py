@@ -15,7 +15,7 @@ from support.outcomes import outcome, rows, same
 from support.small import SMALL, small_spec
 
 from fedlogit.cli import call, run_main
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
@@ -86,6 +86,20 @@ def test_diverging_stops_with_a_result_that_says_so(train):
     assert result["final"] == {}
 
 
+def test_what_diverges_only_when_it_is_exported_has_a_result_that_says_so(train, monkeypatch):
+    """As that of an adversary that nobody tests, but whose logits are to be written."""
+
+    def asked(fed):
+        raise Diverged("logits of client 3 are not finite")
+
+    monkeypatch.setattr("fedlogit.federation.Federation.test_logits", asked)
+    folder = train(export=["weights", "test_logits"])
+    result = read_json(folder / "result.json")
+    assert result["message"] == "after round 3: logits of client 3 are not finite"
+    assert (result["status"], result["final"], result["exports"]) == ("diverged", {}, {})
+    assert not (folder / "exports").exists()
+
+
 def test_a_checkpoint_restores_everything(federation, tmp_path):
     fed = federation(models=["resnet_light(1)"])
     fed.server_state["server"] = torch.arange(3.0)
@@ -120,8 +134,11 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(federation, tmp_path)
     with pytest.warns(UserWarning, match="damaged"):
         assert load_checkpoint(tmp_path, federation()) == [{"round": 1}]
     newest.write_bytes(data[:50])
-    with pytest.warns(UserWarning, match="not a readable checkpoint"):
+    with pytest.warns(UserWarning, match="not a readable checkpoint.*; trying the one before"):
         assert load_checkpoint(tmp_path, federation()) == [{"round": 1}]
+    (tmp_path / "checkpoint.previous.safetensors").unlink()
+    with pytest.warns(UserWarning, match="not a readable checkpoint.*; the run starts anew"):
+        assert load_checkpoint(tmp_path, federation()) == []
 
 
 def test_a_checkpoint_of_another_spec_is_refused(federation, tmp_path):

@@ -30,8 +30,10 @@ def unpacked(repository, ref):
         subprocess.run(["tar", "-x", "-C", new], input=archive, check=True)
         try:
             os.rename(new, folder)
-        except OSError:  # another process was first
+        except OSError:
             shutil.rmtree(new)
+            if not folder.exists():  # else another process was first
+                raise
     return folder
 
 
