@@ -15,7 +15,6 @@ from fedlogit.results.metrics import value
 from fedlogit.results.runs import read_run
 from fedlogit.runs.stages import in_stages
 
-BRIEF = {"local": {"epochs": 1}, "server": {"model": "mlp(hidden=[24])", "epochs": 1}}
 COUNTED = [v for v in VARIANTS if methods.get(small_spec(**changes(v)).method).fixed_messages]
 
 
@@ -24,9 +23,8 @@ def sent(folder) -> dict:
 
 
 @pytest.mark.parametrize("call", COUNTED)
-def test_the_ledger_is_that_of_the_run_that_trains(call, train):
-    trained = train(**changes(call) | BRIEF | {"rounds": 2})
-    counted = train(**changes(call) | BRIEF | {"rounds": 2, "ledger_only": True})
+def test_the_ledger_is_that_of_the_run_that_trains(call, reference, train):
+    trained, counted = reference(**changes(call)), train(**changes(call), ledger_only=True)
     assert sent(counted) == sent(trained)
     assert sent(counted)["up"], "something is sent"
 
