@@ -11,11 +11,13 @@ from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes, wit
 from support.outcomes import outcome, same
 from support.pretend_cuda import pretend_cuda
 from support.resuming import played_and_resumed, whole_and_resumed
-from support.small import TEXT, built, small_spec
+from support.small import SMALL, TEXT, built, small_spec
 
 from fedlogit import methods, models
 from fedlogit.files import read_json, write_json
 
+# To go on from another round is enough: each operation is looked at, which takes longer than to do.
+BRIEF = {"rounds": 2, "local": {"epochs": 1}, "server": SMALL["server"] | {"epochs": 2}}
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
 # What a run may do besides its method: what it exports, which attack, which topology.
 MORE = [
@@ -96,9 +98,10 @@ def test_what_a_gpu_permits_is_computed():
 @pytest.mark.parametrize("call", VARIANTS + TEXTS)
 def test_every_method(reference, train, call):
     """The pretended device computes as the CPU does, so that results are equal to the bit."""
-    cpu = reference(**changes(call))
+    given = changes(call) | BRIEF
+    cpu = reference(**given)
     with pretend_cuda():
-        found = train(device="cuda", **changes(call))
+        found = train(device="cuda", **given)
     one, other = (read_json(path / "result.json") for path in (cpu, found))
     assert other["provenance"]["f32_matmul"] == "ieee"
     assert other["bytes"] == one["bytes"]
@@ -114,7 +117,7 @@ def test_every_method(reference, train, call):
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 def test_every_export_liar_and_network_of_peers(train, engine, given):
     with pretend_cuda():
-        folder = train(device="cuda", engine=engine, **given)
+        folder = train(device="cuda", engine=engine, **BRIEF | given)
     assert read_json(folder / "result.json")["status"] == "finished"
 
 
@@ -131,7 +134,7 @@ def test_probes_of_another_data_set(tiles):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["loop", "stacked"])
 def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, engine):
-    given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
+    given = {"device": "cuda", "engine": engine, "local": {"steps": 2}, **CONVOLUTIONS}
     with pretend_cuda() as cuda:
         whole, resumed = whole_and_resumed(partial(federation, **given), tmp_path)
         assert all(map(cuda.has, resumed.vectors()))
@@ -141,10 +144,10 @@ def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, engine):
 @pytest.mark.slow
 @pytest.mark.parametrize("call", ONE_OF_EACH)
 def test_what_waits_for_absent_clients_comes_back_to_the_device(federation, tmp_path, call):
-    given = with_absences(call, 0.5) | {"device": "cuda"}
+    given = with_absences(call, 0.5) | BRIEF
+    method, build = methods.get(small_spec(**given).method), partial(federation, device="cuda")
     with pretend_cuda():
-        method = methods.get(small_spec(**with_absences(call, 0.5)).method)
-        whole, resumed = played_and_resumed(partial(federation, **given), method, tmp_path)
+        whole, resumed = played_and_resumed(partial(build, **given), method, tmp_path)
         assert whole.server_state.keys() == resumed.server_state.keys()
         for name, value in whole.server_state.items():
             found = resumed.server_state[name].cpu()
@@ -184,7 +187,7 @@ def test_a_phase_waits_as_often_however_long_it_is(federation, engine, given):
         return cuda.waits.copy()
 
     with pretend_cuda() as cuda:
-        few, many = waits(3), waits(9)
+        few, many = waits(2), waits(5)
         assert many == few
         assert few["copy to the device"] == 4 * (2 if "augment" in given else 1)
         assert few["tolist"] == (1 if engine == "stacked" else 4)
