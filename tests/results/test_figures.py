@@ -35,7 +35,10 @@ def figure(
     make_run, make_artefact, export_weights, make_celm, make_fedol, make_tally, make_tested,
     make_coalitions,
 ):  # fmt: skip
-    """Return a function from a kind to an artefact with runs it can draw."""
+    """Return a function from a kind to an artefact with runs it can draw.
+
+    What has many panels to a run takes long, and gets two rows of them.
+    """
 
     def grid() -> list:
         return [
@@ -63,14 +66,14 @@ def figure(
         if kind in TALLY:
             return [
                 make_tally(method=f"tally_train(probes_per_round={n}, signal='{signal}')", seed=s)
-                for n in (16, 64)
+                for n in ((16,) if kind == "voting_theory" else (16, 64))
                 for signal in ("votes", "probabilities")
                 for s in (0, 1)
             ]
         if kind in CELM:
             methods = ("celm(steps=5, rate=0.1)", "celm(steps=10, rate=0.1)", "cffl")
-            chosen = methods[:2] if kind == "probe_heat_map" else methods
-            return [make_celm(method=m, seed=s) for m in chosen for s in (0, 1)]
+            chosen = {"probe_heat_map": methods[:2], "distribution_fidelity": methods[:1]}
+            return [make_celm(method=m, seed=s) for m in chosen.get(kind, methods) for s in (0, 1)]
         if kind in LOST:
             given = {"axis": "adversaries"}
             return [
