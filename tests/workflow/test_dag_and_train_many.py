@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,22 +42,6 @@ def runs() -> dict[str, dict]:
 
 
 @pytest.fixture(scope="module")
-def made(python, runs, tmp_path_factory) -> Path:
-    """A folder in which Snakemake made the runs."""
-    folder = tmp_path_factory.mktemp("dag")
-    goals = [f"results/runs/{run}/result.json" for run in runs]
-    settings = (f"papers=[{','.join(PAPERS)}]", "scale=smoke", "workers=1", "device=cpu")
-    done = subprocess.run(
-        [str(python), "-m", "snakemake", "--cores", "2", "--directory", str(folder), "--config",
-         *settings, "--", *goals],
-        cwd=ROOT, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
 def travelled(made, runs, tmp_path_factory) -> Path:
     """A folder with ``results``, trained from a bundle, and ``home``, to which they came back."""
     folder = tmp_path_factory.mktemp("travelled")
@@ -96,11 +78,12 @@ def test_a_run_of_each_paper_has_the_dags_files_and_bits(made, travelled, runs):
 
 
 def test_methods_share_clients_as_in_the_dag(made, travelled):
-    (weights,) = made.glob("results/clients/*/*/*/*/weights.safetensors")
-    others = travelled / weights.relative_to(made)
-    (ours, note), (theirs, _) = (read_tensors(path, "file") for path in (others, weights))
+    (weights,) = travelled.glob("results/clients/*/*/*/*/weights.safetensors")
+    others = made / weights.relative_to(travelled)
+    (ours, note), (theirs, _) = (read_tensors(path, "file") for path in (weights, others))
     assert note["digest"] == tensor_digest(ours) == tensor_digest(theirs)
-    arrays = [*made.glob("results/clients/**/*.npz"), *made.glob("results/targets/**/*.npz")]
+    kinds = ("clients", "targets")
+    arrays = [path for kind in kinds for path in travelled.glob(f"results/{kind}/**/*.npz")]
     assert len(arrays) == 3  # of one set of clients, and targets for each of two methods
     for path in arrays:
-        assert (travelled / path.relative_to(made)).read_bytes() == path.read_bytes(), path
+        assert (made / path.relative_to(travelled)).read_bytes() == path.read_bytes(), path
