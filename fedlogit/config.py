@@ -10,7 +10,6 @@ from pydantic import Field, field_validator
 
 from fedlogit.component import FrozenConfig
 from fedlogit.engine_names import EngineName
-from fedlogit.reading import read_part
 
 __all__ = ["Settings"]
 
@@ -130,7 +129,7 @@ class Settings(FrozenConfig):
         """
         given = {key: None if value == "null" else value for key, value in data.items()}
         read = {key: _FROM_SHELL.get(key, _same)(value) for key, value in given.items()}
-        return read_part(cls, read, where)
+        return cls.read(read, where)
 
     def overrides(self) -> dict[str, Any]:
         """Return what the user wants of every run, as a last layer of its spec."""

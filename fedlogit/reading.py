@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
-from fedlogit.component import FrozenConfig, explain, model_in, unknown_key
+from fedlogit.component import FrozenConfig, model_in, unknown_key
 from fedlogit.errors import DataError, FedlogitError
 
-__all__ = ["check_keys", "load_yaml", "read_part"]
-
-P = TypeVar("P", bound=FrozenConfig)
+__all__ = ["check_keys", "load_yaml"]
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -59,20 +55,6 @@ def load_yaml(path: Path) -> Any:
     # A ValueError is of what looks like a date and is none, such as 2001-99-99.
     except (yaml.YAMLError, ValueError) as error:
         raise FedlogitError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
-
-
-def read_part(cls: type[P], data: Any, where: str) -> P:
-    """Validate plain data as `cls`; an error names an unknown key, its place and the nearest one.
-
-    Raises:
-        FedlogitError: one line with `where`, the key, its value and what would be right.
-    """
-    try:
-        return cls.model_validate_json(json.dumps(data))
-    except (TypeError, ValueError, RecursionError) as error:
-        if not isinstance(error, ValidationError):
-            raise FedlogitError(f"{where}: not plain data ({error})") from None
-        raise explain(error, where, cls) from None
 
 
 def check_keys(cls: type[FrozenConfig], data: Any, where: str) -> None:

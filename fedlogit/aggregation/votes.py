@@ -22,7 +22,6 @@ __all__ = [
     "pack",
     "soft_average",
     "tally",
-    "top_k",
     "unpack",
 ]
 
@@ -52,18 +51,6 @@ def soft_average(logits: torch.Tensor) -> torch.Tensor:
         logits: (peers, probes, classes).
     """
     return logits.softmax(-1).mean(0)
-
-
-def top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
-    """Return the mean of peers' k largest probabilities, each peer's normalised (appendix E).
-
-    With k = 1 it is the tally, with k = C the soft average.
-
-    Args:
-        logits: (peers, probes, classes).
-        k: Ranks that a peer sends, from 1 to classes.
-    """
-    return ballots(logits, "top_k", k).mean(0)
 
 
 def ballots(logits: torch.Tensor, signal: str, k: int = 1) -> torch.Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-__all__ = ["crop_flip", "cropped", "draw_crops", "normalise", "to_nchw"]
+__all__ = ["cropped", "draw_crops", "normalise", "to_nchw"]
 
 _PADDING = 4  # pixels of zeros on each side before a crop
 
@@ -44,6 +44,9 @@ def _per_channel(values: tuple[float, ...], device: torch.device) -> torch.Tenso
 def draw_crops(n: int, generator: torch.Generator) -> torch.Tensor:
     """Return what is done to each of `n` images: int64 (3, n), rows are top, left, and mirrored.
 
+    The same distribution as torchvision's ``RandomCrop(size, padding=4)`` and
+    ``RandomHorizontalFlip()`` one image at a time.
+
     Args:
         n: How many.
         generator: A CPU generator.
@@ -51,19 +54,6 @@ def draw_crops(n: int, generator: torch.Generator) -> torch.Tensor:
     shifts = torch.randint(0, 2 * _PADDING + 1, (2, n), generator=generator)
     flips = torch.rand(n, generator=generator) < 0.5
     return torch.cat([shifts, flips[None].to(torch.int64)])
-
-
-def crop_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return random crops of zero-padded images, half of them mirrored.
-
-    The same distribution as torchvision's ``RandomCrop(size, padding=4)`` and
-    ``RandomHorizontalFlip()`` one image at a time.
-
-    Args:
-        images: uint8 (n, channels, height, width).
-        generator: A CPU generator; what is done is drawn there and moved.
-    """
-    return cropped(images, draw_crops(len(images), generator).to(images.device))
 
 
 def cropped(images: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:

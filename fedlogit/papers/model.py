@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.reading import check_keys, load_yaml, read_part
+from fedlogit.reading import check_keys, load_yaml
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -229,7 +229,7 @@ def load_paper(name: str, folder: Path) -> Paper:
     if name not in list_papers(folder):
         raise unknown("paper", name, list_papers(folder))
     path = folder / f"{name}.yaml"
-    paper = read_part(Paper, load_yaml(path), path.name)
+    paper = Paper.read(load_yaml(path), path.name)
     try:
         _check_names(paper)
         _check_labels(paper)

@@ -13,7 +13,7 @@ import pandas as pd
 from pydantic import BeforeValidator
 
 from fedlogit.component import FrozenConfig
-from fedlogit.reading import load_yaml, read_part
+from fedlogit.reading import load_yaml
 
 __all__ = ["Deviation", "NotRun", "Notes", "Rows", "read_notes"]
 
@@ -101,4 +101,4 @@ def read_notes(folder: Path) -> Notes:
         FedlogitError: for an unknown key or a wrong type, in one line.
     """
     path = folder / "notes.yaml"
-    return read_part(Notes, load_yaml(path), path.name) if path.exists() else Notes()
+    return Notes.read(load_yaml(path), path.name) if path.exists() else Notes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from fedlogit.files import file_digest, json_digest, load_npz, read_json
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
+
+_FILES = ("spec.json", "result.json", "rounds.csv")
 
 
 class _Final(BaseModel):
@@ -150,6 +153,8 @@ class Run:
 def read_run(folder: Path, digest: str) -> Run:
     """Read a run and check that it is the one that was asked for and that it is complete.
 
+    A run that several tables and figures show is read once by a process, unless its files change.
+
     Args:
         folder: The run's directory.
         digest: SHA-256 of the canonical JSON of the spec it must have.
@@ -160,6 +165,21 @@ def read_run(folder: Path, digest: str) -> Run:
     """
     if not folder.is_dir():
         raise DataError(f"run {folder} does not exist")
+    return _read(folder, digest, tuple(_state(folder / name) for name in _FILES))
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """Return what differs when a file is written again; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=1 << 13)
+def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
+    """Read and check a run whose files are in a state; see `read_run`."""
     spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
     _same(folder / "spec.json", digest, spec.digest())
     result = _read_result(folder / "result.json")

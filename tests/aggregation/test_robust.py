@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedlogit.aggregation.attacks import corrupt, false_votes
 from fedlogit.aggregation.robust import combine, normalised, trimmed, trims_to
-from fedlogit.aggregation.votes import ballots, margin, soft_average, tally, top_k
+from fedlogit.aggregation.votes import ballots, margin, soft_average, tally
 from fedlogit.errors import FedlogitError
 
 # Five peers, one probe, three classes; the last says 10 where others say at most 1.
@@ -126,7 +126,6 @@ def test_ballots_are_what_the_averages_average():
     logits = torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(0))
     assert torch.equal(ballots(logits, "votes").mean(0), tally(logits.argmax(-1), 6))
     assert torch.equal(ballots(logits, "probabilities").mean(0), soft_average(logits))
-    assert torch.equal(ballots(logits, "top_k", 3).mean(0), top_k(logits, 3))
 
 
 def test_margin_of_a_tally():

@@ -13,10 +13,15 @@ from fedlogit.aggregation.votes import (
     pack,
     soft_average,
     tally,
-    top_k,
     unpack,
 )
 from fedlogit.errors import FedlogitError
+
+
+def top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
+    """Return the mean of the peers' k largest probabilities, each peer's normalised."""
+    return ballots(logits, "top_k", k).mean(0)
+
 
 VOTES = torch.tensor([[0, 2], [0, 1], [1, 1], [0, 1]])  # four peers, two probes
 

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedlogit.data.transforms import crop_flip, cropped, draw_crops, normalise, to_nchw
+from fedlogit.data.transforms import cropped, draw_crops, normalise, to_nchw
+
+
+def crop_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return cropped(images, draw_crops(len(images), generator))
 
 
 def test_channels_move_to_the_front():

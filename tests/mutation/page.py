@@ -77,12 +77,12 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
         "A mutant is the library with one small change, made by a rule. Its tests must notice: at"
         " least one must fail. `make mutation-test` draws a seeded sample of the mutants of the"
         " methods, the aggregators, the partitions, the verdicts and claims, the ledger and the"
-        " merges, tests each with the tests of its room, and writes this page.",
+        " merges, tests each with the tests of its part of the library, and writes this page.",
         f"Last run: {time.strftime('%Y-%m-%d')}, seed {head['seed']}, {tools}."
         f" **{rate(drawn)}**; at least {100 * NEEDED:.0f} % must. Of those that live,"
         f" {reasoned} of {len(lives)} are explained below. {_ends(drawn)}",
         f"Stopped after {len(drawn)} of the {sample} drawn." if len(drawn) < sample else "",
-        _counts("room", drawn, lambda m: m["room"], lambda room: room, head["candidates"]),
+        _counts("part", drawn, lambda m: m["room"], lambda room: room, head["candidates"]),
         "By kind of change:",
         _counts("change", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),
         "## Left out by rule",
@@ -124,7 +124,7 @@ def _ends(results: Sequence[Result]) -> str:
     """Return how mutants died, where not by a test that fails."""
     said = {
         "import": "could not be imported",
-        "timeout": "took more than three times as long as the tests of its room",
+        "timeout": "took more than three times as long as the tests of its part of the library",
         "crashed": "ended the process",
     }
     counts = {text: sum(o.status == status for _, o in results) for status, text in said.items()}

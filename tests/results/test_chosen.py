@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.chosen import not_as_chosen
 
 from fedlogit.papers import load_paper
-from fedlogit.papers.chosen import not_as_chosen
 from fedlogit.results.analyses.chosen import chosen_settings
 from fedlogit.results.tables import write_table
 

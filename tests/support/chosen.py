@@ -1,0 +1,29 @@
+"""Whether the methods of a paper's file have the settings that were chosen for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fedlogit.papers.expansion import method_of
+from fedlogit.papers.model import Paper
+
+
+def not_as_chosen(paper: Paper, settings: Iterable[str]) -> list[str]:
+    """Return a line for each method of a paper's file that is not the setting chosen for it.
+
+    Args:
+        paper: The paper.
+        settings: The chosen ones, as a grid's axis `method` names them: ``fedprox(mu=0.1)``.
+    """
+    lines = []
+    for setting in settings:
+        alias = setting.partition("(")[0]
+        has, wanted = method_of(paper, alias), method_of(paper, setting)
+        changed = {key: value for key, value in wanted.params.items() if has.params[key] != value}
+        if changed:
+            given = ", ".join(f"{key}={value!r}" for key, value in changed.items())
+            lines.append(
+                f"{paper.paper}.yaml: methods.{alias}: {setting} was chosen; give {wanted.name} the"
+                f" setting {given}"
+            )
+    return lines
