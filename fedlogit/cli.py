@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def console() -> None:
 
 def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     """Call ``main(argv)`` and exit with its code."""
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         with exit_when_asked():
             code = main(sys.argv[1:]) or 0

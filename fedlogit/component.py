@@ -203,13 +203,21 @@ C = TypeVar("C", bound=Component)
 
 @cache
 def catalogue(package: str, base: type[C]) -> dict[str, type[C]]:
-    """Return every concrete subclass of `base` in `package`'s public modules, by name."""
+    """Return every concrete subclass of `base` in `package`'s public modules, by name.
+
+    Raises:
+        FedlogitError: if one of them cannot be imported.
+    """
     root = importlib.import_module(package)
     found: dict[str, type[C]] = {}
     for info in pkgutil.iter_modules(root.__path__):
         if info.name.startswith("_"):
             continue
-        module = importlib.import_module(f"{package}.{info.name}")
+        try:
+            module = importlib.import_module(f"{package}.{info.name}")
+        except Exception as error:  # of a file that somebody has just put there
+            place = f"{package.replace('.', '/')}/{info.name}.py"
+            raise FedlogitError(f"{place} cannot be imported: {_said(error)}") from error
         for value in vars(module).values():
             if (
                 isinstance(value, type)
@@ -258,8 +266,13 @@ def from_outside(kind: str, name: str, what: str = "Class") -> Any:
         )
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise FedlogitError(f"{kind} {name!r} cannot be imported: {error}") from None
+    except Exception as error:  # whatever a module that is not ours does
+        raise FedlogitError(f"{kind} {name!r} cannot be imported: {_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    """Return an error in one line, with its kind."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def slug_of(call: ComponentRef, get: Callable[[ComponentRef], Component]) -> str:

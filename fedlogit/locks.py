@@ -79,6 +79,9 @@ def _acquired(path: Path, make: Callable[[Path], None]) -> FileLock | None:
     lock = FileLock(path, mode=0o600)
     try:
         make(path.parent)
+    except OSError as error:
+        raise FedlogitError(f"cannot write {path}: {error.strerror}") from None
+    try:
         if path.is_symlink():
             raise FedlogitError(f"cannot write {path}: it is a link")
         with warnings.catch_warnings(action="ignore"):  # of the fallback, refused below

@@ -60,6 +60,12 @@ def test_the_lock_of_a_killed_process_is_no_obstacle(tmp_path, capsys):
     assert not path.exists()
 
 
+def test_a_folder_that_cannot_be_made_is_named_and_not_waited_for():
+    said = r"cannot write /proc/no/\.lock: No such file"
+    with pytest.raises(FedlogitError, match=said), held(Path("/proc/no/.lock"), "waiting"):
+        pass
+
+
 def test_who_waits_is_told_once_and_gets_the_lock(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("fedlogit.locks._POLL", 0.05)
     path, got = tmp_path / "x.lock", threading.Event()

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Targets", "as_targets", "hard"]
+__all__ = ["Targets", "as_distributions", "as_targets", "hard"]
 
 _TOLERANCE = 1e-4
 
@@ -46,6 +46,33 @@ def hard(labels: torch.Tensor, classes: int) -> Targets:
     distributions = F.one_hot(labels.clamp_min(0), classes).float()
     uniform = torch.full_like(distributions, 1 / classes)
     return Targets(torch.where(known[:, None], distributions, uniform), known.float())
+
+
+def as_distributions(found: object, logits: torch.Tensor, who: str) -> torch.Tensor:
+    """Return what a method made of logits, if every row of it may be a soft target.
+
+    Args:
+        found: Non-negative numbers like one client's logits; rows of another sum than 1 weigh as
+            much.
+        logits: What it was given, (clients, points, classes), or (clients, points, T, classes).
+        who: The method's name, for the message.
+
+    Raises:
+        FedlogitError: if it is no tensor, has another shape, or a value is negative or not finite.
+    """
+    wanted = tuple(logits.shape[1:])
+    if not isinstance(found, torch.Tensor) or tuple(found.shape) != wanted:
+        shape = f" of shape {tuple(found.shape)}" if isinstance(found, torch.Tensor) else ""
+        raise FedlogitError(
+            f"method {who}: aggregate returned a {type(found).__name__}{shape}; give a tensor of"
+            f" shape {wanted}"
+        )
+    if not (torch.isfinite(found) & (found >= 0)).all():
+        raise FedlogitError(
+            f"method {who}: aggregate returned numbers that are negative or not finite, and no"
+            " distributions; take a softmax of logits"
+        )
+    return found
 
 
 def as_targets(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) -> Targets:

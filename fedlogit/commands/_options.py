@@ -18,12 +18,28 @@ from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device
 from fedlogit.spec import RunSpec
 
-__all__ = ["engine_options", "own_device", "read_spec", "run_options", "wanted_device"]
+__all__ = [
+    "engine_options",
+    "given_path",
+    "own_device",
+    "read_spec",
+    "run_options",
+    "wanted_device",
+]
+
+
+def given_path(text: str) -> Path:
+    """Return an option's path; an empty one, as of a variable that is not set, is refused."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty; give a path")
+    return Path(text)
 
 
 def run_options(parser: argparse.ArgumentParser) -> None:
     """Declare a run's options: spec, data, partition, device, workers, bar."""
-    parser.add_argument("--spec", type=Path, required=True, help="the run's spec, JSON; - reads it")
+    parser.add_argument(
+        "--spec", type=given_path, required=True, help="the run's spec, JSON; - reads it"
+    )
     parser.add_argument("--split", type=Path, help="indices.npz of `partition`; else made anew")
     engine_options(parser)
     parser.add_argument(

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     outs = kept(args.runs.with_suffix(".dvc"))
-    missing = {run: out for run, out in outs.items() if not (args.runs / run).exists()}
+    missing = {run: out for run, out in outs.items() if not _begun(args.runs / run)}
     reasons = pull(args.runs, missing, len(missing) == len(outs), args.remote) if missing else {}
     return tell(args.runs, outs, reasons)
 
@@ -54,16 +54,22 @@ def pull(
     of_remote = ["--remote", remote] if remote else []
     # Not `dvc pull`, which puts nothing in its place if it lacks a single file.
     fetched = call_dvc("fetch", *of_remote, *targets)
-    placed = call_dvc("checkout", *targets)
-    if not fetched.returncode and not placed.returncode:
-        return {}
-    lost = [run for run in missing if not (runs / run).exists()]
     gone = _GONE.findall(fetched.stderr)
-    if fetched.returncode and not gone and not _transfers(fetched):  # nothing was asked for at all
+    refused = fetched.returncode and not gone and not _transfers(fetched)  # asked for nothing
+    placed = None if refused else call_dvc("checkout", *targets)
+    if placed and not fetched.returncode and not placed.returncode:
+        return {}
+    lost = [run for run in missing if not _begun(runs / run)]
+    if refused:
         said = [*errors_of(fetched), *fetched.stderr.split("\n")[-1:], "dvc fetch failed"]
         return dict.fromkeys(lost, next(filter(None, said)))
     cache = Path(dvc("cache", "dir").strip(), "files", "md5")
     return {run: _reason(runs / run, missing[run]["md5"], cache, gone, of_remote) for run in lost}
+
+
+def _begun(folder: Path) -> bool:
+    """Return whether anything of a run is here; empty folders are what an interrupted pull left."""
+    return folder.exists() and any(folder.iterdir())
 
 
 _GONE = re.compile(r"^md5: ([0-9a-f]{32}\.dir)$", re.MULTILINE)

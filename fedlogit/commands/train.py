@@ -18,7 +18,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import own_device, read_spec, run_options
+from fedlogit.commands._options import given_path, own_device, read_spec, run_options
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.checkpoint import remove_checkpoints
@@ -32,7 +32,7 @@ from fedlogit.spec import RunSpec
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
-    parser.add_argument("--out", type=Path, required=True, help="the run's folder")
+    parser.add_argument("--out", type=given_path, required=True, help="the run's folder")
     parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
     parser.add_argument(
         "--restart",
@@ -51,6 +51,8 @@ def main(args: argparse.Namespace) -> None:
     check_folder(spec, args.out)
     with run_lock(args.out) as missing:
         if not missing:
+            if args.restart:
+                raise FedlogitError(f"--restart: {args.out} is finished; remove it to train anew")
             print(f"{args.out} is finished")
             return
         if args.restart:
@@ -65,7 +67,8 @@ def main(args: argparse.Namespace) -> None:
             run(spec, methods.get(spec.method), dataset, split, args.out, options, done)
     result = read_json(args.out / "result.json")
     accuracy = result["final"].get("accuracy")
-    reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
+    reached = f": {result['message']}" if result["message"] else ""
+    reached += "" if accuracy is None else f", test accuracy {accuracy:.4f}"
     print(f"{args.out}: {spec.method.name} on {spec.dataset}, {result['status']}{reached}")
 
 

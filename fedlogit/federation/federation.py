@@ -5,6 +5,7 @@ It hides how clients run, which is the engine's, and not what they do.
 
 from __future__ import annotations
 
+import numbers
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -592,7 +593,17 @@ class Federation:
         return float(right.mean() if known is None else right[known].mean())
 
     def log(self, **values: float) -> None:
-        """Add columns to this round's row of `rounds.csv`."""
+        """Add columns to this round's row of `rounds.csv`.
+
+        Raises:
+            FedlogitError: for a value that is no number.
+        """
+        for name, value in values.items():
+            if not isinstance(value, numbers.Real):
+                raise FedlogitError(
+                    f"method {self.spec.method.name}: log({name}=…) got a {type(value).__name__};"
+                    " give a number"
+                )
         self._log.update(values)
 
     def contribute(self, shares: Sequence[float]) -> None:

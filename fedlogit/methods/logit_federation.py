@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 
+from fedlogit.aggregation.targets import as_distributions
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
@@ -37,7 +38,7 @@ class LogitFederation(Method):
         """Do lines 2-11 of Algorithm 1."""
         fed.train_private()
         logits = fed.uplink("logits", fed.logits(fed.public))
-        targets = self.aggregate(fed, logits)
+        targets = as_distributions(self.aggregate(fed, logits), logits, self.name)
         if fed.public_known:
             fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
         fed.distil(fed.public, fed.downlink("logits", targets.float()))

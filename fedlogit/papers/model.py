@@ -230,6 +230,8 @@ def load_paper(name: str, folder: Path) -> Paper:
         raise unknown("paper", name, list_papers(folder))
     path = folder / f"{name}.yaml"
     paper = Paper.read(load_yaml(path), path.name)
+    if paper.paper != name:
+        raise FedlogitError(f"{path.name}: paper = {paper.paper!r}: should be {name!r}")
     try:
         _check_names(paper)
         _check_labels(paper)

@@ -1,9 +1,10 @@
 """How a claim is tested: what is compared with what, seed by seed.
 
 ``greater``: left is above right by more than a margin (which may be negative: "not more than 0.01
-below"). ``best``: left is above each of its rivals. ``shrinking``: the gap left - right (or left
-itself, without a right) is smaller at the last value along an axis than at the first. Gaps have
-signs, so that a loss is less than any gain; ``size: true`` compares |left - right|.
+below"). ``best``: left is above each of its rivals. ``alike``: left and each of its rivals differ
+by less than a margin, whichever is ahead. ``shrinking``: the gap left - right (or left itself,
+without a right) is smaller at the last value along an axis than at the first. Gaps have signs, so
+that a loss is less than any gain; ``size: true`` compares |left - right|.
 
 Runs come as a frame with a row for every planned run; those that do not exist are `missing`.
 """
@@ -37,14 +38,14 @@ class Comparison(FrozenConfig):
         metric: What is compared; `left` and `right` may each name another one.
         where: Conditions on the axes, as axis: value or axis: [values].
         left: Conditions on the left side; they win over `where`, and ``"*"`` lifts one.
-        right: The same for the right side. For ``best``, one axis lists the rivals; without it
-            they are all other methods except the reference.
+        right: The same for the right side. For ``best`` and ``alike``, one axis lists the rivals;
+            without it they are all other methods except the reference.
         over: The claim must hold for each combination of these axes' values: those `where` lists,
             or those that are planned.
         along: For ``shrinking``, the axis along which the gap should shrink.
         size: For ``shrinking``, whether the gap is |left - right|, for claims about how far apart
             two things are.
-        margin: What the difference should exceed.
+        margin: What the difference should exceed; for ``alike``, what it should stay below.
     """
 
     metric: str = "accuracy"
@@ -232,22 +233,39 @@ def _greater(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> 
     return [_against(options, cell, options.right, frame)]
 
 
-def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
-    """Compare with each rival; all must be beaten, so no correction for their number is due.
-
-    Rivals are those that are planned, whether or not they were run.
-    """
+def _rivals(test: str, options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the conditions on each rival by its name: of those planned, whether or not run."""
     rest = dict(options.right or {})
     lists = [axis for axis, value in rest.items() if isinstance(value, list)]
     if options.right is not None and len(lists) != 1:
-        raise FedlogitError("test 'best': 'right' needs one axis with a list of rivals")
+        raise FedlogitError(f"test {test!r}: 'right' needs one axis with a list of rivals")
     axis = lists[0] if lists else "method"
     others = frame[_axis(axis, frame)].drop_duplicates()
-    rivals = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
+    values = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
+    return {str(value): {**rest, axis: value} for value in values}
+
+
+def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
+    """Compare with each rival; all must be beaten, so no correction for their number is due."""
     return [
-        replace(_against(options, cell, {**rest, axis: rival}, frame), rival=str(rival))
-        for rival in rivals
+        replace(_against(options, cell, rival, frame), rival=name)
+        for name, rival in _rivals("best", options, frame).items()
     ]
+
+
+def _alike(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
+    """Compare with each rival, both ways: two one-sided tests make the test of equivalence."""
+    if options.margin <= 0:
+        raise FedlogitError("test 'alike' needs a 'margin' above 0, which differences stay below")
+    below = options.model_copy(update={"margin": -options.margin})
+    found = []
+    for name, rival in _rivals("alike", options, frame).items():
+        turned = below.model_copy(update={"left": rival})
+        found += [
+            replace(_against(below, cell, rival, frame), rival=f"{name}, not below"),
+            replace(_against(turned, cell, options.left, frame), rival=f"{name}, not above"),
+        ]
+    return found
 
 
 def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
@@ -277,5 +295,6 @@ def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _
 TESTS: dict[str, Callable[[Comparison, dict[str, Any], pd.DataFrame], list[Evidence]]] = {
     "greater": _greater,
     "best": _best,
+    "alike": _alike,
     "shrinking": _shrinking,
 }

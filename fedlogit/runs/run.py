@@ -73,8 +73,12 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
         )
     if (folder / "spec.json").exists():
         found = RunSpec.read(read_json(folder / "spec.json"), f"{folder}/spec.json").digest()
-        if found != digest:
-            raise FedlogitError(f"{folder} holds the run {found[:8]}, not {digest[:8]}")
+        left = {path.name for path in folder.iterdir()} - {"spec.json", ".lock"}
+        if found != digest and left:  # a spec alone is of a run that was refused
+            raise FedlogitError(
+                f"{folder} holds the run {found[:8]}, not {digest[:8]}; give another folder, or"
+                " remove it"
+            )
 
 
 @contextmanager
@@ -215,8 +219,13 @@ def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str
         start = time.perf_counter()
         row |= fed.evaluate().row()
         row["seconds_test"] = time.perf_counter() - start  # which are not in `seconds`
-    row |= fed.take_log() | fed.ledger.of_round(fed.round)
-    return row | {"seconds": seconds}
+    own = fed.take_log()
+    if taken := sorted(own.keys() & {*row, *fed.ledger.of_round(fed.round), "seconds"}):
+        raise FedlogitError(
+            f"method {fed.spec.method.name}: log({taken[0]}=…) is a column that every run has; log"
+            " it under another name"
+        )
+    return row | own | fed.ledger.of_round(fed.round) | {"seconds": seconds}
 
 
 def _where(fed: Federation) -> str:

@@ -1,6 +1,7 @@
 """FedET's consensus, MinE's label, FedKT's votes, and what an aggregator may return."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ import torch
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.fedet import consensus_with_diversity, variance_weights
 from fedlogit.aggregation.hard_votes import consistent_votes, least_entropy, majority
-from fedlogit.aggregation.targets import Targets, as_targets, hard
+from fedlogit.aggregation.targets import Targets, as_distributions, as_targets, hard
 from fedlogit.errors import FedlogitError
 from fedlogit.methods.fedet import FedET
 
@@ -112,6 +113,24 @@ def test_what_is_no_distribution_is_refused(found, said):
     with pytest.raises(FedlogitError, match=said) as error:
         as_targets(found, LOGITS, "mine:f")
     assert "mine:f" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, "aggregate returned a NoneType; give a tensor of shape (7, 4)"),
+        (torch.ones(7, 3), "aggregate returned a Tensor of shape (7, 3); give a tensor"),
+        (torch.full((7, 4), torch.nan), "negative or not finite"),
+        (LOGITS[0], "negative or not finite, and no distributions; take a softmax of logits"),
+    ],
+)
+def test_what_cannot_be_a_soft_target_is_refused(found, said):
+    with pytest.raises(FedlogitError, match=re.escape(said)):
+        as_distributions(found, LOGITS, "mine")
+
+
+def test_soft_targets_may_have_another_sum():
+    assert torch.equal(as_distributions(torch.ones(7, 4), LOGITS, "mine"), torch.ones(7, 4))
 
 
 def test_distributions_alone_count_one():

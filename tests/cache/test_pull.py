@@ -69,6 +69,13 @@ def test_a_run_that_is_not_finished_stays_and_is_named(away):
     assert "; here: 1\n" in done.stdout
 
 
+def test_what_an_interrupted_pull_left_empty_comes(away):
+    for folder in away:
+        folder.mkdir(parents=True)
+    assert script("pull").returncode == 0
+    assert all((folder / "result.json").exists() for folder in away)
+
+
 def test_a_run_that_was_changed_by_hand_stays_and_is_an_error(published):
     changed = published[0] / "rounds.csv"
     changed.write_text(changed.read_text().replace("0.", "0.9", 1))
@@ -113,3 +120,4 @@ def test_a_remote_that_does_not_answer_is_named(away):
     assert done.returncode == 2
     assert done.stderr.count("is missing; ") == 2
     assert "remote 'lab' doesn't exist" in done.stderr
+    assert not any(folder.exists() for folder in away), "nothing was put in place"

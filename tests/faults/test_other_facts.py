@@ -192,6 +192,8 @@ def test_restart_forgets_the_checkpoint(train, tmp_path, monkeypatch, copied):
     done = script("train", *command, "--restart")
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "x" / "rounds.csv").read_text().splitlines()) == 4
+    done = script("train", *command, "--restart")
+    assert done.stderr == f"error: --restart: {tmp_path}/x is finished; remove it to train anew\n"
     (tmp_path / "x" / "result.json").unlink()
     assert "put back" in script("train", *command).stderr
     (tmp_path / "x" / "result.json").unlink()

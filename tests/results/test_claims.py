@@ -310,6 +310,36 @@ def test_best_among_listed_rivals(runs, judge):
     assert judge(field, "best", **best)["result"] == "holds"
 
 
+# Average at .70 and a rival that is above or below it: two one-sided tests against 2 points.
+@pytest.mark.parametrize(
+    ("rival", "scatter", "expected", "agree"),
+    [
+        (0.71, 0.0, "holds", "2 of 2"),
+        (0.69, 0.0, "holds", "2 of 2"),
+        (0.75, 0.0, "does not hold", "1 of 2"),
+        (0.65, 0.0, "does not hold", "1 of 2"),
+        (0.71, 0.02, "undecided", "2 of 2"),  # an interval of ±3.4 points about one
+    ],
+)
+def test_alike_is_neither_below_nor_above(runs, judge, rival, scatter, expected, agree):
+    other = runs(rival, [s + scatter * sign for s, sign in zip(SPREAD, (-1, 0, 1), strict=True)],
+                 method="uwa")  # fmt: skip
+    sides = {"left": {"method": "average"}, "right": {"method": ["uwa"]}}
+    row = judge(runs(0.7) + other, "alike", margin=0.02, **sides)
+    assert (row["result"], row["agree"]) == (expected, agree)
+    first, second = row["evidence"].split("; ")
+    assert first.startswith(f"average vs uwa 0.7000 vs {rival:.4f} (n=3, {0.7 - rival:.4f}")
+    assert second.startswith(f"uwa vs average {rival:.4f} vs 0.7000 (n=3, {rival - 0.7:.4f}")
+
+
+def test_alike_is_of_every_rival(runs, judge):
+    field = runs(0.7) + runs(0.71, method="uwa") + runs(0.69, method="meta_model")
+    row = judge(field, "alike", margin=0.02, left={"method": "average"})
+    assert (row["result"], row["run"]) == ("holds", "4 of 4")
+    row = judge(field, "alike", margin=0.005, left={"method": "average"})
+    assert (row["result"], row["agree"]) == ("does not hold", "2 of 4")
+
+
 def _gaps(runs, first: float, last: float) -> list:
     few, many = "k_classes(2)", "k_classes(8)"
     return [
@@ -389,7 +419,9 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
         ("grater", GREATER, "unknown test of claim c 'grater'; did you mean 'greater'"),
         ("greater", {"left": {}}, "claim c: test 'greater' needs 'right'"),
         ("shrinking", GREATER, "needs 'along'"),
-        ("best", GREATER, "one axis with a list of rivals"),
+        ("best", GREATER, "test 'best': 'right' needs one axis with a list of rivals"),
+        ("alike", {**GREATER, "margin": 0.02}, "test 'alike': 'right' needs one axis with a list"),
+        ("alike", {"left": {"method": "uwa"}}, "needs a 'margin' above 0"),
         ("greater", {**GREATER, "wher": {}}, "did you mean 'where'"),
         ("greater", {**GREATER, "where": {"datset": "mnist"}}, "did you mean 'dataset'"),
         (

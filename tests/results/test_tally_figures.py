@@ -127,13 +127,18 @@ def test_a_setting_across_a_line_each_and_the_papers_numbers(make_tally, make_ar
 
 def test_levels_are_lines_across(make_tally, make_artefact):
     runs = [
-        make_tally(method=m, axes=AXES | {"method": name})
-        for m, name in (("tally_train", "tt"), ("local", "bridge"))
+        make_tally((0.1, 0.3, 0.5), method="tally_train", axes=AXES | {"method": "tt"}),
+        make_tally((0.1, 0.7, 0.6), method="local", axes=AXES | {"method": "bridge"}),
     ]
-    options = {"x": "public.size", "levels": ["bridge"]}
+    levels = [{"method": "bridge"}, {"method": "bridge", "metric": "peak_accuracy"}]
+    options = {"x": "public.size", "levels": levels}
     artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
     axes = draw(artefact).axes[0]
-    assert [0.5, 0.5] in [list(y) for y in heights(axes)]
+    across = [y.tolist() for y in heights(axes) if len(y) == 2]
+    assert across == [[0.6, 0.6], [0.7, 0.7]], "the last round, and the best"
+    assert [text.get_text() for text in axes.texts] == [
+        "bridge", "bridge, test accuracy in the best tested round"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("log", [True, False])

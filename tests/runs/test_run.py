@@ -14,6 +14,7 @@ import torch
 from support.outcomes import outcome, rows, same
 from support.small import SMALL, small_spec
 
+from fedlogit import methods
 from fedlogit.cli import call, run_main
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
@@ -155,6 +156,28 @@ def test_a_folder_of_another_run_is_refused(train, tmp_path):
         train(folder, seed=1)
     with pytest.raises(FedlogitError, match="one of them is from another run"):
         train(tmp_path / "seed0-00000000")
+
+
+def test_a_spec_that_was_refused_is_in_nobodys_way(train, tmp_path):
+    with pytest.raises(FedlogitError, match="model lenet takes images"):
+        train(tmp_path / "x", models=["lenet"])
+    assert read_json(train(tmp_path / "x") / "result.json")["status"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"accuracy": 0.5}, r"log\(accuracy=…\) is a column that every run has"),
+        ({"seconds": 1.0}, r"log\(seconds=…\) is a column that every run has"),
+        ({"mine": torch.ones(2)}, r"log\(mine=…\) got a Tensor; give a number"),
+        ({"mine": "1"}, r"log\(mine=…\) got a str; give a number"),
+    ],
+)
+def test_columns_of_ones_own_are_numbers_under_names_of_their_own(train, monkeypatch, values, said):
+    average = methods.get(small_spec().method)
+    monkeypatch.setattr(type(average), "round", lambda self, fed, r: fed.log(**values))
+    with pytest.raises(FedlogitError, match=f"method average: {said}"):
+        train()
 
 
 def command(spec: Path, out: Path, data: Path, python: Path | str = sys.executable) -> list[str]:

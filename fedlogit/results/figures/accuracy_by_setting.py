@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,18 @@ _DASHES = ("--", ":", "-.")
 _ROOM = 0.09  # of the axis, for the number at a tick
 
 
+class _Level(FrozenConfig):
+    """A method drawn as a horizontal line.
+
+    Attributes:
+        method: As on the axis ``method``.
+        metric: Where it is not the figure's first.
+    """
+
+    method: str
+    metric: str = ""
+
+
 class _Options(FrozenConfig):
     """What a figure of this kind lets one choose.
 
@@ -42,7 +55,7 @@ class _Options(FrozenConfig):
         lines: Keys whose values make a line.
         panels: Keys whose values make a panel.
         metrics: What to draw, a line each; the artefact's own if empty.
-        levels: Methods, as on the axis ``method``, that are drawn as horizontal lines.
+        levels: Methods that are drawn as horizontal lines.
         table: The published table whose numbers are drawn as hollow markers.
     """
 
@@ -52,7 +65,7 @@ class _Options(FrozenConfig):
     lines: tuple[str, ...] = ()
     panels: tuple[str, ...] = ("dataset",)
     metrics: tuple[str, ...] = ()
-    levels: tuple[str, ...] = ()
+    levels: tuple[_Level, ...] = ()
     table: tuple[str, ...] = Field(default=())
 
 
@@ -60,8 +73,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow."""
     options = _Options.read(artefact.options, f"{artefact.name}: options")
     metrics = options.metrics or (artefact.metric,)
-    frame = _placed(artefact, options, collect(artefact, metrics))
-    level = frame["method"].isin(options.levels)
+    of_levels = [level.metric for level in options.levels if level.metric]
+    needed = list(dict.fromkeys([*metrics, *of_levels]))
+    frame = _placed(artefact, options, collect(artefact, needed))
+    level = frame["method"].isin([level.method for level in options.levels])
     shown = frame[~level & frame["x"].notna()]
     if shown.empty:
         raise FedlogitError(f"{artefact.name}: no run has a number for x = {options.x!r}")
@@ -164,13 +179,16 @@ def _levels(
     axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: _Options
 ) -> None:
     """Draw other methods as horizontal lines, each with its name."""
-    for method, dash in zip(options.levels, _DASHES, strict=False):
-        mean = runs.loc[runs["method"] == method, metric].mean()
+    for level, dash in zip(options.levels, itertools.cycle(_DASHES), strict=False):
+        other = level.metric not in ("", metric)
+        mean = runs.loc[runs["method"] == level.method, level.metric or metric].mean()
         if np.isnan(mean):
             continue
+        name = artefact.label(level.method)
         axes.axhline(mean, color=INK, ls=dash, lw=1.1, zorder=1)
         axes.annotate(
-            artefact.label(method), (0.99, mean), (0, 2), xycoords=("axes fraction", "data"),
+            f"{name}, {metric_label(level.metric)}" if other else name,
+            (0.99, mean), (0, 2), xycoords=("axes fraction", "data"),
             textcoords="offset points", ha="right", fontsize=8, color=INK,
         )  # fmt: skip
 
