@@ -70,7 +70,8 @@ def main(args: argparse.Namespace) -> int:
         try:
             add(listing, new, published, args.remote)
         except BaseException:  # an interruption, too
-            write_listing(listing, before)
+            if len(published) < len(before):
+                write_listing(listing, before)
             raise
     print(
         f"{len(new)} runs published, {len(found.ready) - len(new)} were;"

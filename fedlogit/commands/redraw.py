@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 
 from fedlogit.commands._cache import read_listing
 from fedlogit.commands._settings import of_finished_runs
-from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.redraw import differences, orphans, redraw
@@ -36,15 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
-    if args.prune and (lost := _not_here(args.results)):
-        raise FedlogitError(
-            f"--prune: {lost} published runs are not here, so that what they give would be removed;"
-            " make pull first, or leave out --prune"
-        )
     plan = Plan(of_finished_runs(args.papers), args.papers, args.results)
     if not args.check:
         drawn = redraw(plan, args.references, args.results)
-        _tell_drawn(plan, drawn, _pruned(args.results, drawn) if args.prune else [])
+        lost = not_here(args.results) if args.prune else 0
+        _tell_drawn(plan, drawn, _pruned(args.results, drawn) if args.prune and not lost else [])
+        if lost:
+            print(
+                f"nothing was removed: {lost} published runs are not here, and what they give is no"
+                " leftover; make pull, then again",
+                file=sys.stderr,
+            )
         return 0
     with TemporaryDirectory() as folder:
         drawn = redraw(plan, args.references, Path(folder))
@@ -55,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
     return int(bool(found))
 
 
-def _not_here(results: Path) -> int:
+def not_here(results: Path) -> int:
     """Return how many of the published runs have not been pulled."""
     runs = read_listing(results / "runs.dvc")
     return sum(not (results / "runs" / run).exists() for run in runs)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+import re
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
-from pydantic import Field
+from pydantic import field_validator
 
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.targets import Targets
@@ -29,9 +30,14 @@ class Aggregator(OneShot):
 
     name: ClassVar[str] = "aggregator"
 
-    function: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] = (
-        "fedlogit.aggregation.average:average_probabilities"
-    )
+    function: str = "fedlogit.aggregation.average:average_probabilities"
+
+    @field_validator("function")
+    @classmethod
+    def _is_a_place(cls, value: str) -> str:
+        if not re.fullmatch(r"[\w.]+:\w+", value):
+            raise ValueError("should be 'package.module:function'")
+        return value
 
     def check(self, spec: RunSpec) -> None:
         """Import the function, as training will; whoever reads a run does not."""

@@ -87,9 +87,19 @@ class Inputs:
             raise FedlogitError(f"run {run} is not made in stages; it has no file of targets")
         return {"logits": f"{self._results}/clients/{clients}/logits.npz"}
 
-    def artefact(self, paper: str, scale: str, id: str) -> Files:
-        """Return what a table or a figure is drawn from: its plan and the results of its runs."""
+    def table(self, paper: str, scale: str, id: str) -> Files:
+        """Return what a table is drawn from: its plan and the results of its runs."""
+        return self._artefact("table", paper, scale, id)
+
+    def figure(self, paper: str, scale: str, id: str) -> Files:
+        """Return what a figure is drawn from: its plan and the results of its runs."""
+        return self._artefact("figure", paper, scale, id)
+
+    def _artefact(self, kind: str, paper: str, scale: str, id: str) -> Files:
         artefact = self._plan.artefact(paper, scale, id)
+        if artefact.kind != kind:  # before its runs are trained for nothing
+            place = f"{self._results}/{artefact.kind}s/{paper}/{scale}/{id}.md"
+            raise FedlogitError(f"{id} is no {kind} but a {artefact.kind}; ask for {place}")
         self._allow([artefact])
         return {
             "artefact": self._plan.artefact_file(artefact),

@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 _NAME = r"\w[\w-]*"
+_FIGURES = Path(__file__).parents[1] / "results" / "figures"
+CLAIM_TESTS = ("greater", "best", "alike", "shrinking")
+"""Kinds of statements, which `fedlogit.results.claim_tests` tests."""
+
 Seeds = tuple[Annotated[int, Field(ge=0)], ...]
 Overrides = dict[str, Any]
 Grid = dict[str, list[Any]]
@@ -234,6 +238,8 @@ def load_paper(name: str, folder: Path) -> Paper:
         raise FedlogitError(f"{path.name}: paper = {paper.paper!r}: should be {name!r}")
     try:
         _check_names(paper)
+        _check_axes(paper)
+        _check_plots(paper)
         _check_labels(paper)
         _check_overrides(paper)
     except FedlogitError as error:
@@ -263,6 +269,8 @@ def _check_names(paper: Paper) -> None:
             _known(f"{key}: from", entry.source, paper.artefacts)
             if getattr(paper.artefacts[entry.source], "source", None):
                 raise FedlogitError(f"{key}: from = {entry.source!r} says 'from' itself")
+    for key, claim in paper.claims.items():
+        _known(f"claims.{key}.test", claim.test, dict.fromkeys(CLAIM_TESTS), "test")
     for name, scale in paper.scales.items():
         for section, known in (
             ("datasets", paper.datasets),
@@ -275,6 +283,33 @@ def _check_names(paper: Paper) -> None:
                 _known(f"scales.{name}.{section}", key, known)
         for key in scale.include or ():
             _known(f"scales.{name}.include", key, paper.artefacts)
+
+
+def _check_axes(paper: Paper) -> None:
+    """Check that what lies down the rows and across the columns of a table are axes of its runs."""
+    for key, entry in paper.artefacts.items():
+        source = entry.source or key
+        of_scales = [scale.artefacts.get(source) for scale in paper.scales.values()]
+        written = [grid for own in of_scales if own for grid in own.grid or []]
+        axes = {
+            axis: None
+            for grid in [*(paper.artefacts[source].grid or []), *written]
+            for axis in grid
+        }
+        if isinstance(entry, Table):
+            for axis in (*entry.rows, *entry.columns):
+                if axis != "metric" and not axis.startswith("method."):
+                    _known(f"{key}: rows and columns", axis, axes, "axis")
+        for name, scale in paper.scales.items():
+            for axis in scale.artefacts[key].axes if key in scale.artefacts else ():
+                _known(f"scales.{name}.artefacts.{key}.axes", axis, axes, "axis")
+
+
+def _check_plots(paper: Paper) -> None:
+    """Check that there is a file for each kind of figure, before runs are trained for it."""
+    kinds = {path.stem: None for path in _FIGURES.glob("[a-z]*.py")}
+    for key, entry in paper.figures.items():
+        _known(f"{key}: plot", entry.plot, kinds, "plot")
 
 
 def _check_labels(paper: Paper) -> None:
@@ -292,9 +327,9 @@ def _check_labels(paper: Paper) -> None:
             )
 
 
-def _known(where: str, name: str, names: dict[str, Any]) -> None:
+def _known(where: str, name: str, names: dict[str, Any], kind: str = "name") -> None:
     if name not in names:
-        raise FedlogitError(f"{where}: {unknown('name', name, names)}")
+        raise FedlogitError(f"{where}: {unknown(kind, name, names)}")
 
 
 def _check_overrides(paper: Paper) -> None:

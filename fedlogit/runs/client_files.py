@@ -105,8 +105,9 @@ def again(path: Path) -> str:
     """Say how a file of a stage, or an export of a run, is made again, for a message."""
     if path.name == "logits.json":
         return f"remove {path} and export the logits again"
-    if path.parent.name == "exports":
-        return f"remove {path.parent.parent} and give the same command again"
+    folder = path.parent.parent if path.parent.name == "exports" else path.parent
+    if (folder / "spec.json").exists() or (folder / "clients.json").exists():  # made by a command
+        return f"remove {folder} and give the same command again"
     return "if it is the file you mean, remove it and let it be made again"
 
 

@@ -126,17 +126,28 @@ def test_a_division_that_was_pulled_needs_no_data(planned, tmp_path):
 
 def test_a_drawing_needs_its_plan_and_each_of_its_runs_once(planned, tmp_path):
     plan, inputs = planned("who_to_trust")
-    asked = inputs.artefact("who_to_trust", "smoke", "table1")
+    asked = inputs.table("who_to_trust", "smoke", "table1")
     artefact = plan.artefact("who_to_trust", "smoke", "table1")
     assert asked["artefact"] == plan.artefact_file(artefact)
     assert asked["runs"] == [f"{tmp_path}/runs/{run}/result.json" for run in plan.runs(artefact)]
     assert len(asked["runs"]) == len({*asked["runs"]})
 
 
+def test_a_figure_asked_for_as_a_table_is_refused_before_its_runs_are_trained(planned, tmp_path):
+    _, inputs = planned("who_to_trust")
+    place = f"{tmp_path}/figures/who_to_trust/smoke/uwa_weights.md"
+    with pytest.raises(
+        FedlogitError, match=f"uwa_weights is no table but a figure; ask for {place}"
+    ):
+        inputs.table("who_to_trust", "smoke", "uwa_weights")
+    with pytest.raises(FedlogitError, match="table1 is no figure but a table"):
+        inputs.figure("who_to_trust", "smoke", "table1")
+
+
 def test_all_who_need_runs_that_cannot_be_had_are_refused(planned):
     plan, inputs = planned("who_to_trust", frozen=True)
     for ask in (
-        lambda: inputs.artefact("who_to_trust", "smoke", "table1"),
+        lambda: inputs.table("who_to_trust", "smoke", "table1"),
         lambda: inputs.compare("who_to_trust", "smoke"),
         lambda: inputs.drawn(plan.artefacts),
         lambda: inputs.papers(["who_to_trust"]),

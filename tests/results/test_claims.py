@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.model import CLAIM_TESTS
 from fedlogit.results import claims
-from fedlogit.results.claim_tests import Evidence, pooled
+from fedlogit.results.claim_tests import TESTS, Evidence, pooled
 from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims, result_text
 
 # Seeds are given as three accuracies around the mean, equally for both sides, so that paired
@@ -48,6 +49,10 @@ def lost(before: int, **axes) -> list:
 
 
 GREATER = {"left": {"method": "uwa"}, "right": {"method": "average"}}
+
+
+def test_each_kind_of_statement_has_its_test():
+    assert tuple(TESTS) == CLAIM_TESTS
 
 
 def test_greater_holds(runs, judge):

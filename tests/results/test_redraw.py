@@ -8,7 +8,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+import yaml
 
+from fedlogit.commands.redraw import not_here
 from fedlogit.config import Settings
 from fedlogit.papers import Plan, run_dir
 from fedlogit.results.redraw import differences, orphans, redraw
@@ -86,6 +88,14 @@ def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
         "tables/p/paper/old.md: no finished run gives it",
         "tables/p/paper/t.md: is missing, but runs cover it",
     ]
+
+
+def test_runs_that_were_published_and_not_pulled_are_counted(tmp_path):
+    outs = [{"path": f"runs/{name}", "md5": "0" * 32} for name in ("here", "away", "too")]
+    (tmp_path / "runs.dvc").write_text(yaml.safe_dump({"outs": outs}))
+    (tmp_path / "runs/here").mkdir(parents=True)
+    assert not_here(tmp_path) == 2
+    assert not_here(tmp_path / "runs") == 0, "nothing was published there"
 
 
 def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, make_run):

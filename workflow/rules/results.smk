@@ -6,7 +6,7 @@ They take seconds, so they are made where Snakemake runs and not as jobs of a cl
 
 rule table:
     input:
-        unpack(asked(INPUTS.artefact)),
+        unpack(asked(INPUTS.table)),
     output:
         csv=report(
             "results/tables/{paper}/{scale}/{id}.csv",
@@ -35,7 +35,7 @@ rule table:
 
 rule figure:
     input:
-        unpack(asked(INPUTS.artefact)),
+        unpack(asked(INPUTS.figure)),
         reference=lambda wildcards: INPUTS.reference(wildcards.paper),
     output:
         png=report(
