@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from documented import PAGES, PAPER_PAGES, ROOT, applied, blocks, make_targets
 from reader import Reader
 
 NOT_RUN = yaml.safe_load(Path(__file__).with_name("not_run.yaml").read_text())
-LANGUAGES = {"bash", "python", "yaml", "diff", "csv", "text", "bibtex"}
+LANGUAGES = {"bash", "python", "yaml", "json", "diff", "csv", "text", "bibtex"}
 # Papers of config.yaml, where a page is about another than the first.
 PAPERS = {"docs/add-an-aggregator.md": ["who_to_trust", "fedol"]}
 
@@ -70,6 +71,8 @@ def test_every_block_says_what_it_is_and_can_be_read(page):
         assert block.language in LANGUAGES, f"{page}:{block.line}"
         if block.language == "python":
             ast.parse("class Example:\n" + block.text if block.text.startswith(" ") else block.text)
+        if block.language == "json":
+            json.loads(block.text)
         if block.language == "yaml":
             assert yaml.safe_load(block.text), f"{page}:{block.line}"
 
