@@ -66,6 +66,7 @@ def console() -> None:
 
 def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     """Call ``main(argv)`` and exit with its code."""
+    # For people: one line, without the place in our code.
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         with exit_when_asked():

@@ -53,9 +53,7 @@ def write_atomic(path: Path) -> Iterator[Path]:
         FedlogitError: if the folder cannot be written or the disk is full.
     """
     path = Path(path)
-    # Not the process's number alone: containers on a shared file system may have the same.
-    unique = f"{os.getpid()}{secrets.randbelow(10**6)}"
-    temporary = path.with_name(f".{path.stem}.{unique}{path.suffix}")
+    temporary = temporary_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -66,6 +64,15 @@ def write_atomic(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def temporary_name(path: Path) -> Path:
+    """Return a name beside `path` that no other process uses and `remove_leftovers` knows.
+
+    The process's number alone would not do: containers on a shared file system may have the same.
+    """
+    unique = f"{os.getpid()}{secrets.randbelow(10**6)}"
+    return path.with_name(f".{path.stem}.{unique}{path.suffix}")
 
 
 def remove_leftovers(folder: Path) -> None:

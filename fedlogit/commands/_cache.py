@@ -68,6 +68,11 @@ def kept(listing: Path) -> dict[str, dict[str, Any]]:
     return outs
 
 
+def is_here(folder: Path) -> bool:
+    """Return whether a run's folder has anything in it; DVC makes all folders first."""
+    return folder.is_dir() and any(folder.iterdir())
+
+
 def tell(runs: Path, outs: dict[str, dict[str, Any]], reasons: dict[str, str]) -> int:
     """Print what the cache has, what is here of it, and each run that is not whole.
 
@@ -79,7 +84,7 @@ def tell(runs: Path, outs: dict[str, dict[str, Any]], reasons: dict[str, str]) -
     Returns:
         An exit code: 2 if a run is missing or damaged.
     """
-    here = [run for run in outs if (runs / run).is_dir()]
+    here = [run for run in outs if is_here(runs / run)]
     unfinished = [run for run in here if not (runs / run / "result.json").exists()]
     finished = sorted({*here} - {*unfinished})
     damaged = {run: reason for run in finished if (reason := _damage(runs, runs / run))}
@@ -151,8 +156,7 @@ def dvc(*args: str) -> str:
     """
     done = call_dvc(*args)
     if done.returncode:
-        said = errors_of(done) or [done.stderr.strip() or done.stdout.strip()]
-        raise FedlogitError(f"dvc {args[0]} failed: {said[0]}")
+        raise FedlogitError(f"dvc {args[0]} failed: {first_error(done)}")
     return done.stdout
 
 
@@ -160,6 +164,11 @@ def call_dvc(*args: str) -> subprocess.CompletedProcess[str]:
     """Call DVC, which may fail."""
     command = [sys.executable, "-m", "dvc", *args]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def first_error(done: subprocess.CompletedProcess[str]) -> str:
+    """Return DVC's first line about an error, or else all that it said."""
+    return next(iter(errors_of(done)), done.stderr.strip() or done.stdout.strip())
 
 
 def errors_of(done: subprocess.CompletedProcess[str]) -> list[str]:

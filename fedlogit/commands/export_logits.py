@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import own_device, read_spec, run_options
+from fedlogit.commands._options import given_path, own_device, read_spec, run_options
 from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
 from fedlogit.runs.client_files import again, load_weights
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
     parser.add_argument("--weights", type=Path, required=True, help="weights.safetensors")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 
 def main(args: argparse.Namespace) -> None:

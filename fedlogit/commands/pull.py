@@ -13,12 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fedlogit.commands._cache import call_dvc, dvc, errors_of, kept, tell
+from fedlogit.commands._cache import call_dvc, dvc, errors_of, first_error, is_here, kept, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     outs = kept(args.runs.with_suffix(".dvc"))
-    missing = {run: out for run, out in outs.items() if not _begun(args.runs / run)}
+    missing = {run: out for run, out in outs.items() if not is_here(args.runs / run)}
     reasons = pull(args.runs, missing, len(missing) == len(outs), args.remote) if missing else {}
     return tell(args.runs, outs, reasons)
 
@@ -55,21 +57,26 @@ def pull(
     # Not `dvc pull`, which puts nothing in its place if it lacks a single file.
     fetched = call_dvc("fetch", *of_remote, *targets)
     gone = _GONE.findall(fetched.stderr)
-    refused = fetched.returncode and not gone and not _transfers(fetched)  # asked for nothing
-    placed = None if refused else call_dvc("checkout", *targets)
-    if placed and not fetched.returncode and not placed.returncode:
+    if fetched.returncode and not gone and not _transfers(fetched):  # nothing was asked for at all
+        return dict.fromkeys(missing, first_error(fetched))
+    with _removed_if_interrupted([runs / run for run in missing]):
+        placed = call_dvc("checkout", *targets)
+    if not fetched.returncode and not placed.returncode:
         return {}
-    lost = [run for run in missing if not _begun(runs / run)]
-    if refused:
-        said = [*errors_of(fetched), *fetched.stderr.split("\n")[-1:], "dvc fetch failed"]
-        return dict.fromkeys(lost, next(filter(None, said)))
+    lost = [run for run in missing if not is_here(runs / run)]
     cache = Path(dvc("cache", "dir").strip(), "files", "md5")
     return {run: _reason(runs / run, missing[run]["md5"], cache, gone, of_remote) for run in lost}
 
 
-def _begun(folder: Path) -> bool:
-    """Return whether anything of a run is here; empty folders are what an interrupted pull left."""
-    return folder.exists() and any(folder.iterdir())
+@contextmanager
+def _removed_if_interrupted(folders: Sequence[Path]) -> Iterator[None]:
+    """Leave no part of a run that was not here before: it would count as one made here."""
+    try:
+        yield
+    except BaseException:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 _GONE = re.compile(r"^md5: ([0-9a-f]{32}\.dir)$", re.MULTILINE)

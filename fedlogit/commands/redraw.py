@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fedlogit.commands._cache import read_listing
+from fedlogit.commands._cache import is_here, read_listing
 from fedlogit.commands._settings import of_finished_runs
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
 def not_here(results: Path) -> int:
     """Return how many of the published runs have not been pulled."""
     runs = read_listing(results / "runs.dvc")
-    return sum(not (results / "runs" / run).exists() for run in runs)
+    return sum(not is_here(results / "runs" / run) for run in runs)
 
 
 def _pruned(results: Path, drawn: Sequence[Path]) -> list[Path]:

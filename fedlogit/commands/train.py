@@ -67,9 +67,9 @@ def main(args: argparse.Namespace) -> None:
             run(spec, methods.get(spec.method), dataset, split, args.out, options, done)
     result = read_json(args.out / "result.json")
     accuracy = result["final"].get("accuracy")
-    reached = f": {result['message']}" if result["message"] else ""
-    reached += "" if accuracy is None else f", test accuracy {accuracy:.4f}"
-    print(f"{args.out}: {spec.method.name} on {spec.dataset}, {result['status']}{reached}")
+    ended = f"{result['status']}: {result['message']}" if result["message"] else result["status"]
+    reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
+    print(f"{args.out}: {spec.method.name} on {spec.dataset}, {ended}{reached}")
 
 
 def _check_stages(args: argparse.Namespace, spec: RunSpec) -> None:

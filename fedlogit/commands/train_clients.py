@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import own_device, read_spec, run_options
+from fedlogit.commands._options import given_path, own_device, read_spec, run_options
 from fedlogit.files import write_json, write_sealed
 from fedlogit.runs.finishing import hidden, keep_outputs, publish_outputs, restore_outputs
 from fedlogit.runs.jobs import Job
@@ -27,7 +26,7 @@ OUTPUTS = ("weights.safetensors", "clients.json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
-    parser.add_argument("--out", type=Path, required=True, help="the clients' folder")
+    parser.add_argument("--out", type=given_path, required=True, help="the clients' folder")
 
 
 def main(args: argparse.Namespace) -> None:

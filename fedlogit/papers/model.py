@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -14,6 +15,7 @@ from fedlogit.reading import check_keys, load_yaml
 from fedlogit.spec import RunSpec
 
 __all__ = [
+    "CLAIM_TESTS",
     "Claim",
     "Figure",
     "Grid",
@@ -22,12 +24,12 @@ __all__ = [
     "ScaledArtefact",
     "ScaledClaim",
     "Table",
+    "figure_names",
     "list_papers",
     "load_paper",
 ]
 
 _NAME = r"\w[\w-]*"
-_FIGURES = Path(__file__).parents[1] / "results" / "figures"
 CLAIM_TESTS = ("greater", "best", "alike", "shrinking")
 """Kinds of statements, which `fedlogit.results.claim_tests` tests."""
 
@@ -270,7 +272,7 @@ def _check_names(paper: Paper) -> None:
             if getattr(paper.artefacts[entry.source], "source", None):
                 raise FedlogitError(f"{key}: from = {entry.source!r} says 'from' itself")
     for key, claim in paper.claims.items():
-        _known(f"claims.{key}.test", claim.test, dict.fromkeys(CLAIM_TESTS), "test")
+        _known(f"claims.{key}.test", claim.test, CLAIM_TESTS, "test")
     for name, scale in paper.scales.items():
         for section, known in (
             ("datasets", paper.datasets),
@@ -291,11 +293,7 @@ def _check_axes(paper: Paper) -> None:
         source = entry.source or key
         of_scales = [scale.artefacts.get(source) for scale in paper.scales.values()]
         written = [grid for own in of_scales if own for grid in own.grid or []]
-        axes = {
-            axis: None
-            for grid in [*(paper.artefacts[source].grid or []), *written]
-            for axis in grid
-        }
+        axes = {axis for grid in [*(paper.artefacts[source].grid or []), *written] for axis in grid}
         if isinstance(entry, Table):
             for axis in (*entry.rows, *entry.columns):
                 if axis != "metric" and not axis.startswith("method."):
@@ -306,10 +304,15 @@ def _check_axes(paper: Paper) -> None:
 
 
 def _check_plots(paper: Paper) -> None:
-    """Check that there is a file for each kind of figure, before runs are trained for it."""
-    kinds = {path.stem: None for path in _FIGURES.glob("[a-z]*.py")}
+    """Check that there is each kind of figure, before runs are trained for it."""
     for key, entry in paper.figures.items():
-        _known(f"{key}: plot", entry.plot, kinds, "plot")
+        _known(f"{key}: plot", entry.plot, figure_names(), "plot")
+
+
+def figure_names() -> list[str]:
+    """Return the kinds of figures there are: a file each, which is not imported."""
+    folder = Path(__file__).parents[1] / "results" / "figures"
+    return sorted(path.stem for path in folder.glob("[!_]*.py"))
 
 
 def _check_labels(paper: Paper) -> None:
@@ -327,7 +330,7 @@ def _check_labels(paper: Paper) -> None:
             )
 
 
-def _known(where: str, name: str, names: dict[str, Any], kind: str = "name") -> None:
+def _known(where: str, name: str, names: Collection[str], kind: str = "name") -> None:
     if name not in names:
         raise FedlogitError(f"{where}: {unknown(kind, name, names)}")
 

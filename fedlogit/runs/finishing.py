@@ -7,7 +7,6 @@ link that takes no space, and a note has the digests of all files and of what th
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import file_digest, json_digest, read_json, write_json
+from fedlogit.files import file_digest, json_digest, read_json, temporary_name, write_json
 
 __all__ = ["forget_outputs", "hidden", "keep_outputs", "publish_outputs", "restore_outputs"]
 
@@ -89,7 +88,7 @@ def _lasting(path: Path) -> bool:
 
 def _link(source: Path, target: Path) -> None:
     """Make `target` another name of a file; a copy where the file system knows no links."""
-    temporary = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    temporary = temporary_name(target)
     try:
         temporary.unlink(missing_ok=True)
         try:

@@ -45,7 +45,7 @@ def write_outputs(
         try:
             final, exports = _tested(fed), _exported(fed, folder / "exports")
         except Diverged as error:  # of a model that is asked only now
-            final, diverged = {}, f"after round {fed.round}: {error}"
+            diverged = f"after round {fed.round}: {error}"
     result = {
         "status": "diverged" if diverged else "finished",
         "message": diverged,

@@ -219,13 +219,13 @@ def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str
         start = time.perf_counter()
         row |= fed.evaluate().row()
         row["seconds_test"] = time.perf_counter() - start  # which are not in `seconds`
-    own = fed.take_log()
-    if taken := sorted(own.keys() & {*row, *fed.ledger.of_round(fed.round), "seconds"}):
+    own, booked = fed.take_log(), fed.ledger.of_round(fed.round)
+    if taken := sorted(own.keys() & {*row, *booked, "seconds"}):
         raise FedlogitError(
             f"method {fed.spec.method.name}: log({taken[0]}=…) is a column that every run has; log"
             " it under another name"
         )
-    return row | own | fed.ledger.of_round(fed.round) | {"seconds": seconds}
+    return row | own | booked | {"seconds": seconds}
 
 
 def _where(fed: Federation) -> str:

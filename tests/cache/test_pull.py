@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 from support.calls import RUNS, dvc, script
+
+from fedlogit.commands import pull
+from fedlogit.commands._cache import kept
 
 pytestmark = pytest.mark.slow  # DVC takes seconds to start
 
@@ -74,6 +78,23 @@ def test_what_an_interrupted_pull_left_empty_comes(away):
         folder.mkdir(parents=True)
     assert script("pull").returncode == 0
     assert all((folder / "result.json").exists() for folder in away)
+
+
+def test_what_an_interrupted_pull_put_in_place_goes_again(away, monkeypatch):
+    """Part of a run would count as one that was made here."""
+
+    def interrupted(command: str, *targets: str) -> subprocess.CompletedProcess[str]:
+        if command == "checkout":
+            away[0].mkdir(parents=True)
+            (away[0] / "spec.json").write_text("{}")
+            raise KeyboardInterrupt
+        return subprocess.CompletedProcess([], 0, "", "")
+
+    monkeypatch.setattr(pull, "call_dvc", interrupted)
+    outs = kept(RUNS.with_suffix(".dvc"))
+    with pytest.raises(KeyboardInterrupt):
+        pull.pull(RUNS, outs, whole=True, remote=None)
+    assert not away[0].exists()
 
 
 def test_a_run_that_was_changed_by_hand_stays_and_is_an_error(published):

@@ -241,17 +241,8 @@ def test_the_native_engine_does_every_task_that_it_supports(pair, model, kind):
         compare(loop, native, (TASKS | REST)[kind], STEPS.get(model, 99))
 
 
-@pytest.mark.parametrize(
-    ("kind", "model"),
-    [(kind, "batch norm") for kind in TASKS | REST]
-    # It does tasks as the loop does, but for convolutions: two will do for other shapes of these.
-    + [
-        pytest.param(kind, model, marks=pytest.mark.slow)
-        for kind in ("a single step", "all of these, and soft targets")
-        for model in UNPADDED
-        if model != "batch norm"
-    ],
-)
+@pytest.mark.parametrize("model", first_of_each(UNPADDED, lambda _: "any"))
+@pytest.mark.parametrize("kind", TASKS | REST)
 def test_the_unpadded_engine_does_every_task_with_residual_networks(pair, model, kind):
     loop, unpadded = pair("unpadded", model)
     for _ in range(2):

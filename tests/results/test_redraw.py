@@ -94,6 +94,8 @@ def test_runs_that_were_published_and_not_pulled_are_counted(tmp_path):
     outs = [{"path": f"runs/{name}", "md5": "0" * 32} for name in ("here", "away", "too")]
     (tmp_path / "runs.dvc").write_text(yaml.safe_dump({"outs": outs}))
     (tmp_path / "runs/here").mkdir(parents=True)
+    (tmp_path / "runs/here/result.json").write_text("{}")
+    (tmp_path / "runs/away").mkdir()  # as an interrupted pull leaves it
     assert not_here(tmp_path) == 2
     assert not_here(tmp_path / "runs") == 0, "nothing was published there"
 

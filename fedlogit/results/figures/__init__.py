@@ -7,25 +7,19 @@ new kind of figure is one file.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.model import figure_names
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption
 from fedlogit.results.style import save_figure
 
 __all__ = ["draw", "figure_names", "write_figure"]
-
-
-def figure_names() -> list[str]:
-    """Return the kinds of figures there are."""
-    names = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name for name in names if not name.startswith("_"))
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
