@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,9 @@ from fedlogit.results.finished import check_run
 from fedlogit.results.formatting import write_text
 
 __all__ = [
-    "call_dvc",
     "changed_runs",
     "dvc",
-    "errors_of",
+    "is_here",
     "kept",
     "read_listing",
     "tell",
@@ -73,13 +72,19 @@ def is_here(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
-def tell(runs: Path, outs: dict[str, dict[str, Any]], reasons: dict[str, str]) -> int:
+def tell(
+    runs: Path,
+    outs: dict[str, dict[str, Any]],
+    reasons: dict[str, str],
+    perhaps_own: Collection[str],
+) -> int:
     """Print what the cache has, what is here of it, and each run that is not whole.
 
     Args:
         runs: The folder of runs.
         outs: The runs of the cache, as from `read_listing`.
         reasons: Why a run that is missing could not be pulled, where that is known.
+        perhaps_own: Runs that may have been made here: all but those that were pulled just now.
 
     Returns:
         An exit code: 2 if a run is missing or damaged.
@@ -90,7 +95,9 @@ def tell(runs: Path, outs: dict[str, dict[str, Any]], reasons: dict[str, str]) -
     damaged = {run: reason for run in finished if (reason := _damage(runs, runs / run))}
     size = sum(out["size"] for out in outs.values()) / 1e6
     print(f"cache: {len(outs)} finished runs, {size:.1f} MB; here: {len(finished)}")
-    own = {*changed_runs(runs.with_suffix(".dvc"))} & {*finished} - {*damaged}
+    own = {*finished} & {*perhaps_own} - {*damaged}
+    if own:  # or else DVC need not look at each file, which takes it a while
+        own &= {*changed_runs(runs.with_suffix(".dvc"))}
     if own:
         print(
             f"{len(own)} of them are not the published files, as they were made here, and stay;"
@@ -154,24 +161,10 @@ def dvc(*args: str) -> str:
     Raises:
         FedlogitError: with the first error of its message, if it fails.
     """
-    done = call_dvc(*args)
-    if done.returncode:
-        raise FedlogitError(f"dvc {args[0]} failed: {first_error(done)}")
-    return done.stdout
-
-
-def call_dvc(*args: str) -> subprocess.CompletedProcess[str]:
-    """Call DVC, which may fail."""
     command = [sys.executable, "-m", "dvc", *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def first_error(done: subprocess.CompletedProcess[str]) -> str:
-    """Return DVC's first line about an error, or else all that it said."""
-    return next(iter(errors_of(done)), done.stderr.strip() or done.stdout.strip())
-
-
-def errors_of(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """Return DVC's lines about errors, without their mark."""
-    lines = done.stderr.splitlines()
-    return [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
+        said = errors[0].removeprefix("ERROR: ") if errors else done.stderr or done.stdout
+        raise FedlogitError(f"dvc {args[0]} failed: {said.strip()}")
+    return done.stdout

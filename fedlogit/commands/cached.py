@@ -18,4 +18,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
-    return tell(args.runs, kept(args.runs.with_suffix(".dvc")), {})
+    outs = kept(args.runs.with_suffix(".dvc"))
+    return tell(args.runs, outs, {}, outs)

@@ -32,9 +32,10 @@ class Sorted:
 
 
 def finished_runs(root: Path) -> Iterator[Path]:
-    """Yield the folders below `root` that hold a result, in order of their names."""
+    """Yield the folders below `root` that hold a result, less hidden ones, in order of names."""
     for path in sorted(root.rglob("result.json")):
-        yield path.parent
+        if not any(part.startswith(".") for part in path.relative_to(root).parts):
+            yield path.parent
 
 
 def check_run(root: Path, folder: Path) -> Run:

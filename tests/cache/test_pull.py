@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from dvc_objects.fs import generic
 from support.calls import RUNS, dvc, script
 
-from fedlogit.commands import pull
+from fedlogit.commands import _objects
 from fedlogit.commands._cache import kept
+from fedlogit.commands._objects import put_in_place
+from fedlogit.results.finished import finished_runs
 
 pytestmark = pytest.mark.slow  # DVC takes seconds to start
 
@@ -33,6 +37,11 @@ def objects(folder: Path) -> dict[str, Path]:
     (tree,) = (out["md5"] for out in outs if Path("results", out["path"]) == folder)
     named = {item["relpath"]: item["md5"] for item in json.loads(stored(tree).read_text())}
     return {name: stored(digest) for name, digest in (named | {"tree": tree}).items()}
+
+
+def trees() -> dict[str, str]:
+    """Return what the cache lists: of each run, the digest of the list of its files."""
+    return {run: out["md5"] for run, out in kept(RUNS.with_suffix(".dvc")).items()}
 
 
 def digest_of(path: Path) -> str:
@@ -80,21 +89,56 @@ def test_what_an_interrupted_pull_left_empty_comes(away):
     assert all((folder / "result.json").exists() for folder in away)
 
 
-def test_what_an_interrupted_pull_put_in_place_goes_again(away, monkeypatch):
-    """Part of a run would count as one that was made here."""
+def test_a_pull_that_is_interrupted_leaves_no_part_of_a_run(away, monkeypatch):
+    """It would count as one that was made here."""
+    checkout, calls = _objects.checkout, []
 
-    def interrupted(command: str, *targets: str) -> subprocess.CompletedProcess[str]:
-        if command == "checkout":
-            away[0].mkdir(parents=True)
-            (away[0] / "spec.json").write_text("{}")
+    def interrupted(folder: str, *args: object, **kwargs: object) -> None:
+        calls.append(checkout(folder, *args, **kwargs))
+        if len(calls) == 2:
+            Path(folder, "result.json").unlink()
             raise KeyboardInterrupt
-        return subprocess.CompletedProcess([], 0, "", "")
 
-    monkeypatch.setattr(pull, "call_dvc", interrupted)
-    outs = kept(RUNS.with_suffix(".dvc"))
+    monkeypatch.setattr(_objects, "checkout", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        pull.pull(RUNS, outs, whole=True, remote=None)
-    assert not away[0].exists()
+        put_in_place(RUNS, trees(), remote=None)
+    there = [folder for folder in away if folder.exists()]
+    assert len(there) == 1
+    assert {path.name for path in there[0].iterdir()} >= {"result.json", "rounds.csv", "spec.json"}
+    assert not any(path.name.startswith(".") for path in RUNS.rglob("*"))
+
+
+def test_what_a_killed_pull_left_is_no_run_and_goes(away):
+    left = RUNS / ".pull/run/result.json"
+    left.parent.mkdir(parents=True)
+    left.write_text("{}")
+    assert not list(finished_runs(RUNS))
+    assert put_in_place(RUNS, trees(), remote=None) == {}
+    assert [*finished_runs(RUNS)] == sorted(away)
+    assert not left.exists()
+
+
+def test_a_list_of_files_that_leaves_its_folder_is_refused(away):
+    listed = json.dumps([{"md5": "0" * 32, "relpath": "../../outside.json"}]).encode()
+    digest = hashlib.md5(listed).hexdigest() + ".dir"
+    stored(digest).parent.mkdir(exist_ok=True)
+    stored(digest).write_bytes(listed)
+    (run, *_) = trees()
+    why = f"the list of its files names ../../outside.json ({digest})"
+    assert put_in_place(RUNS, {run: digest}, remote=None) == {run: why}
+
+
+def test_a_remote_that_does_not_answer_is_asked_once(away, monkeypatch):
+    asked = []
+
+    def silent(fs: object, paths: list[str], *args: object, **kwargs: Any) -> None:
+        asked.append(paths)
+        for path, target in zip(paths, args[1], strict=True):
+            kwargs["on_error"](path, target, TimeoutError("no answer"))
+
+    monkeypatch.setattr(generic, "transfer", silent)
+    assert put_in_place(RUNS, trees(), remote=None) == dict.fromkeys(trees(), "no answer")
+    assert [len(paths) for paths in asked] == [1]
 
 
 def test_a_run_that_was_changed_by_hand_stays_and_is_an_error(published):
@@ -114,9 +158,8 @@ def test_what_the_remote_lacks_is_named_and_the_rest_comes(away):
     gone.unlink()
     done = script("pull")
     assert done.returncode == 2
-    assert f"error: {lacking} is missing; failed to transfer '{digest_of(gone)}'" in done.stderr
-    assert "No such file or directory" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    why = f"the remote has no rounds.csv ({digest_of(gone)})"
+    assert done.stderr.splitlines() == [f"error: {lacking} is missing; {why}"]
     assert (whole / "result.json").exists()
     assert not lacking.exists()
 
@@ -132,7 +175,7 @@ def test_what_is_damaged_in_the_remote_is_named(away):
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         f"error: {first} is missing; rounds.csv is damaged in the remote ({digest_of(damaged)})",
-        f"error: {second} is missing; the remote has no list of its files, {digest_of(tree)}",
+        f"error: {second} is missing; the remote has no list of its files ({digest_of(tree)})",
     ]
 
 

@@ -1,0 +1,136 @@
+"""Runs put into their folders from DVC's objects, each of which is asked for once.
+
+`dvc fetch` and `dvc checkout` compare every file with every output: minutes for a list of thousands
+of runs. The parts of DVC that they are made of (its remotes, cache and checkout of one folder) need
+not.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from dvc.exceptions import DvcException
+from dvc.fs import localfs
+from dvc.fs.callbacks import TqdmCallback
+from dvc.repo import Repo
+from dvc_data.hashfile.checkout import checkout
+from dvc_data.hashfile.hash_info import HashInfo
+from dvc_data.hashfile.tree import Tree
+from tqdm import tqdm
+
+from fedlogit.errors import FedlogitError
+
+__all__ = ["put_in_place"]
+
+
+def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> dict[str, str]:
+    """Fetch runs and put each one that can be had, whole, into its folder.
+
+    Args:
+        runs: The folder of all runs.
+        wanted: For each run, the digest of the list of its files.
+        remote: A remote of DVC; None is the default one.
+
+    Returns:
+        For each run that could not be had, the reason.
+    """
+    try:
+        with Repo() as repo, repo.lock:
+            return _put_in_place(runs, wanted, _Objects(repo, remote))
+    except (DvcException, OSError) as error:  # of all: no such remote, locked, no place
+        return {run: str(error) for run in wanted if not (runs / run).is_dir()}
+
+
+def _put_in_place(runs: Path, wanted: Mapping[str, str], objects: _Objects) -> dict[str, str]:
+    objects.fetch(wanted.values(), "lists of files")
+    trees, reasons = {}, {}
+    for run, digest in wanted.items():
+        try:
+            trees[run] = objects.tree(digest)
+        except FedlogitError as error:
+            reasons[run] = str(error)
+    objects.fetch((oid.value for tree in trees.values() for _, _, oid in tree), "files")
+    with _folder_beside(runs) as aside:
+        for run, tree in tqdm(trees.items(), "Runs put in place", unit="run", disable=None):
+            try:
+                objects.place(tree, aside / "run")
+                (runs / run).parent.mkdir(parents=True, exist_ok=True)
+                (aside / "run").replace(runs / run)  # an empty folder there gives way
+            except FedlogitError as error:
+                reasons[run] = str(error)
+    return reasons
+
+
+@contextmanager
+def _folder_beside(runs: Path) -> Iterator[Path]:
+    """Yield a folder from which a run is moved when it is whole; what was killed left one."""
+    folder = runs / ".pull"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Objects:
+    """The files that a remote and DVC's cache here have, by digest."""
+
+    def __init__(self, repo: Repo, remote: str | None) -> None:
+        self._remote = repo.cloud.get_remote_odb(remote, "fetch")
+        self._cache = repo.cache.local
+        self._failed: dict[str, BaseException] = {}
+
+    def fetch(self, digests: Iterable[str], what: str) -> None:
+        """Copy those into the cache that it lacks and the remote has, undamaged.
+
+        Raises:
+            OSError: if the remote does not answer.
+        """
+        lacking = sorted({digest for digest in digests if not self._cache.exists(digest)})
+        for some in filter(None, (lacking[:1], lacking[1:])):
+            paths = [self._remote.oid_to_path(digest) for digest in some]
+            with TqdmCallback(desc=f"Fetching {what}", unit="file", size=len(some)) as bar:
+                self._cache.add(
+                    paths, self._remote.fs, some,
+                    callback=bar, on_error=self._failed.__setitem__, verify=True,
+                )  # fmt: skip
+            # What stops the first would stop thousands of others, each after its own tries.
+            error = self._failed.get(some[0])
+            if len(some) == 1 and error and not isinstance(error, FileNotFoundError):
+                raise error
+
+    def tree(self, digest: str) -> Tree:
+        """Return a list of files.
+
+        Raises:
+            FedlogitError: if it could not be had, or names a file outside of its folder.
+        """
+        self._check(digest, "the list of its files")
+        tree = Tree.load(self._cache, HashInfo("md5", digest))
+        for key, _, _ in tree:
+            if {"", ".", ".."} & {*key} or any("/" in part for part in key):
+                raise FedlogitError(f"the list of its files names {'/'.join(key)} ({digest})")
+        return tree
+
+    def place(self, tree: Tree, folder: Path) -> None:
+        """Write a list's files into a folder, as the cache is set up to (a copy, or a link).
+
+        Raises:
+            FedlogitError: if a file could not be had.
+        """
+        for key, _, oid in tree:
+            self._check(oid.value, "/".join(key))
+        checkout(str(folder), localfs, tree, self._cache, force=True)
+
+    def _check(self, digest: str, what: str) -> None:
+        if self._cache.exists(digest):
+            return
+        error = self._failed.get(digest)
+        if isinstance(error, FileNotFoundError):
+            raise FedlogitError(f"the remote has no {what.removeprefix('the ')} ({digest})")
+        why = f"could not be fetched: {error}" if error else "is damaged in the remote"
+        raise FedlogitError(f"{what} {why} ({digest})")
