@@ -40,7 +40,7 @@ def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> d
     try:
         with Repo() as repo, repo.lock:
             return _put_in_place(runs, wanted, _Objects(repo, remote))
-    except (DvcException, OSError) as error:  # of all: no such remote, locked, no place
+    except (DvcException, OSError, FedlogitError) as error:  # it is the same for all
         return {run: str(error) for run in wanted if not (runs / run).is_dir()}
 
 
@@ -88,7 +88,7 @@ class _Objects:
         """Copy those into the cache that it lacks and the remote has, undamaged.
 
         Raises:
-            OSError: if the remote does not answer.
+            FedlogitError: if the remote does not answer.
         """
         lacking = sorted({digest for digest in digests if not self._cache.exists(digest)})
         for some in filter(None, (lacking[:1], lacking[1:])):
@@ -101,7 +101,7 @@ class _Objects:
             # What stops the first would stop thousands of others, each after its own tries.
             error = self._failed.get(some[0])
             if len(some) == 1 and error and not isinstance(error, FileNotFoundError):
-                raise error
+                raise FedlogitError(f"the remote does not answer: {error}") from error
 
     def tree(self, digest: str) -> Tree:
         """Return a list of files.

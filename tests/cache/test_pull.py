@@ -137,7 +137,8 @@ def test_a_remote_that_does_not_answer_is_asked_once(away, monkeypatch):
             kwargs["on_error"](path, target, TimeoutError("no answer"))
 
     monkeypatch.setattr(generic, "transfer", silent)
-    assert put_in_place(RUNS, trees(), remote=None) == dict.fromkeys(trees(), "no answer")
+    why = "the remote does not answer: no answer"
+    assert put_in_place(RUNS, trees(), remote=None) == dict.fromkeys(trees(), why)
     assert [len(paths) for paths in asked] == [1]
 
 

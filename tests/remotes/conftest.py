@@ -1,5 +1,5 @@
 """A project with finished runs."""
 
-from support.cached_runs import finished, project
+from support.cached_runs import finished, project, published
 
-__all__ = ["finished", "project"]
+__all__ = ["finished", "project", "published"]

@@ -115,11 +115,12 @@ def test_runs_and_data_travel(kind, request, project, finished: Callable[..., Pa
     assert done.returncode == 0, done.stderr
     assert not list(Path("dvc-remote").iterdir())
     before = {path: path.read_bytes() for path in folder.glob("[!.]*")}
-    shutil.rmtree(RUNS)
-    shutil.rmtree(".dvc/cache")
-    done = dvc("pull", "--remote", "lab")
-    assert done.returncode == 0, done.stderr
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    for pull in (dvc, script):
+        shutil.rmtree(RUNS)
+        shutil.rmtree(".dvc/cache")
+        done = pull("pull", "--remote", "lab")
+        assert done.returncode == 0, done.stderr
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
     # Data sets: a project of its own below it.
     shutil.copytree(ROOT / "data" / ".dvc", DATA / ".dvc", ignore=shutil.ignore_patterns("cache"))
     config = DATA / ".dvc" / "config"
@@ -136,3 +137,23 @@ def test_runs_and_data_travel(kind, request, project, finished: Callable[..., Pa
     done = dvc("pull", "--remote", "lab", cwd=DATA)
     assert done.returncode == 0, done.stderr
     assert (DATA / "prepared" / "tiny.npz").read_bytes() == b"arrays"
+
+
+@pytest.mark.parametrize(
+    "url", ["ssh://127.0.0.1:{port}/store", "s3://fedlogit/cache"], ids=["ssh", "s3"]
+)
+def test_a_remote_where_nobody_answers_is_told_once(url, published):
+    port = free_port()
+    settings = {"url": url.format(port=port)}
+    if url.startswith("s3"):
+        settings |= {"endpointurl": f"http://127.0.0.1:{port}"}
+        settings |= {"access_key_id": "test", "secret_access_key": "test"}
+    add_remote(settings)
+    shutil.rmtree(RUNS)
+    shutil.rmtree(".dvc/cache")
+    done = script("pull", "--remote", "lab")
+    assert done.returncode == 2
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == len(published)
+    assert all("the remote does not answer: " in line for line in errors), done.stderr
+    assert not RUNS.exists() or not any(RUNS.iterdir())
