@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tqdm import tqdm
 
 from fedlogit.commands._first import tell_first
 from fedlogit.errors import DataError, FedlogitError
@@ -92,7 +93,8 @@ def tell(
     here = [run for run in outs if is_here(runs / run)]
     unfinished = [run for run in here if not (runs / run / "result.json").exists()]
     finished = sorted({*here} - {*unfinished})
-    damaged = {run: reason for run in finished if (reason := _damage(runs, runs / run))}
+    bar = tqdm(finished, "Runs checked", unit="run", disable=None)
+    damaged = {run: reason for run in bar if (reason := _damage(runs, runs / run))}
     size = sum(out["size"] for out in outs.values()) / 1e6
     print(f"cache: {len(outs)} finished runs, {size:.1f} MB; here: {len(finished)}")
     own = {*finished} & {*perhaps_own} - {*damaged}

@@ -10,6 +10,7 @@ other signal; scripts that are to be stopped otherwise get the real one.
 from __future__ import annotations
 
 import atexit
+import gc
 import io
 import json
 import os
@@ -176,6 +177,8 @@ if __name__ == "__main__":
     for finalizer in weakref.finalize._registry:  # PyTorch's, which take as long as a script
         finalizer.atexit = False
     sys.path.remove(str(ROOT))
+    gc.collect()
+    gc.freeze()  # what was imported is no garbage, and a script that looked for some would copy it
     _serve(sys.argv[1])
     status = _run()
     atexit._run_exitfuncs()
