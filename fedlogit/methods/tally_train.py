@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -174,7 +175,8 @@ class TallyTrain(Method):
         probes = fed.probes(self.probes_per_round, self.anchors_per_round)
         soft, targets = 0.0, None
         if self.signal != "none":
-            consensus = self.consensus(fed, fed.claimed(fed.logits(probes), "probes"))
+            heard = self.heard(fed, fed.claimed(fed.logits(probes), "probes"))
+            consensus = self.combined(fed, heard, self.asymmetry)
             right = float(fed.accuracy(consensus, probes).mean())
             if right == right:  # NaN where nobody knows the labels
                 fed.log(consensus_accuracy=right)
@@ -182,7 +184,9 @@ class TallyTrain(Method):
             weight = self.consensus_weight(r) if faded else self.follow_margin(fed, consensus)
             fed.log(consensus_weight=weight)
             soft = weight * (1 - self.label_weight)
-            targets = consensus * (soft * emphasis(consensus, self.emphasis))[..., None]
+            # H̄ counts all peers alike, also where the target does not.
+            uniform = self.combined(fed, heard, 0.0) if self.asymmetry else consensus
+            targets = consensus * (soft * emphasis(uniform, self.emphasis))[..., None]
         if self.label_weight or soft:
             fed.distil(probes, targets, label_weight=self.label_weight, once=True)
 
@@ -191,12 +195,25 @@ class TallyTrain(Method):
 
         Args:
             fed: The peers.
-            logits: (peers, probes, classes), or (peers, probes, T, classes) of sequences, each of
-                whose T positions is then voted on.
+            logits: As for `heard`.
 
         Returns:
             Distributions (probes, classes), or (probes, T, classes); where not all peers are
             connected, one for each peer, (peers, probes, …).
+        """
+        return self.combined(fed, self.heard(fed, logits), self.asymmetry)
+
+    def heard(self, fed: Federation, logits: torch.Tensor) -> list[torch.Tensor]:
+        """Exchange messages about probes, and return what each peer hears.
+
+        Args:
+            fed: The peers.
+            logits: (peers, probes, classes), or (peers, probes, T, classes) of sequences, each of
+                whose T positions is then voted on.
+
+        Returns:
+            For each peer the messages of its neighbours and of itself, (heard, probes, …); a single
+            entry where all are connected and so hear the same.
         """
         votes = logits.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
@@ -205,9 +222,15 @@ class TallyTrain(Method):
         links = int(neighbours.sum()) - len(neighbours)  # without those from a peer to itself
         received = self.send(fed, self.messages(fed, logits), links)
         if neighbours.all():
-            return self.combine(received, fed.classes)
-        rows = torch.from_numpy(neighbours).to(received.device)
-        return torch.stack([self.combine(received[row], fed.classes) for row in rows])
+            return [received]
+        return [received[row] for row in torch.from_numpy(neighbours).to(received.device)]
+
+    def combined(
+        self, fed: Federation, heard: Sequence[torch.Tensor], asymmetry: float
+    ) -> torch.Tensor:
+        """Return what peers make of what they `heard`, as `consensus` does."""
+        made = [self.combine(messages, fed.classes, asymmetry) for messages in heard]
+        return torch.stack(made) if len(made) > 1 else made[0]
 
     def neighbours(self, fed: Federation, peers: int) -> np.ndarray:
         """Return which of so many peers are connected: of those present, as in the graph of all."""
@@ -280,12 +303,12 @@ class TallyTrain(Method):
         received = fed.exchange("votes", packed, links=links)
         return unpack(received, rows.shape[1], fed.classes, packed=self.packed).view_as(votes)
 
-    def combine(self, received: torch.Tensor, classes: int) -> torch.Tensor:
+    def combine(self, received: torch.Tensor, classes: int, asymmetry: float) -> torch.Tensor:
         """Return what a peer makes of the messages it received, (probes, classes)."""
         if self.signal != "votes":
             return combine(received, self.rule, self.trim)
-        if self.asymmetry:
-            return asymmetric(received, classes, self.asymmetry)
+        if asymmetry:
+            return asymmetric(received, classes, asymmetry)
         return tally(received, classes)
 
     def merge(self, fed: Federation) -> None:

@@ -281,7 +281,7 @@ def test_one_step_has_the_gradient_of_the_papers_loss(federation):
 @pytest.mark.parametrize("beta_asy", [0.0, 0.5])
 @pytest.mark.parametrize("beta_dis", [0.0, 2.0])
 def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy):
-    """CE / 2 and, probe by probe, (1 + β_dis (1 - max H̃)) KL(H̃ ‖ f) / 2, by autograd."""
+    """CE / 2 and, probe by probe, (1 + β_dis (1 - max H̄)) KL(H̃ ‖ f) / 2, by autograd."""
     sgd = {"name": "sgd", "lr": 0.1}
     fed = federation(method="tally_train(warm_up=0)", partition="iid(90)", optimizer=sgd)
     fed.round = 1
@@ -294,7 +294,7 @@ def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy)
     assert (hot.mean(0).max(-1).values < 1).any(), "peers disagree, or nothing is tested"
     logs = peer.model(fed.data.inputs(probes)).log_softmax(1)
     kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1)
-    weighed = (1 + beta_dis * (1 - h.max(-1).values)) * kl
+    weighed = (1 + beta_dis * (1 - hot.mean(0).max(-1).values)) * kl
     loss = 0.5 * torch.nn.functional.nll_loss(logs, fed.labels(probes)) + 0.5 * weighed.mean()
     gradients = torch.autograd.grad(loss, list(peer.model.parameters()))
     wanted = peer.vector.detach() - 0.1 * torch.cat([g.flatten() for g in gradients])

@@ -29,8 +29,11 @@ def discuss(
     attack: str = "confident",
     magnitude: float = 1.0,
     **combining: object,
-) -> tuple[np.ndarray, Counter[str]]:
-    """Return each peer's consensus, (peers, probes, classes), and the bytes that were sent."""
+) -> tuple[np.ndarray, np.ndarray, Counter[str]]:
+    """Return each peer's consensus, (peers, probes, classes), disagreement, and the bytes sent.
+
+    Disagreement is 1 - max H̄, (peers, probes), for which all that are heard count alike.
+    """
     n, probes, classes = z.shape
     claims = np.array([[claim(z[i, x], signal, k) for x in range(probes)] for i in range(n)])
     drawn = torch.randint(classes, (adversaries, probes), generator=world.noise("lies", r))
@@ -44,15 +47,17 @@ def discuss(
                 "confident": (z[peer, x].argmax() + 1) % classes,
             }[attack]
             claims[peer, x] = size * (np.arange(classes) == int(named))
-    consensus, sent = [], Counter[str]()
+    consensus, uniform, sent = [], [], Counter[str]()
     for i in range(n):
         hears = [j for j in range(n) if topology == "mesh" or (i - j) % n in (0, 1, n - 1)]
         if topology == "regular":
             hears = [j for j in range(n) if world.graph(degree)[i, j]]
         consensus.append([combined(claims[hears, x], **combining) for x in range(probes)])
+        alike = combining | {"asymmetry": 0.0}
+        uniform.append([combined(claims[hears, x], **alike).max() for x in range(probes)])
         for j in hears:
             sent.update(message(probes, classes, signal, k, packed) if j != i else {})
-    return np.array(consensus), sent
+    return np.array(consensus), 1 - np.array(uniform), sent
 
 
 def claim(z: np.ndarray, signal: str, k: int) -> np.ndarray:

@@ -21,14 +21,14 @@ def drawn(world: World, r: int, size: int, anchors: int) -> torch.Tensor:
 
 
 def loss(
-    f: torch.Tensor, y: torch.Tensor, alpha: float, weight: float, h: Any, emphasis: float
+    f: torch.Tensor, y: torch.Tensor, alpha: float, weight: float, h: Any, stress: Any
 ) -> torch.Tensor:
-    """Return α CE(f, y) over known labels, and λ (1 - α) KL(H̄ ‖ f) (appendix D's emphasis)."""
+    """Return α CE(f, y) over known labels, and λ (1 - α) KL(H ‖ f), each probe times its stress."""
     total = alpha * cross_entropy(f[y >= 0], y[y >= 0]) if alpha else torch.zeros(())
     if h is not None:
         h = torch.tensor(h, dtype=torch.float32)
         kl = (torch.xlogy(h, h) - h * f.log_softmax(1)).sum(1)
-        total = total + weight * (1 - alpha) * ((1 + emphasis * (1 - h.amax(1))) * kl).mean()
+        total = total + weight * (1 - alpha) * (stress * kl).mean()
     return total
 
 

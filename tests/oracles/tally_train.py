@@ -48,9 +48,9 @@ def rounds(
             probes = drawn(world, r, probes_per_round, anchors_per_round)
             x, y = world.x[probes], world.y[probes].flatten()
             z = torch.stack([p.says(x) for p in peers]).flatten(1, -2).numpy()
-            consensus, weight = [None] * n, 0.0
+            consensus, doubt, weight = [None] * n, [None] * n, 0.0
             if channel.get("signal") != "none":
-                consensus, sent = discuss(world, r, z, **channel)
+                consensus, doubt, sent = discuss(world, r, z, **channel)
                 weight = max(0.0, 1 - (r - warm_up) / decay_rounds) if decay_rounds else 1.0
                 if margin_memory is not None:
                     now = lead(consensus)
@@ -58,10 +58,11 @@ def rounds(
                     weight = margin = margin_memory * past + (1 - margin_memory) * now
                 row |= noted(z, consensus, y.numpy()) | {"consensus_weight": weight}
             if label_weight or weight * (1 - label_weight):
-                for peer, h in zip(peers, consensus, strict=True):
+                for peer, h, unsure in zip(peers, consensus, doubt, strict=True):
                     peer.begin("phase")
                     f = peer.model.train()(x).flatten(0, -2)
-                    peer.step(loss(f, y, label_weight, weight, h, emphasis))
+                    stress = 1 if h is None else 1 + emphasis * torch.tensor(unsure).float()
+                    peer.step(loss(f, y, label_weight, weight, h, stress))
         if theory:
             row |= measure(world, [p.model.eval() for p in peers], r, probes_per_round)
         if merge_every and r > warm_up and r % merge_every == 0:
