@@ -26,7 +26,7 @@ from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.formatting import number
 from fedlogit.results.verdict import INSIDE, p_above, paired_interval
 
-__all__ = ["TESTS", "Comparison", "Evidence", "cells", "pooled"]
+__all__ = ["TESTS", "Comparison", "Evidence", "cells", "dataset_of", "pooled"]
 
 ANY = "*"
 
@@ -39,7 +39,8 @@ class Comparison(FrozenConfig):
         where: Conditions on the axes, as axis: value or axis: [values].
         left: Conditions on the left side; they win over `where`, and ``"*"`` lifts one.
         right: The same for the right side. For ``best`` and ``alike``, one axis lists the rivals;
-            without it they are all other methods except the reference.
+            without it they are all other methods except the reference. For ``alike`` it may also
+            be a single one, or the same runs by another metric.
         over: The claim must hold for each combination of these axes' values: those `where` lists,
             or those that are planned.
         along: For ``shrinking``, the axis along which the gap should shrink.
@@ -151,6 +152,13 @@ def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
             yield cell
 
 
+def dataset_of(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> str:
+    """Return the data set that a cell's planned runs are on; nothing if they are on several."""
+    planned = _select(frame, {**options.where, **options.left, **cell})
+    names = list(planned["dataset"].unique()) if "dataset" in planned else []
+    return str(names[0]) if len(names) == 1 else ""
+
+
 def _axis(axis: str, frame: pd.DataFrame) -> str:
     """Return the axis if the runs have it."""
     if axis not in frame:
@@ -258,8 +266,12 @@ def _alike(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> li
     if options.margin <= 0:
         raise FedlogitError("test 'alike' needs a 'margin' above 0, which differences stay below")
     below = options.model_copy(update={"margin": -options.margin})
+    if options.right and not any(isinstance(value, list) for value in options.right.values()):
+        rivals = {_named(options.right): options.right}
+    else:
+        rivals = _rivals("alike", options, frame)
     found = []
-    for name, rival in _rivals("alike", options, frame).items():
+    for name, rival in rivals.items():
         turned = below.model_copy(update={"left": rival})
         found += [
             replace(_against(below, cell, rival, frame), rival=f"{name}, not below"),

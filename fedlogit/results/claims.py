@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -11,7 +13,14 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Claim
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.claim_tests import TESTS, Comparison, Evidence, cells, pooled
+from fedlogit.results.claim_tests import (
+    TESTS,
+    Comparison,
+    Evidence,
+    cells,
+    dataset_of,
+    pooled,
+)
 from fedlogit.results.collect import collect, describe
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import is_share
@@ -20,7 +29,8 @@ from fedlogit.results.verdict import CLAIM_RULE, decide, final_result, largest_d
 __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"]
 
 _COLUMNS = [
-    "id", "section", "text", "result", "reason", "cells", "pooled", "run", "agree", "evidence",
+    "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
+    "evidence",
 ]  # fmt: skip
 
 
@@ -28,9 +38,10 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
     """Return a row per claim: its id, section, text and scale, and what came out.
 
     `result` is the final word, from the tests of the `cells` and of their mean, `pooled`; `reason`
-    says why it is undecided. `run`
-    counts the comparisons that were run at every planned seed, `agree` those whose mean points the
-    claimed way, however noisy; both of all that are planned. `evidence` has the numbers of each.
+    says why it is undecided, `by_dataset` what is decided on those of its data sets of which all
+    runs are here, where others have none. `run` counts the comparisons that were run at
+    every planned seed, `agree` those whose mean points the claimed way, however noisy; both of all
+    that are planned. `evidence` has the numbers of each.
 
     Raises:
         DataError: if a run is missing or damaged.
@@ -43,7 +54,10 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
         for key, claim in artefact.claims.items()
     }
     frame = _planned(artefact, sorted({m for o in options.values() for m in o.metrics()}))
-    rows = [_judge(key, claim, options[key], frame) for key, claim in artefact.claims.items()]
+    names = partial(artefact.label, axis="dataset")
+    rows = [
+        _judge(key, claim, options[key], frame, names) for key, claim in artefact.claims.items()
+    ]
     return pd.DataFrame(rows, columns=_COLUMNS).assign(scale=artefact.scale)
 
 
@@ -56,27 +70,55 @@ def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     return pd.concat([run, lost]).sort_index(kind="stable") if len(lost) else run
 
 
-def _judge(key: str, claim: Claim, options: Comparison, frame: pd.DataFrame) -> dict[str, str]:
+def _judge(
+    key: str, claim: Claim, options: Comparison, frame: pd.DataFrame, names: Callable[[Any], str]
+) -> dict[str, str]:
     if claim.test not in TESTS:
         raise unknown(f"test of claim {key}", claim.test, TESTS)
     try:
-        found = [
-            e for cell in cells(options, frame) for e in TESTS[claim.test](options, cell, frame)
-        ]
+        planned = list(cells(options, frame))
+        tested = [TESTS[claim.test](options, cell, frame) for cell in planned]
+        datasets = [dataset_of(options, cell, frame) for cell in planned]
     except FedlogitError as error:
         raise FedlogitError(f"claim {key}: {error}") from None
-    row = {"id": key, "section": claim.section, "text": claim.text}
-    by_cell, by_mean = decide([e.test for e in found]), decide(pooled(found))
-    run = sum(e.whole for e in found)
-    row |= {"cells": by_cell, "pooled": by_mean, "run": f"{run} of {len(found)}"}
+    found = [evidence for of_cell in tested for evidence in of_cell]
     shares = all(is_share(metric) for metric in options.metrics())
-    within = largest_difference([e.test[0] for e in found]) if shares else math.inf
-    row["result"] = final_result(by_cell, by_mean, whole=run == len(found), within=within)
-    row["reason"] = _reason(found) if row["result"] == "undecided" else ""
-    if not any(len(e.differences) for e in found):
-        row |= dict.fromkeys(("result", "cells", "pooled"), "not run") | {"reason": ""}
-    row["agree"] = f"{sum(e.agrees for e in found)} of {len(found)}"
+    row = {"id": key, "section": claim.section, "text": claim.text, **_decided(found, shares)}
+    alone = {}
+    if row["result"] == "undecided" and not all(e.whole for e in found):
+        alone = {names(on): _decided(of, shares) for on, of in _whole(datasets, tested).items()}
+    row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
     return row | {"evidence": "; ".join(evidence.text for evidence in found)}
+
+
+def _whole(
+    datasets: Sequence[str], tested: Sequence[Sequence[Evidence]]
+) -> dict[str, list[Evidence]]:
+    """Return the comparisons on each data set of which all were run; `tested` is by cell."""
+    on: dict[str, list[Evidence]] = {}
+    for dataset, of_cell in zip(datasets, tested, strict=True):
+        on.setdefault(dataset, []).extend(of_cell)
+    return {name: of for name, of in on.items() if name and all(e.whole for e in of)}
+
+
+def _decided(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
+    """Return what comparisons decide together, and how many there are."""
+    # Of a cell some of whose seeds are missing nothing is known: they may turn it.
+    known = [e if e.whole else replace(e, differences=e.differences[:0]) for e in found]
+    by_cell, by_mean = decide([e.test for e in known]), decide(pooled(known))
+    run = sum(e.whole for e in found)
+    within = largest_difference([e.test[0] for e in found]) if shares else math.inf
+    row = {
+        "result": final_result(by_cell, by_mean, whole=run == len(found), within=within),
+        "reason": "",
+        "cells": by_cell,
+        "pooled": by_mean,
+        "run": f"{run} of {len(found)}",
+        "agree": f"{sum(e.agrees for e in found)} of {len(found)}",
+    }
+    if not any(len(e.differences) for e in found):
+        return row | dict.fromkeys(("result", "cells", "pooled"), "not run")
+    return row | ({"reason": _reason(found)} if row["result"] == "undecided" else {})
 
 
 def _reason(found: Sequence[Evidence]) -> str:
@@ -96,7 +138,8 @@ def result_text(row: Mapping[Any, Any]) -> str:
     run, _, planned = str(row["run"]).partition(" of ")
     missing = f"{row['run']} run" if run != planned and row["result"] != "not run" else ""
     more = row["reason"] or missing
-    return f"{row['result']}, {more}" if more else str(row["result"])
+    result = f"{row['result']}, {more}" if more else str(row["result"])
+    return f"{result} ({row['by_dataset']})" if row.get("by_dataset") else result
 
 
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:

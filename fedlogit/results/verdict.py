@@ -116,6 +116,9 @@ CLAIM_DETAILS = (
     " of equivalence has it. It needs no correction, since all cells must pass.",
     "*Undecided* says why: planned runs are missing (“k of m run”), there is *one seed*, *a run"
     " diverged*, or *intervals are too wide* for what the seeds scatter.",
+    "Where planned runs are missing and a data set has all of its own, the statement is also tested"
+    " on that data set alone, and the result has this in brackets: by the same rule, as if no other"
+    " cells were planned.",
     "A run that diverged leaves its cell, and the mean, undecided.",
 )
 

@@ -164,7 +164,27 @@ def test_a_planned_cell_that_was_not_run_leaves_the_claim_undecided(runs, judge)
     row = judge(pair, "greater", missing, over=["dataset"], **GREATER)
     assert (row["result"], row["run"], row["agree"]) == ("undecided", "1 of 2", "1 of 2")
     assert row["evidence"].endswith("cifar10: uwa vs average not run")
-    assert result_text(row) == "undecided, 1 of 2 run"
+    assert result_text(row) == "undecided, 1 of 2 run (mnist: holds)"
+
+
+def test_a_data_set_with_all_its_runs_is_judged_alone_as_if_nothing_else_were_planned(runs, judge):
+    """With two cells, of which one is on another data set, by partitions that imply it."""
+    pair = runs(0.6) + runs(0.7, method="uwa")
+    there = runs(0.6, partition="k_classes(4)") + runs(0.5, method="uwa", partition="k_classes(4)")
+    elsewhere = {"dataset": "cifar10", "partition": "pls"}
+    missing = lost(12, **elsewhere) + lost(12, method="uwa", **elsewhere)
+    whole = judge(pair, "greater", missing, over=["partition"], **GREATER)
+    assert whole["by_dataset"] == "mnist: holds"
+    fails = judge(pair + there, "greater", missing, over=["partition"], **GREATER)
+    assert (fails["result"], fails["by_dataset"]) == ("does not hold", ""), "whatever is missing"
+    half = lost(6, partition="k_classes(4)")
+    half += lost(6, partition="k_classes(4)", method="uwa")
+    begun = judge(pair, "greater", half + missing, over=["partition"], **GREATER)
+    assert begun["run"] == "1 of 3"
+    assert begun["by_dataset"] == "", "no data set has all of its runs"
+    same = runs(0.6, (0.0, 0.03, -0.03)) + runs(0.6, method="uwa")
+    wide = judge(same, "greater", missing, over=["partition"], **GREATER)
+    assert result_text(wide) == "undecided, 1 of 2 run (mnist: undecided, intervals are too wide)"
 
 
 def test_a_planned_rival_that_was_not_run_leaves_the_claim_undecided(runs, judge):
@@ -176,10 +196,13 @@ def test_a_planned_rival_that_was_not_run_leaves_the_claim_undecided(runs, judge
 def test_a_planned_seed_that_was_not_run_leaves_the_claim_undecided(runs, judge):
     pair = runs(0.6) + runs(0.7, method="uwa")
     row = judge(pair, "greater", [(3, {"seed": 3}), (6, {"method": "uwa", "seed": 3})], **GREATER)
-    assert (row["result"], row["cells"], row["run"]) == ("undecided", "holds", "0 of 1")
+    assert (row["result"], row["cells"], row["run"]) == ("undecided", "undecided", "0 of 1")
     assert "vs 0.6000 (n=3 of 4, 0.1000 [" in row["evidence"]
     one_side = judge(pair[:5], "greater", [(5, {"method": "uwa", "seed": 2})], **GREATER)
     assert "0.6900 vs 0.5900 (n=2 of 3, 0.1000 [" in one_side["evidence"]
+    below = judge(runs(0.7) + runs(0.6, method="uwa"), "greater",
+                  [(3, {"seed": 3}), (6, {"method": "uwa", "seed": 3})], **GREATER)  # fmt: skip
+    assert below["result"] == "undecided", "the missing seed may turn it"
 
 
 def test_a_seed_that_only_one_side_plans_is_not_missing(runs, judge):
@@ -345,6 +368,18 @@ def test_alike_is_of_every_rival(runs, judge):
     assert (row["result"], row["agree"]) == ("does not hold", "2 of 4")
 
 
+def test_alike_may_be_of_one_rival_or_of_the_same_runs_at_another_round(runs, judge, make_run):
+    pair = runs(0.7) + runs(0.71, method="uwa")
+    row = judge(pair, "alike", margin=0.02, left={"method": "average"}, right={"method": "uwa"})
+    assert (row["result"], row["run"]) == ("holds", "2 of 2")
+    # 0.62 after two rounds, 0.60 after three: below by 0.02, which "greater" with a margin misses.
+    falling = [make_run([0.5, 0.62 + s, 0.6 + s], seed=i) for i, s in enumerate(SPREAD)]
+    sides = {"left": {"method": "average", "metric": "accuracy@2"}, "right": {"method": "average"}}
+    assert judge(falling, "alike", margin=0.01, **sides)["result"] == "does not hold"
+    assert judge(falling, "alike", margin=0.03, **sides)["result"] == "holds"
+    assert judge(falling, "greater", margin=-0.01, **sides)["result"] == "holds"
+
+
 def _gaps(runs, first: float, last: float) -> list:
     few, many = "k_classes(2)", "k_classes(8)"
     return [
@@ -425,7 +460,11 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
         ("greater", {"left": {}}, "claim c: test 'greater' needs 'right'"),
         ("shrinking", GREATER, "needs 'along'"),
         ("best", GREATER, "test 'best': 'right' needs one axis with a list of rivals"),
-        ("alike", {**GREATER, "margin": 0.02}, "test 'alike': 'right' needs one axis with a list"),
+        (
+            "alike",
+            {**GREATER, "margin": 0.02, "right": {"method": ["uwa"], "partition": ["sls"]}},
+            "test 'alike': 'right' needs one axis with a list",
+        ),
         ("alike", {"left": {"method": "uwa"}}, "needs a 'margin' above 0"),
         ("greater", {**GREATER, "wher": {}}, "did you mean 'where'"),
         ("greater", {**GREATER, "where": {"datset": "mnist"}}, "did you mean 'dataset'"),
