@@ -44,7 +44,7 @@ class CELM(ModelFederation):
         rate: η, their learning rate (§5: 0.01). Few large steps do nearly as well (App. C.2).
         penalty: λ of the squared norm of an image (§5: 0.001). 0 leaves pixels unbounded.
         smoothing: β of the contributions' moving average (§5: 0.5). 0 forgets.
-        local_heads: Clients keep their own last layer during warm-up (§4.3), from which "class-
+        local_heads: Clients keep their own last layer during warm-up (§4.2), from which "class-
             discriminative signal" is read; off, they get the global one.
         debias: Subtract the global model's mean logit (eq. 8-9); off, evidence is max(0, u).
         warm_start: Start from the last round's final images (§5), else from new noise each round.

@@ -29,7 +29,7 @@ class LenetBn(ModelConfig):
     """LeNet-5 whose hidden layers are normalised by the batch, as all of a ResNet's are.
 
     Not in a paper: the small model for methods that average models which start apart (TallyTrain's
-    peers do, appendix A). An average of N first weights is √N times smaller in each layer. Where
+    peers do, §4). An average of N first weights is √N times smaller in each layer. Where
     every layer but the last is normalised, as in that paper's ResNet-18, only the last layer's √N
     is left of it; LeNet's five layers multiply theirs.
 

@@ -24,6 +24,7 @@ __all__ = [
     "ScaledArtefact",
     "ScaledClaim",
     "Table",
+    "Untested",
     "figure_names",
     "list_papers",
     "load_paper",
@@ -120,6 +121,20 @@ class Claim(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class Untested(FrozenConfig):
+    """A statement of the paper that no finished runs decide.
+
+    Attributes:
+        text: The paper's words, or close to them.
+        section: Where the paper says it.
+        why: Why there is no test.
+    """
+
+    text: str
+    section: str
+    why: str
+
+
 class ScaledClaim(FrozenConfig):
     """What a scale changes about one claim, so that it speaks of the runs that the scale has.
 
@@ -191,6 +206,7 @@ class Paper(FrozenConfig):
         methods: Short names for methods: a call, or ``{method: call, …overrides}``.
         proposes: The methods that are the paper's own; their numbers are shown first.
         labels: How to print datasets, partitions, methods and axes.
+        not_tested: Statements that `claims` leaves out, and why.
     """
 
     paper: str
@@ -206,6 +222,7 @@ class Paper(FrozenConfig):
     tables: dict[str, Table]
     figures: dict[str, Figure] = Field(default_factory=dict)
     claims: dict[str, Claim] = Field(default_factory=dict)
+    not_tested: tuple[Untested, ...] = ()
     scales: dict[str, Scale]
 
     @property

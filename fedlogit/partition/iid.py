@@ -1,4 +1,4 @@
-"""IID: every client holds a random sample of the pool (FedOL §V, TallyTrain §4; controls)."""
+"""IID: every client holds a random sample of the pool (Who to Trust? §4.3; controls)."""
 
 from __future__ import annotations
 

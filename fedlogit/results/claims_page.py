@@ -61,6 +61,7 @@ def _section(paper: Paper, results: Path) -> dict[str, Any]:
         "title": paper.title,
         "claims": markdown(pd.DataFrame(rows)),
         "scales": list(shown),
+        "not_tested": paper.not_tested,
     }
 
 
