@@ -161,7 +161,8 @@ def test_a_scaling_attack_and_votes_that_have_no_scale(scale, adversaries, runs)
 def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
     """Each claim whose table is made at a scale finds both of its sides there.
 
-    At quick Table 2 has neither FedProx nor FedDF, and Table 1 only CIFAR-10, at paper only CIFAR-100.
+    At quick Table 2 has neither FedProx nor FedDF, and Table 1 has only CIFAR-10; at paper, only
+    CIFAR-100.
     """
     seen, lacking = set(), set()
     for artefact in expand(PAPER, scale):
