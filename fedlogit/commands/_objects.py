@@ -1,22 +1,19 @@
 """Runs put into their folders from DVC's objects, each of which is asked for once.
 
 `dvc fetch` and `dvc checkout` compare every file with every output: minutes for a list of thousands
-of runs. The parts of DVC that they are made of (its remotes, cache and checkout of one folder) need
-not.
+of runs. The parts of DVC that they are made of (remotes, the cache, lists of files) need not.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfile, rmtree
 
 from dvc.exceptions import DvcException
-from dvc.fs import localfs
 from dvc.fs.callbacks import TqdmCallback
 from dvc.repo import Repo
-from dvc_data.hashfile.checkout import checkout
 from dvc_data.hashfile.hash_info import HashInfo
 from dvc_data.hashfile.tree import Tree
 from tqdm import tqdm
@@ -68,12 +65,12 @@ def _put_in_place(runs: Path, wanted: Mapping[str, str], objects: _Objects) -> d
 def _folder_beside(runs: Path) -> Iterator[Path]:
     """Yield a folder from which a run is moved when it is whole; what was killed left one."""
     folder = runs / ".pull"
-    shutil.rmtree(folder, ignore_errors=True)
+    rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        rmtree(folder, ignore_errors=True)
 
 
 class _Objects:
@@ -117,14 +114,17 @@ class _Objects:
         return tree
 
     def place(self, tree: Tree, folder: Path) -> None:
-        """Write a list's files into a folder, as the cache is set up to (a copy, or a link).
+        """Copy a list's files into a folder.
 
         Raises:
             FedlogitError: if a file could not be had.
         """
+        rmtree(folder, ignore_errors=True)
         for key, _, oid in tree:
             self._check(oid.value, "/".join(key))
-        checkout(str(folder), localfs, tree, self._cache, force=True)
+            target = folder.joinpath(*key)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copyfile(self._cache.oid_to_path(oid.value), target)
 
     def _check(self, digest: str, what: str) -> None:
         if self._cache.exists(digest):

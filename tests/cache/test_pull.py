@@ -91,15 +91,15 @@ def test_what_an_interrupted_pull_left_empty_comes(away):
 
 def test_a_pull_that_is_interrupted_leaves_no_part_of_a_run(away, monkeypatch):
     """It would count as one that was made here."""
-    checkout, calls = _objects.checkout, []
+    copy, files = shutil.copyfile, len(objects(away[0])) - 1
 
-    def interrupted(folder: str, *args: object, **kwargs: object) -> None:
-        calls.append(checkout(folder, *args, **kwargs))
-        if len(calls) == 2:
-            Path(folder, "result.json").unlink()
+    def interrupted(source: str, target: Path) -> None:
+        copied.append(copy(source, target))
+        if len(copied) == files + 1:  # the second run's first file
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_objects, "checkout", interrupted)
+    copied: list[object] = []
+    monkeypatch.setattr(_objects, "copyfile", interrupted)
     with pytest.raises(KeyboardInterrupt):
         put_in_place(RUNS, trees(), remote=None)
     there = [folder for folder in away if folder.exists()]
