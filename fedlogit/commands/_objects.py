@@ -6,6 +6,7 @@ of runs. The parts of DVC that they are made of (remotes, the cache, lists of fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,14 @@ from dvc.fs.callbacks import TqdmCallback
 from dvc.repo import Repo
 from dvc_data.hashfile.hash_info import HashInfo
 from dvc_data.hashfile.tree import Tree
+from dvc_objects.errors import ObjectFormatError
 from tqdm import tqdm
 
 from fedlogit.errors import FedlogitError
 
 __all__ = ["put_in_place"]
+
+_DIGEST = re.compile("[0-9a-f]{32}")
 
 
 def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> dict[str, str]:
@@ -50,7 +54,7 @@ def _put_in_place(runs: Path, wanted: Mapping[str, str], objects: _Objects) -> d
         except FedlogitError as error:
             reasons[run] = str(error)
     objects.fetch((oid.value for tree in trees.values() for _, _, oid in tree), "files")
-    with _folder_beside(runs) as aside:
+    with _temporary_folder(runs) as aside:
         for run, tree in tqdm(trees.items(), "Runs put in place", unit="run", disable=None):
             try:
                 objects.place(tree, aside / "run")
@@ -62,7 +66,7 @@ def _put_in_place(runs: Path, wanted: Mapping[str, str], objects: _Objects) -> d
 
 
 @contextmanager
-def _folder_beside(runs: Path) -> Iterator[Path]:
+def _temporary_folder(runs: Path) -> Iterator[Path]:
     """Yield a folder from which a run is moved when it is whole; what was killed left one."""
     folder = runs / ".pull"
     rmtree(folder, ignore_errors=True)
@@ -85,32 +89,40 @@ class _Objects:
         """Copy those into the cache that it lacks and the remote has, undamaged.
 
         Raises:
-            FedlogitError: if the remote does not answer.
+            FedlogitError: if the first cannot be fetched, although the remote may have it.
         """
         lacking = sorted({digest for digest in digests if not self._cache.exists(digest)})
-        for some in filter(None, (lacking[:1], lacking[1:])):
-            paths = [self._remote.oid_to_path(digest) for digest in some]
-            with TqdmCallback(desc=f"Fetching {what}", unit="file", size=len(some)) as bar:
-                self._cache.add(
-                    paths, self._remote.fs, some,
-                    callback=bar, on_error=self._failed.__setitem__, verify=True,
-                )  # fmt: skip
-            # What stops the first would stop thousands of others, each after its own tries.
-            error = self._failed.get(some[0])
-            if len(some) == 1 and error and not isinstance(error, FileNotFoundError):
-                raise FedlogitError(f"the remote does not answer: {error}") from error
+        # What stops the first would stop thousands of others, each after its own tries.
+        self._fetch(lacking[:1], what)
+        error = self._failed.get(lacking[0]) if lacking else None
+        if error and not isinstance(error, FileNotFoundError):
+            raise FedlogitError(f"nothing could be fetched: {error}") from error
+        self._fetch(lacking[1:], what)
+
+    def _fetch(self, digests: list[str], what: str) -> None:
+        paths = [self._remote.oid_to_path(digest) for digest in digests]
+        with TqdmCallback(desc=f"Fetching {what}", unit="file", size=len(digests)) as bar:
+            self._cache.add(
+                paths, self._remote.fs, digests,
+                callback=bar, on_error=self._failed.__setitem__, verify=True,
+            )  # fmt: skip
 
     def tree(self, digest: str) -> Tree:
         """Return a list of files.
 
         Raises:
-            FedlogitError: if it could not be had, or names a file outside of its folder.
+            FedlogitError: if it could not be had or is none, or names a file outside of its folder,
+                or what is no digest, which would be a path outside of the cache.
         """
         self._check(digest, "the list of its files")
-        tree = Tree.load(self._cache, HashInfo("md5", digest))
-        for key, _, _ in tree:
-            if {"", ".", ".."} & {*key} or any("/" in part for part in key):
-                raise FedlogitError(f"the list of its files names {'/'.join(key)} ({digest})")
+        try:
+            tree = Tree.load(self._cache, HashInfo("md5", digest))
+        except (ObjectFormatError, LookupError, TypeError, ValueError, AttributeError):
+            raise FedlogitError(f"the list of its files is none ({digest})") from None
+        for key, _, oid in tree:
+            if {"", ".", ".."} & {*key} or not _DIGEST.fullmatch(str(oid.value)):
+                named = f"{'/'.join(key)}, {oid.value}"
+                raise FedlogitError(f"the list of its files names {named} ({digest})")
         return tree
 
     def place(self, tree: Tree, folder: Path) -> None:

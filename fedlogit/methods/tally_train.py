@@ -176,7 +176,7 @@ class TallyTrain(Method):
         soft, targets = 0.0, None
         if self.signal != "none":
             heard = self.heard(fed, fed.claimed(fed.logits(probes), "probes"))
-            consensus = self.combined(fed, heard, self.asymmetry)
+            consensus = self.consensus(fed, heard)
             right = float(fed.accuracy(consensus, probes).mean())
             if right == right:  # NaN where nobody knows the labels
                 fed.log(consensus_accuracy=right)
@@ -184,24 +184,10 @@ class TallyTrain(Method):
             weight = self.consensus_weight(r) if faded else self.follow_margin(fed, consensus)
             fed.log(consensus_weight=weight)
             soft = weight * (1 - self.label_weight)
-            # H̄ counts all peers alike, also where the target does not.
-            uniform = self.combined(fed, heard, 0.0) if self.asymmetry else consensus
+            uniform = self.consensus(fed, heard, uniform=True) if self.asymmetry else consensus
             targets = consensus * (soft * emphasis(uniform, self.emphasis))[..., None]
         if self.label_weight or soft:
             fed.distil(probes, targets, label_weight=self.label_weight, once=True)
-
-    def consensus(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
-        """Exchange messages about probes, and return the consensus.
-
-        Args:
-            fed: The peers.
-            logits: As for `heard`.
-
-        Returns:
-            Distributions (probes, classes), or (probes, T, classes); where not all peers are
-            connected, one for each peer, (peers, probes, …).
-        """
-        return self.combined(fed, self.heard(fed, logits), self.asymmetry)
 
     def heard(self, fed: Federation, logits: torch.Tensor) -> list[torch.Tensor]:
         """Exchange messages about probes, and return what each peer hears.
@@ -225,10 +211,21 @@ class TallyTrain(Method):
             return [received]
         return [received[row] for row in torch.from_numpy(neighbours).to(received.device)]
 
-    def combined(
-        self, fed: Federation, heard: Sequence[torch.Tensor], asymmetry: float
+    def consensus(
+        self, fed: Federation, heard: Sequence[torch.Tensor], *, uniform: bool = False
     ) -> torch.Tensor:
-        """Return what peers make of what they `heard`, as `consensus` does."""
+        """Return what peers make of what they `heard`: H̄, or H̃ where votes are weighted.
+
+        Args:
+            fed: The peers.
+            heard: As from `heard`.
+            uniform: H̄ in any case, in which all votes count alike.
+
+        Returns:
+            Distributions (probes, classes), or (probes, T, classes); where not all peers are
+            connected, one for each peer, (peers, probes, …).
+        """
+        asymmetry = 0.0 if uniform else self.asymmetry
         made = [self.combine(messages, fed.classes, asymmetry) for messages in heard]
         return torch.stack(made) if len(made) > 1 else made[0]
 

@@ -118,14 +118,26 @@ def test_what_a_killed_pull_left_is_no_run_and_goes(away):
     assert not left.exists()
 
 
-def test_a_list_of_files_that_leaves_its_folder_is_refused(away):
-    listed = json.dumps([{"md5": "0" * 32, "relpath": "../../outside.json"}]).encode()
+@pytest.mark.parametrize(
+    ("listed", "why"),
+    [
+        ([{"md5": "0" * 32, "relpath": "../../out.json"}], f"names ../../out.json, {'0' * 32}"),
+        ([{"md5": "0" * 32, "relpath": "/out.json"}], f"names /out.json, {'0' * 32}"),
+        ([{"md5": "../../../out", "relpath": "a.json"}], "names a.json, ../../../out"),
+        ([{"relpath": "a.json"}], "names a.json, None"),
+        ({"md5": "0" * 32}, "is none"),
+        (7, "is none"),
+    ],
+)
+def test_a_list_of_files_that_leaves_its_folder_or_is_none_is_refused(away, listed, why):
+    listed = json.dumps(listed).encode()
     digest = hashlib.md5(listed).hexdigest() + ".dir"
     stored(digest).parent.mkdir(exist_ok=True)
     stored(digest).write_bytes(listed)
     (run, *_) = trees()
-    why = f"the list of its files names ../../outside.json ({digest})"
-    assert put_in_place(RUNS, {run: digest}, remote=None) == {run: why}
+    found = put_in_place(RUNS, {run: digest}, remote=None)
+    assert found == {run: f"the list of its files {why} ({digest})"}
+    assert not any(path.name.startswith("out") for path in Path().rglob("*"))
 
 
 def test_a_remote_that_does_not_answer_is_asked_once(away, monkeypatch):
@@ -137,7 +149,7 @@ def test_a_remote_that_does_not_answer_is_asked_once(away, monkeypatch):
             kwargs["on_error"](path, target, TimeoutError("no answer"))
 
     monkeypatch.setattr(generic, "transfer", silent)
-    why = "the remote does not answer: no answer"
+    why = "nothing could be fetched: no answer"
     assert put_in_place(RUNS, trees(), remote=None) == dict.fromkeys(trees(), why)
     assert [len(paths) for paths in asked] == [1]
 

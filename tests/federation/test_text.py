@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from support.consensus import consensus_of
 from support.refusals import refused
 from support.small import TEXT, small_spec
 from torch import nn
@@ -67,7 +68,7 @@ def test_votes_are_counted_at_every_position(federation):
     fed.round = 1
     fed.ledger.start(1)
     probes = fed.probes(16)
-    consensus = TallyTrain().consensus(fed, fed.logits(probes))
+    consensus = consensus_of(TallyTrain(), fed, fed.logits(probes))
     assert consensus.shape == (16, 32, 300)
     assert torch.equal(consensus[..., 5], torch.full((16, 32), 2 / 3))
     assert torch.equal(consensus[..., 9], torch.full((16, 32), 1 / 3))
@@ -85,7 +86,7 @@ def test_peers_on_a_ring_learn_a_tally_of_their_own_at_every_position(federation
     probes = fed.probes(16)
     votes = fed.logits(probes).argmax(-1)
     method = methods.get(fed.spec.method)
-    assert method.consensus(fed, fed.logits(probes)).shape == (5, 16, 32, 300)
+    assert consensus_of(method, fed, fed.logits(probes)).shape == (5, 16, 32, 300)
     wanted = []
     for peer in fed.clients:
         heard = [(peer.index + step) % 5 for step in (-1, 0, 1)]
@@ -113,7 +114,7 @@ def test_one_adversary_of_five_turns_no_position(federation, settings, attack):
     fed.ledger.start(1)
     agreed = torch.arange(2 * 32).view(2, 32)
     logits = 9 * F.one_hot(agreed, 300).float().expand(5, 2, 32, 300)
-    consensus = methods.get(fed.spec.method).consensus(fed, logits)
+    consensus = consensus_of(methods.get(fed.spec.method), fed, logits)
     assert torch.equal(consensus.argmax(-1), agreed)
     assert torch.allclose(consensus.sum(-1), torch.ones(2, 32))
 

@@ -10,6 +10,7 @@ import math
 import pytest
 import torch
 from support.celm_family import family, vectors_after
+from support.consensus import consensus_of
 from support.logits import logs
 from support.rounds import go_on, peers_after, play
 
@@ -329,7 +330,7 @@ def test_a_peer_without_neighbours_hears_itself(federation):
     assert fed.ledger.totals()["up"] == {"votes": 0}
     logits = fed.logits(fed.probes(16))
     votes = torch.nn.functional.one_hot(logits.argmax(-1), 10).float()
-    assert torch.equal(method.consensus(fed, logits), votes)
+    assert torch.equal(consensus_of(method, fed, logits), votes)
 
 
 def test_votes_of_those_present_are_tallied(federation):
@@ -339,7 +340,7 @@ def test_votes_of_those_present_are_tallied(federation):
     logits = torch.zeros(4, 1, 10)
     for peer, vote in enumerate([7, 7, 3, 7]):
         logits[peer, 0, vote] = 1.0
-    assert method.consensus(fed, logits)[0, [3, 7]].tolist() == [0.25, 0.75]
+    assert consensus_of(method, fed, logits)[0, [3, 7]].tolist() == [0.25, 0.75]
 
 
 def test_those_present_merge_and_the_others_keep_what_they_are_pulled_to(federation):

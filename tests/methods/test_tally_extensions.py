@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.consensus import consensus_of
 from support.refusals import refused
 from support.rounds import peers_after
 from support.small import small_spec
@@ -92,7 +93,7 @@ def test_adversaries_turn_soft_labels_and_not_votes(federation):
         fed, method = peers_after(0, federation, call)
         logits = torch.zeros(4, 2, 10)
         logits[..., 0] = 5.0
-        assert method.consensus(fed, logits).argmax(-1).tolist() == [wanted] * 2
+        assert consensus_of(method, fed, logits).argmax(-1).tolist() == [wanted] * 2
 
 
 def test_votes_work_across_architectures(train, tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.consensus import consensus_of
 from support.refusals import refused
 from support.rounds import peers_after
 from support.small import small_spec
@@ -29,7 +30,7 @@ def test_in_a_mesh_the_consensus_is_the_tally_to_the_bit(federation):
     fed, method = peers_after(1, federation, "tally_train(warm_up=0)", clients=7)
     logits = fed.logits(fed.public)
     votes = torch.nn.functional.one_hot(logits.argmax(-1), 10).sum(0)
-    assert torch.equal(method.consensus(fed, logits), votes.float() / 7)
+    assert torch.equal(consensus_of(method, fed, logits), votes.float() / 7)
 
 
 def test_bytes_of_what_peers_say(federation):
@@ -71,7 +72,7 @@ def test_votes_are_tallied_as_they_are_read(classes, bits, packed):
     wanted = torch.nn.functional.one_hot(logits.argmax(-1), classes).float().mean(0)
     for shaped, target in ((logits, wanted), (logits.flatten(1, 2), wanted.flatten(0, 1))):
         fed = Peers(classes)
-        torch.testing.assert_close(method.consensus(fed, shaped), target)
+        torch.testing.assert_close(consensus_of(method, fed, shaped), target)
         message = -(-21 * bits[packed] // 8)
         assert fed.ledger.totals()["up"] == {"votes": 5 * 4 * message}
 
@@ -88,7 +89,7 @@ def test_what_is_tallied_was_in_the_message(monkeypatch):
     monkeypatch.setattr(tally_train, "pack", flipped)
     logits = torch.zeros(2, 2, 10)
     logits[..., 3] = 1.0
-    found = TallyTrain(packed=True).consensus(Peers(), logits)
+    found = consensus_of(TallyTrain(packed=True), Peers(), logits)
     assert found[0, 2:4].tolist() == [0.5, 0.5]
     assert found[1, 3] == 1
 
@@ -122,7 +123,7 @@ def test_published_payloads_of_the_channel(classes, settings, rounds, megabytes)
     method, fed = TallyTrain(**settings), Peers(classes)
     logits = torch.randn(10, method.probes_per_round, classes)
     if method.signal != "none":
-        method.consensus(fed, logits)
+        consensus_of(method, fed, logits)
     sent = sum(fed.ledger.totals()["up"].values()) / 10
     assert rounds * sent / 1e6 == pytest.approx(megabytes)
 
@@ -133,7 +134,7 @@ def test_published_payloads_of_the_language_model():
     found = []
     for signal in ("votes", "probabilities"):
         fed = Peers(2048)
-        TallyTrain(signal=signal, probes_per_round=32).consensus(fed, logits)
+        consensus_of(TallyTrain(signal=signal, probes_per_round=32), fed, logits)
         found.append(32 * 2700 * sum(fed.ledger.totals()["up"].values()) / 8 / 1e9)
     assert found == pytest.approx([0.3096576, 1268.3575296])
 
