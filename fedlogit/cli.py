@@ -1,6 +1,6 @@
 """The command line: ``python -m fedlogit COMMAND``, each a module of `fedlogit.commands`.
 
-A user's mistake becomes one line and exit code 2, Ctrl-C becomes 130.
+A user's mistake becomes one line and exit code 2, in options, too; Ctrl-C becomes 130.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from fedlogit.commands._all import command_names, first_line, load
 from fedlogit.errors import FedlogitError
@@ -49,10 +50,10 @@ def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
         program: How its usage calls it; None: by the file that Python runs.
 
     Raises:
-        FedlogitError: for an unknown command, or by the command.
+        FedlogitError: for an unknown command, for options that it does not have, or by the command.
     """
     command = load(name)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         program, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     command.add_arguments(parser)
@@ -84,6 +85,13 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
 def run_script(path: str) -> None:
     """Carry out the command that a script is named after, and exit with its code."""
     run_main(lambda argv: call(Path(path).stem, argv))
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses options in one line, without the usage of a page."""
+
+    def error(self, message: str) -> NoReturn:
+        raise FedlogitError(f"{message}; {self.prog} --help lists the options")
 
 
 def _overview() -> str:

@@ -34,6 +34,6 @@ class Diverged(FedlogitError):
 def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:
     """Return the error for a name that is not among `options`, with the nearest one suggested."""
     names = sorted(options)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(str(name), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return FedlogitError(f"unknown {kind} {name!r}{hint} (one of: {', '.join(names)})")

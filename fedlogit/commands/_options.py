@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +20,14 @@ from fedlogit.runs.setup import choose_device
 from fedlogit.spec import RunSpec
 
 __all__ = [
+    "count",
     "engine_options",
     "given_path",
     "own_device",
+    "positive",
     "read_spec",
     "run_options",
+    "seconds",
     "wanted_device",
 ]
 
@@ -35,6 +39,30 @@ def given_path(text: str) -> Path:
     return Path(text)
 
 
+def count(text: str) -> int:
+    """Return an option's number of things, 1 or more."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: give 1 or more")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Return an option's finite time of 0 or more."""
+    number = float(text)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: give 0 or more")
+    return number
+
+
+def positive(text: str) -> float:
+    """Return an option's finite number above 0."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: give more than 0")
+    return number
+
+
 def run_options(parser: argparse.ArgumentParser) -> None:
     """Declare a run's options: spec, data, partition, device, workers, bar."""
     parser.add_argument(
@@ -43,10 +71,12 @@ def run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", type=Path, help="indices.npz of `partition`; else made anew")
     engine_options(parser)
     parser.add_argument(
-        "--runs-per-gpu", type=int, default=1, metavar="N",
+        "--runs-per-gpu", type=count, default=1, metavar="N",
         help="take a GPU, of several, that has room for this many; else wait",
     )  # fmt: skip
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="threads on a CPU")
+    parser.add_argument(
+        "--workers", type=count, default=os.cpu_count() or 1, help="threads on a CPU"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -68,12 +98,8 @@ def own_device(args: argparse.Namespace, spec: RunSpec) -> Iterator[torch.device
     ``auto`` is a GPU if there is one, and the engine is not the one for CPUs.
 
     Raises:
-        FedlogitError: if an option is out of its range, or the device is not there; if the device
-            runs out of memory before this ends.
+        FedlogitError: if the device is not there; if it runs out of memory before this ends.
     """
-    for key in ("workers", "runs_per_gpu"):
-        if getattr(args, key) < 1:
-            raise FedlogitError(f"{key} = {getattr(args, key)}: give 1 or more")
     device = wanted_device(args.device, args.engine)
     with own_gpu(device, args.runs_per_gpu):
         chosen = choose_device(device)

@@ -26,7 +26,7 @@ from fedlogit.commands._many.report import report, states
 from fedlogit.commands._many.tasks import Task, Tasks
 from fedlogit.commands._many.wanted import Wanted, asked_runs, what_options
 from fedlogit.commands._many.worker import Outcome
-from fedlogit.commands._options import engine_options, wanted_device
+from fedlogit.commands._options import count, engine_options, positive, seconds, wanted_device
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.setup import choose_device
 from fedlogit.stopping import exit_code
@@ -39,14 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what_options(parser)
     engine_options(parser)
     parser.add_argument("--partitions", type=Path, help="partitions; default: those of the results")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time; more GPUs share them")
-    parser.add_argument("--workers", type=int, default=1, help="threads of each run on a CPU")
-    parser.add_argument("--minutes", type=float, help="stop, saved, before so many have passed")
     parser.add_argument(
-        "--grace", type=float, metavar="SECONDS",
+        "--jobs", type=count, default=1, help="runs at a time; more GPUs share them"
+    )
+    parser.add_argument("--workers", type=count, default=1, help="threads of each run on a CPU")
+    parser.add_argument("--minutes", type=positive, help="stop, saved, before so many have passed")
+    parser.add_argument(
+        "--grace", type=positive, metavar="SECONDS",
         help=f"ask runs to stop so long before (a tenth of the time, at most {_GRACE})",
     )  # fmt: skip
-    parser.add_argument("--checkpoint-seconds", type=float, default=60, help="0: after every round")
+    parser.add_argument(
+        "--checkpoint-seconds", type=seconds, default=60, help="0: after every round"
+    )
     parser.add_argument("--archive", type=Path, metavar="FILE", help="put what is finished here")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
@@ -82,23 +86,17 @@ def _following(after: Mapping[str, str]) -> str:
 
 
 def _limits(args: argparse.Namespace, start: float) -> Limits:
-    for key in ("minutes", "grace"):
-        if getattr(args, key) is not None and getattr(args, key) <= 0:
-            raise FedlogitError(f"{key} = {getattr(args, key):g}: give more than 0")
     if args.minutes is None:
         return Limits()
-    seconds = 60 * args.minutes
-    grace = min(_GRACE, seconds / 10) if args.grace is None else args.grace
-    if grace >= seconds:
-        raise FedlogitError(f"grace = {grace:g}: give less than the {seconds:g} seconds of minutes")
-    return Limits.after(start, seconds, grace)
+    whole = 60 * args.minutes
+    grace = min(_GRACE, whole / 10) if args.grace is None else args.grace
+    if grace >= whole:
+        raise FedlogitError(f"grace = {grace:g}: give less than the {whole:g} seconds of minutes")
+    return Limits.after(start, whole, grace)
 
 
 def _device(args: argparse.Namespace) -> str:
     """Return the device's name, once it is clear that it is there."""
-    for key in ("jobs", "workers"):
-        if getattr(args, key) < 1:
-            raise FedlogitError(f"{key} = {getattr(args, key)}: give 1 or more")
     device = wanted_device(args.device, args.engine)
     choose_device(device)
     return device

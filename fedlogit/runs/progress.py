@@ -20,19 +20,21 @@ class Progress:
             total=spec.rounds, desc=name, unit="round", disable=not show, mininterval=1
         )
         self._stages = 0
-        self._news = ""
+        self._tested: list[str] = []
 
     def stage(self) -> None:
         """Count a client that finished a stage of the round."""
         self._stages += 1
-        self._bar.set_postfix_str(f"{self._news}{self._stages} client stages", refresh=False)
+        told = [*self._tested, f"{self._stages} client stages"]
+        self._bar.set_postfix_str(", ".join(told), refresh=False)
         self._bar.update(0)
 
     def rounds(self, rows: list[dict[str, Any]]) -> None:
-        """Show the rounds done and the latest accuracy."""
-        known = [row["accuracy"] for row in rows if "accuracy" in row]
-        self._news = f"accuracy {known[-1]:.4f}, " if known else ""
+        """Show the rounds done, and the latest accuracy with the round in which it was measured."""
+        tested = [row for row in rows if "accuracy" in row][-1:]
+        self._tested = [f"accuracy {r['accuracy']:.4f} in round {r['round']}" for r in tested]
         self._stages = 0
+        self._bar.set_postfix_str(", ".join(self._tested), refresh=False)
         self._bar.update(len(rows) - self._bar.n)
 
     def close(self) -> None:

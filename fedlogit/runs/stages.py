@@ -31,7 +31,7 @@ from fedlogit.engine.client import Client
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import read_sealed, remove_leftovers
-from fedlogit.methods import Method, complete
+from fedlogit.methods import Method, complete, get
 from fedlogit.runs.client_files import again, load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
 from fedlogit.runs.provenance import differences
@@ -56,15 +56,29 @@ _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest
 
 
 def in_stages(spec: RunSpec, method: Method) -> bool:
-    """Return whether a run can be made in stages: its clients train once and then only answer.
+    """Return whether a run can be made in stages: its clients train once and then only answer."""
+    return not _in_one_piece(spec, method)
+
+
+def _in_one_piece(spec: RunSpec, method: Method) -> str:
+    """Return what of a run's spec makes it one that is not made in stages, or "".
 
     Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
     there is nothing to share. Files are of all clients, so where some are absent it is in one, too;
     and of honest answers, so where some falsify theirs it is, too.
     """
-    unlike_files = spec.text is not None or spec.ledger_only or spec.participation is not None
-    false = spec.adversaries is not None and spec.adversaries.of_predictions
-    return method.one_shot and spec.rounds == 1 and not unlike_files and not false
+    if not method.one_shot or spec.rounds != 1:
+        return f"method {spec.method.name} with rounds = {spec.rounds}: a run that is not one-shot"
+    if spec.text is not None:
+        return "text: a run on a text"
+    if spec.ledger_only:
+        return "ledger_only = True: a run that trains nobody"
+    if spec.participation is not None:
+        return "participation: a run in which clients are absent"
+    if spec.adversaries is not None and spec.adversaries.of_predictions:
+        attack = spec.adversaries.attack
+        return f"adversaries.attack = {attack!r}: a run with false predictions"
+    return ""
 
 
 def clients_spec(spec: RunSpec) -> RunSpec:
@@ -73,19 +87,10 @@ def clients_spec(spec: RunSpec) -> RunSpec:
     It is that of the method `local`, so a table's column "Local" is these clients, tested.
 
     Raises:
-        FedlogitError: if clients are absent in the run, since all of them would be trained, or if
-            some falsify their answers, since all of these would be honest.
+        FedlogitError: if the run is not made in stages (`in_stages`).
     """
-    if spec.participation is not None:
-        raise FedlogitError(
-            "participation: a run in which clients are absent is not made in stages; train it in"
-            " one piece"
-        )
-    if spec.adversaries is not None and spec.adversaries.of_predictions:
-        raise FedlogitError(
-            f"adversaries.attack = {spec.adversaries.attack!r}: a run with false predictions is not"
-            " made in stages; train it in one piece"
-        )
+    if reason := _in_one_piece(spec, get(spec.method)):
+        raise FedlogitError(f"{reason} is not made in stages; train it in one piece")
     shared = {
         "method": ComponentRef(name="local"),
         "server": None,

@@ -52,6 +52,14 @@ def test_an_unknown_command_is_one_line_with_the_nearest():
     assert done.stderr.count("\n") == 1
 
 
+def test_options_that_a_command_lacks_are_one_line():
+    done = fedlogit("train", "--spek", "x")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the following arguments are required: --spec, --out;")
+    assert done.stderr.endswith("python -m fedlogit train --help lists the options\n")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", ["_cache", "../train", "train.py"])
 def test_only_commands_can_be_called(name):
     with pytest.raises(FedlogitError, match="unknown command"):

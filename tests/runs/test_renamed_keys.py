@@ -79,6 +79,7 @@ def test_an_engine_that_there_is_not(value):
 
 
 def test_on_the_command_line(tmp_path):
-    with pytest.raises(SystemExit):
-        script("train", "--spec", "x", "--out", str(tmp_path / "x"), "--engine", "autograd")
+    done = script("train", "--spec", "x", "--out", str(tmp_path / "x"), "--engine", "autograd")
+    assert done.returncode == 2
+    assert "argument --engine: invalid choice: 'autograd'" in done.stderr
     assert not (tmp_path / "x").exists()

@@ -171,6 +171,8 @@ def test_a_run_in_which_clients_are_absent_is_not_made_in_stages():
 def test_a_run_of_several_rounds_is_not_made_in_stages():
     spec = small_spec(method="feddf", rounds=2)
     assert not in_stages(spec, methods.get(spec.method))
+    with refused("method feddf with rounds = 2: a run that is not one-shot is not made in stages"):
+        clients_spec(spec)
 
 
 def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):
