@@ -54,7 +54,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def _ratios(rows: Sequence[Row]) -> str:
-    """Return a sentence for each baseline."""
+    """Return a sentence for each baseline, and one on the machine's limit."""
     own = [next(row for row in rows if row["workload"] == name) for name in _workloads(rows)]
     peers = {row["workload"]: row["contestant"] for row in rows if row["note"] == FASTEST}
     told = []
@@ -67,6 +67,13 @@ def _ratios(rows: Sequence[Row]) -> str:
         ]
         if found:
             told.append(f"A turn is so many times as fast as {baseline}: {', '.join(found)}.")
+    limited = [
+        f"{row['workload']} {100 * float(str(row['share_of_limit'])):.0f} %"
+        for row in own
+        if row["share_of_limit"] != ""
+    ]
+    if limited:
+        told.append(f"Share of the machine's limit: {', '.join(limited)}.")
     return " ".join(told)
 
 

@@ -84,13 +84,14 @@ def test_the_summary_is_of_the_first_engine_and_names_the_fastest_peer():
         played(rows.PLAIN, "plain", 17),
         played("slow", "peer", 50),
         played("fast", "peer", 6),
+        played("limit", "limit", 1),
     ]
     alone = [played("fedlogit, loop", "fedlogit", 1), played(rows.PLAIN, "plain", 1.5)]
     found = rows.rows("W1", everybody, SIZE, "here") + rows.rows("W2", alone, SIZE, "here")
     assert tables.summary(found) == (
         "On here; float32. A turn is so many times as fast as a plain PyTorch loop: W1 8.5,"
         " W2 1.5. A turn is so many times as fast as the fastest of the other frameworks that can"
-        " play it: W1 3.0 (fast)."
+        " play it: W1 3.0 (fast). Share of the machine's limit: W1 25 %."
     )
 
 

@@ -29,6 +29,16 @@ def test_celm_freezes_after_warm_up_and_exports_its_evidence(train):
     assert (c[0] >= 0.1 - 1e-9).all()
 
 
+def test_evidence_is_the_same_where_a_run_ends_with_its_warm_up(train):
+    """Table 4 of CIFAR-10 is of such runs."""
+    exported = [
+        load_npz(train(**FAMILY | given | {"export": ["evidence"]}) / "exports" / "evidence.npz")
+        for given in ({"method": CELM}, {"method": "celm(steps=20, warm_up=1)", "rounds": 2})
+    ]
+    for name in ("evidence", "contributions"):
+        assert np.array_equal(exported[0][name], exported[1][name])
+
+
 def test_celm_sends_no_head_during_warm_up(train):
     folder = train(**FAMILY | {"method": CELM})
     sent = [int(row["bytes_down.model"]) for row in rows(folder)]
