@@ -3,20 +3,16 @@
 `load_paper` reads ``workflow/papers/<paper>.yaml``; `expand` turns it, at a scale, into artefacts
 (tables and figures), each with its fully resolved runs; `Plan` answers the questions a workflow
 asks: which run lives at a path, which runs a table needs. `docs/scales.md` and the head of
-`fedlogit.papers.expansion` say which override wins.
+`fedlogit.papers.layers` say which override wins.
 """
 
-from fedlogit.papers.expansion import (
-    Cell,
-    PlannedArtefact,
-    artefact_json,
-    expand,
-    run_dir,
-    split_dir,
-)
+from fedlogit.papers.artefact_file import artefact_json
+from fedlogit.papers.expansion import expand
 from fedlogit.papers.inputs import Inputs, stage_options
 from fedlogit.papers.model import Paper, list_papers, load_paper
 from fedlogit.papers.plan import Plan
+from fedlogit.papers.planned import Cell, PlannedArtefact
+from fedlogit.runs.places import run_dir, split_dir
 
 __all__ = [
     "Cell",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.expansion import PlannedArtefact
 from fedlogit.papers.plan import Plan
+from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.runs.places import data_stems, stage_options
 from fedlogit.spec import RunSpec
 

@@ -22,16 +22,11 @@ from fedlogit.config import Settings
 from fedlogit.engine_names import CPU_ENGINES
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
+from fedlogit.papers.artefact_file import artefact_json, claims_of
 from fedlogit.papers.completed import Completed, Completions
-from fedlogit.papers.expansion import (
-    Cell,
-    PlannedArtefact,
-    artefact_json,
-    check_calls,
-    claims_of,
-    expand,
-)
+from fedlogit.papers.expansion import check_calls, expand
 from fedlogit.papers.model import Paper, load_paper
+from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]

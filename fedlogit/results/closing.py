@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.papers import Plan
-from fedlogit.papers.expansion import PlannedArtefact
 from fedlogit.papers.model import Paper
+from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.results.compare import read_comparison
 from fedlogit.results.formatting import spread
 from fedlogit.results.metrics import metric_label

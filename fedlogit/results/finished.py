@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json
-from fedlogit.papers.expansion import run_dir
 from fedlogit.results.runs import Run, read_run
 from fedlogit.runs.outputs import NOT_KEPT
+from fedlogit.runs.places import run_dir
 from fedlogit.spec import RunSpec
 
 __all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "sort_runs"]

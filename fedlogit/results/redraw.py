@@ -17,7 +17,8 @@ from matplotlib.testing.compare import compare_images
 from matplotlib.testing.exceptions import ImageComparisonFailure
 
 from fedlogit.papers import Plan
-from fedlogit.papers.expansion import PlannedArtefact, artefact_json
+from fedlogit.papers.artefact_file import artefact_json
+from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.compare import published
 from fedlogit.results.figures import write_figure

@@ -21,9 +21,7 @@ from support.outcomes import untimed_rows, weights
 from support.small import small_spec
 
 from fedlogit.files import read_json, write_json
-from fedlogit.papers import run_dir
-from fedlogit.papers.expansion import expand
-from fedlogit.papers.model import load_paper
+from fedlogit.papers import expand, load_paper, run_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow

@@ -1,0 +1,107 @@
+"""What the JSON file of a table or figure says: all that drawing it needs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from fedlogit.papers.layers import merge
+from fedlogit.papers.model import Paper
+from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
+
+__all__ = ["artefact_json", "claims_of"]
+
+
+def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict[str, Any]:
+    """Return what drawing the artefact needs, as plain data; `runs` is the folder of the runs."""
+    entry, paper = artefact.entry, artefact.paper
+    optional = dict.fromkeys(("rows", "columns", "plot", "metrics", "analysis"))
+    shown = optional | entry.model_dump(mode="json")
+    # Without one the key is left out, so that plans keep their names.
+    analysis = {"analysis": shown["analysis"]} if shown["analysis"] else {}
+    return {
+        "paper": paper.paper,
+        "paper_title": paper.title,
+        "id": artefact.id,
+        "kind": artefact.kind,
+        "scale": artefact.scale,
+        "labels": paper.labels,
+        **{
+            key: shown[key]
+            for key in (
+                "title",
+                "caption",
+                "rows",
+                "columns",
+                "metric",
+                "metrics",
+                "plot",
+                "options",
+            )
+        },
+        **_caption(artefact),
+        **analysis,
+        "claims": claims_of(artefact),
+        "runs": [
+            {
+                "dir": f"{runs}/{cell.run}",
+                "digest": cell.spec.digest(),
+                "axes": _shown_axes(cell),
+            }
+            for cell in artefact.cells
+        ],
+        **(_missing(artefact) if artefact.left_out else {}),
+        **({"cannot": [_cannot(place) for place in artefact.cannot]} if artefact.cannot else {}),
+    }
+
+
+def _caption(artefact: PlannedArtefact) -> dict[str, str]:
+    """Return the caption that the scale has in place of the paper's, if it has one."""
+    own = artefact.paper.scale(artefact.scale).artefacts.get(artefact.id)
+    return {"caption": own.caption} if own and own.caption is not None else {}
+
+
+def claims_of(artefact: PlannedArtefact) -> dict[str, dict[str, Any]]:
+    """Return the claims that its runs decide, as plain data."""
+    stated = _claims(artefact.paper, artefact.scale)
+    return {key: claim for key, claim in stated if claim["from"] == artefact.id}
+
+
+def _claims(paper: Paper, scale: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the paper's claims as plain data, as the scale changes them."""
+    changes = paper.scale(scale).claims
+    for key, claim in paper.claims.items():
+        own = changes[key].model_dump(mode="json", by_alias=True) if key in changes else {}
+        given = {name: value for name, value in own.items() if value is not None}
+        yield key, merge(claim.model_dump(mode="json", by_alias=True), given)
+
+
+def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
+    """Return what it is drawn without: how many runs of each data set, and where each belongs."""
+    missing = {cell.run: cell.spec.dataset for _, cell in artefact.left_out}
+    there = {cell.run: cell.spec.dataset for cell in artefact.cells}
+    lacking, all_ = Counter(missing.values()), Counter((there | missing).values())
+    places = [
+        {"before": before, "axes": {"partition": cell.spec.partition.name, **_shown_axes(cell)}}
+        for before, cell in artefact.left_out
+    ]
+    return {"left_out": {k: (n, all_[k]) for k, n in lacking.items()}, "missing": places}
+
+
+def _cannot(place: Refused) -> dict[str, Any]:
+    axes = {key: _shown(value) for key, value in place.axes.items()}
+    return {"before": place.before, "axes": axes, "reason": place.reason}
+
+
+def _shown_axes(cell: Cell) -> dict[str, Any]:
+    """Return a run's place on the axes and its seed, as a table is sorted and labelled by."""
+    return {k: _shown(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed}
+
+
+def _shown(value: Any) -> Any:
+    """Make an axis value one that a table can be sorted and labelled by."""
+    return (
+        "all" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
+    )

@@ -1,0 +1,113 @@
+"""Which override wins: a cell's spec is merged of layers of a paper's file.
+
+A later layer wins, and nested keys merge (``local: {epochs: 1}`` keeps ``first_epochs``; ``null``
+removes a value)::
+
+    paper defaults      < scale overrides
+      < paper's dataset < scale's dataset
+      < paper's method  < scale's method
+      < scale's artefact
+      < the cell of the grid
+
+So the more specific wins, and at equal specificity the scale wins over the paper. A cell's axes
+always win: a scale changes an axis by replacing its values, never by flattening it.
+
+In a grid, a method or a partition is a short name from the paper's file, possibly with further
+parameters: ``uwa(variance_floor=1e-6)`` is the paper's ``uwa`` with that one changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedlogit.component import parse_call
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.model import Paper, Scale
+from fedlogit.reading import check_keys
+from fedlogit.spec import RunSpec
+
+__all__ = ["calls_of", "layered", "merge", "named", "value_at"]
+
+
+def layered(
+    paper: Paper, scale: Scale, cell: Mapping[str, Any], last: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Merge a cell's layers, `last` above its method's; the names in it are still short."""
+    dataset = cell.get("dataset")
+    if dataset not in paper.datasets:
+        raise unknown("dataset", dataset, paper.datasets)
+    _, of_method = named("method", cell.get("method"), paper.methods, scale.methods)
+    data: dict[str, Any] = {}
+    for layer in (
+        paper.defaults,
+        scale.overrides,
+        paper.datasets[dataset],
+        scale.datasets.get(dataset, {}),
+        *of_method,
+        last,
+        *(_nested(*item) for item in cell.items()),
+    ):
+        data = merge(data, layer)
+    return data
+
+
+def calls_of(paper: Paper, scale: Scale, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the calls that the short names of a method and a partition mean."""
+    method, _ = named("method", data.get("method"), paper.methods, scale.methods)
+    partition, _ = named("partition", data.get("partition"), paper.partitions, scale.partitions)
+    return {"method": method, "partition": partition}
+
+
+def named(
+    kind: str,
+    entry: Any,
+    of_paper: Mapping[str, Any],
+    of_scale: Mapping[str, Any],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Resolve a short name with further parameters.
+
+    Returns:
+        The call (``{"name", "params"}``), and the overrides that come with it: paper's, scale's.
+    """
+    if not isinstance(entry, str):
+        raise FedlogitError(f"{kind} = {entry!r}: should be a name or a call like 'name(x=1)'")
+    further = parse_call(entry)
+    alias = further["name"]
+    if alias not in of_paper:
+        raise unknown(kind, alias, of_paper)
+    name, params = alias, dict[str, Any]()
+    layers: list[dict[str, Any]] = []
+    for definition in (of_paper[alias], of_scale.get(alias, {})):
+        layer = {kind: definition} if isinstance(definition, str) else dict(definition)
+        if kind in layer:
+            call = parse_call(layer.pop(kind))
+            name, params = call["name"], {**params, **call["params"]}
+        layers.append(layer)
+    return {"name": name, "params": {**params, **further["params"]}}, layers
+
+
+def value_at(data: Any, key: str) -> Any:
+    """Return the value of a dotted key, or None."""
+    for part in key.split("."):
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data
+
+
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    """Turn a dotted key into nested mappings, checking that it exists in a spec."""
+    tree = value
+    for part in reversed(key.split(".")):
+        tree = {part: tree}
+    check_keys(RunSpec, tree, f"axis {key}")
+    return tree
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with `over` on top; mappings merge, everything else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged
