@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.rows import FASTEST, Row
@@ -12,12 +12,6 @@ from fedlogit.files import write_atomic
 from fedlogit.results.style import MARKERS, PALETTE, new_figure, save_figure, use_house_style
 
 __all__ = ["draw", "read", "summary", "write"]
-
-_OF_PEERS = "times_as_fast_as_the_fastest_peer"
-_BASELINES = {
-    "a plain PyTorch loop": "times_as_fast_as_the_plain_loop",
-    "the fastest of the other frameworks that can play it": _OF_PEERS,
-}
 
 
 def read(path: Path) -> list[Row]:
@@ -42,39 +36,39 @@ def write(rows: Sequence[Row], folder: Path) -> None:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return a paragraph for each machine: how many times as fast the default engine is.
+    """Return a table for each machine: how many times as fast the default engine is.
 
     The default engine, which `auto` takes, is a workload's first row.
     """
     machines = dict.fromkeys(str(row["machine"]) for row in rows)
     return "\n\n".join(
-        f"On {machine}; float32. {_ratios([r for r in rows if r['machine'] == machine])}"
+        f"On {machine}; float32. So many times as fast is a turn with the default engine:\n\n"
+        + "\n".join(_ratios([r for r in rows if r["machine"] == machine]))
         for machine in machines
     )
 
 
-def _ratios(rows: Sequence[Row]) -> str:
-    """Return a sentence for each baseline, and one on the machine's limit."""
-    own = [next(row for row in rows if row["workload"] == name) for name in _workloads(rows)]
+def _ratios(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of a table with a row for each workload."""
+    yield (
+        "| | Workload | as a plain PyTorch loop | as the fastest of the other frameworks"
+        " | share of the machine's limit |"
+    )
+    yield "|---|---|---|---|---|"
     peers = {row["workload"]: row["contestant"] for row in rows if row["note"] == FASTEST}
-    told = []
-    for baseline, key in _BASELINES.items():
-        found = [
-            f"{row['workload']} {float(str(row[key])):.1f}"
-            + (f" ({peers[row['workload']]})" if key == _OF_PEERS else "")
-            for row in own
-            if row[key] != ""
-        ]
-        if found:
-            told.append(f"A turn is so many times as fast as {baseline}: {', '.join(found)}.")
-    limited = [
-        f"{row['workload']} {100 * float(str(row['share_of_limit'])):.0f} %"
-        for row in own
-        if row["share_of_limit"] != ""
-    ]
-    if limited:
-        told.append(f"Share of the machine's limit: {', '.join(limited)}.")
-    return " ".join(told)
+    for name in _workloads(rows):
+        row = next(row for row in rows if row["workload"] == name)
+        loop, peer, limit = (
+            "–" if row[key] == "" else f"{scale * float(str(row[key])):{how}}"
+            for key, scale, how in (
+                ("times_as_fast_as_the_plain_loop", 1, ".1f"),
+                ("times_as_fast_as_the_fastest_peer", 1, ".1f"),
+                ("share_of_limit", 100, ".0f"),
+            )
+        )
+        whom = f" ({peers[name]})" if name in peers else ""
+        share = limit if limit == "–" else f"{limit} %"
+        yield f"| {name} | {WORKLOADS[name].title} | {loop} | {peer}{whom} | {share} |"
 
 
 def _workloads(rows: Sequence[Row]) -> list[str]:
