@@ -9,7 +9,14 @@ from pathlib import Path
 from benchmarks.rows import FASTEST, Row
 from benchmarks.workloads import WORKLOADS
 from fedlogit.files import write_atomic
-from fedlogit.results.style import MARKERS, PALETTE, new_figure, save_figure, use_house_style
+from fedlogit.results.style import (
+    MARKERS,
+    PALETTE,
+    header,
+    new_figure,
+    save_figure,
+    use_house_style,
+)
 
 __all__ = ["draw", "read", "summary", "write"]
 
@@ -137,4 +144,15 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     panel.set_xlabel("Times as fast as a plain PyTorch loop over tensors (same turn)")
     if played:
         panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    header(figure, "Speed of a turn beside a plain PyTorch loop", _machines(rows))
     save_figure(figure, stem)
+
+
+def _machines(rows: Sequence[Row]) -> str:
+    """Return each machine, after the first one with the workloads that were played on it."""
+    on: dict[str, list[str]] = {}
+    for name in _workloads(rows):
+        machine = next(str(row["machine"]) for row in rows if row["workload"] == name)
+        on.setdefault(machine, []).append(name)
+    first, *others = on
+    return ". ".join([f"On {first}", *(f"{', '.join(on[m])}: on {m}" for m in others)])
