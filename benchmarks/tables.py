@@ -62,20 +62,23 @@ def _ratios(rows: Sequence[Row]) -> Iterator[str]:
         " | share of the machine's limit |"
     )
     yield "|---|---|---|---|---|"
-    peers = {row["workload"]: row["contestant"] for row in rows if row["note"] == FASTEST}
+    peers = {row["workload"]: f" ({row['contestant']})" for row in rows if row["note"] == FASTEST}
     for name in _workloads(rows):
-        row = next(row for row in rows if row["workload"] == name)
-        loop, peer, limit = (
-            "–" if row[key] == "" else f"{scale * float(str(row[key])):{how}}"
-            for key, scale, how in (
-                ("times_as_fast_as_the_plain_loop", 1, ".1f"),
-                ("times_as_fast_as_the_fastest_peer", 1, ".1f"),
-                ("share_of_limit", 100, ".0f"),
-            )
-        )
-        whom = f" ({peers[name]})" if name in peers else ""
-        share = limit if limit == "–" else f"{limit} %"
-        yield f"| {name} | {WORKLOADS[name].title} | {loop} | {peer}{whom} | {share} |"
+        row = _default_engine(rows, name)
+        loop = _shown(row["times_as_fast_as_the_plain_loop"], ".1f")
+        peer = _shown(row["times_as_fast_as_the_fastest_peer"], ".1f") + peers.get(name, "")
+        limit = _shown(row["share_of_limit"], ".2f")
+        yield f"| {name} | {WORKLOADS[name].title} | {loop} | {peer} | {limit} |"
+
+
+def _default_engine(rows: Sequence[Row], workload: str) -> Row:
+    """Return a workload's first row."""
+    return next(row for row in rows if row["workload"] == workload)
+
+
+def _shown(value: object, form: str) -> str:
+    """Return a number of a row, or a dash where there is none."""
+    return "–" if value == "" else format(float(str(value)), form)
 
 
 def _workloads(rows: Sequence[Row]) -> list[str]:
@@ -152,7 +155,6 @@ def _machines(rows: Sequence[Row]) -> str:
     """Return each machine, after the first one with the workloads that were played on it."""
     on: dict[str, list[str]] = {}
     for name in _workloads(rows):
-        machine = next(str(row["machine"]) for row in rows if row["workload"] == name)
-        on.setdefault(machine, []).append(name)
+        on.setdefault(str(_default_engine(rows, name)["machine"]), []).append(name)
     first, *others = on
     return ". ".join([f"On {first}", *(f"{', '.join(on[m])}: on {m}" for m in others)])

@@ -88,7 +88,7 @@ def run_script(path: str) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses options in one line, without the usage of a page."""
+    """Refuses options in one line, without a page of usage."""
 
     def error(self, message: str) -> NoReturn:
         raise FedlogitError(f"{message}; {self.prog} --help lists the options")

@@ -20,6 +20,7 @@ from fedlogit.runs.setup import choose_device
 from fedlogit.spec import RunSpec
 
 __all__ = [
+    "checkpoint_option",
     "count",
     "engine_options",
     "given_path",
@@ -88,6 +89,13 @@ def engine_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
     parser.add_argument(
         "--engine", default="auto", choices=get_args(EngineName), help="how clients are run"
+    )
+
+
+def checkpoint_option(parser: argparse.ArgumentParser) -> None:
+    """Declare how often what is trained is saved."""
+    parser.add_argument(
+        "--checkpoint-seconds", type=seconds, default=60, help="0: after every round"
     )
 
 

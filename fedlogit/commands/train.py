@@ -18,7 +18,13 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import given_path, own_device, read_spec, run_options, seconds
+from fedlogit.commands._options import (
+    checkpoint_option,
+    given_path,
+    own_device,
+    read_spec,
+    run_options,
+)
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.checkpoint import remove_checkpoints
@@ -33,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
     parser.add_argument("--out", type=given_path, required=True, help="the run's folder")
-    parser.add_argument(
-        "--checkpoint-seconds", type=seconds, default=60, help="0: after every round"
-    )
+    checkpoint_option(parser)
     parser.add_argument(
         "--restart",
         action="store_true",

@@ -26,7 +26,13 @@ from fedlogit.commands._many.report import report, states
 from fedlogit.commands._many.tasks import Task, Tasks
 from fedlogit.commands._many.wanted import Wanted, asked_runs, what_options
 from fedlogit.commands._many.worker import Outcome
-from fedlogit.commands._options import count, engine_options, positive, seconds, wanted_device
+from fedlogit.commands._options import (
+    checkpoint_option,
+    count,
+    engine_options,
+    positive,
+    wanted_device,
+)
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.setup import choose_device
 from fedlogit.stopping import exit_code
@@ -48,9 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--grace", type=positive, metavar="SECONDS",
         help=f"ask runs to stop so long before (a tenth of the time, at most {_GRACE})",
     )  # fmt: skip
-    parser.add_argument(
-        "--checkpoint-seconds", type=seconds, default=60, help="0: after every round"
-    )
+    checkpoint_option(parser)
     parser.add_argument("--archive", type=Path, metavar="FILE", help="put what is finished here")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 

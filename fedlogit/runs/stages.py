@@ -57,10 +57,10 @@ _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest
 
 def in_stages(spec: RunSpec, method: Method) -> bool:
     """Return whether a run can be made in stages: its clients train once and then only answer."""
-    return not _in_one_piece(spec, method)
+    return not _why_in_one_piece(spec, method)
 
 
-def _in_one_piece(spec: RunSpec, method: Method) -> str:
+def _why_in_one_piece(spec: RunSpec, method: Method) -> str:
     """Return what of a run's spec makes it one that is not made in stages, or "".
 
     Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
@@ -89,7 +89,7 @@ def clients_spec(spec: RunSpec) -> RunSpec:
     Raises:
         FedlogitError: if the run is not made in stages (`in_stages`).
     """
-    if reason := _in_one_piece(spec, get(spec.method)):
+    if reason := _why_in_one_piece(spec, get(spec.method)):
         raise FedlogitError(f"{reason} is not made in stages; train it in one piece")
     shared = {
         "method": ComponentRef(name="local"),
