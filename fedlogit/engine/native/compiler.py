@@ -29,7 +29,11 @@ from fedlogit.private import is_own_file, private_folder
 
 __all__ = ["Compiled", "compiled", "load"]
 
-_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fno-math-errno", "-shared", "-fPIC")
+# Without predictive commoning GCC spills sums that a kernel keeps in registers.
+_FLAGS = (
+    "-O3", "-march=native", "-std=c++17", "-fno-math-errno", "-fno-predictive-commoning",
+    "-shared", "-fPIC",
+)  # fmt: skip
 _FOLDER = Path(__file__).parent
 _REMEDY = "set XDG_CACHE_HOME to a folder of yours, or use engine = 'loop'"
 

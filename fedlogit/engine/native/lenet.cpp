@@ -263,9 +263,9 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
       conv2_back(parameters, *s, *g);
       conv1_back(*s, *g);
 
-      spread(flat, F0, &a0[from * F0], k), spread(s->z3, F1, &a3[from * F1], k);
-      spread(s->z4, F2, &a4[from * F2], k), spread(s->g3, F1, &d3[from * F1], k);
-      spread(s->g4, F2, &d4[from * F2], k), spread(s->g5, classes, &d5[from * classes], k);
+      spread(flat, F0, &a0[from * F0], F0, k), spread(s->z3, F1, &a3[from * F1], F1, k);
+      spread(s->z4, F2, &a4[from * F2], F2, k), spread(s->g3, F1, &d3[from * F1], F1, k);
+      spread(s->g4, F2, &d4[from * F2], F2, k), spread(s->g5, classes, &d5[from * classes], classes, k);
     }
     for (int o = 0; o < C1; ++o) {
       for (int i = 0; i < 25; ++i) grad[W1 + o * 25 + i] = sum(g->w1[o][i]);
@@ -275,9 +275,9 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
       for (int i = 0; i < C1 * 25; ++i) grad[W2 + o * C1 * 25 + i] = sum(g->w2[o][i / 25][i % 25]);
       grad[B2 + o] = sum(g->b2[o]);
     }
-    linear_grad(d3.data(), F1, a0.data(), F0, n, &grad[W3], &grad[B3]);
-    linear_grad(d4.data(), F2, a3.data(), F1, n, &grad[W4], &grad[B4]);
-    linear_grad(d5.data(), classes, a4.data(), F2, n, &grad[W5], &grad[W5 + F2 * classes]);
+    linear_grad(d3.data(), F1, a0.data(), F0, F0, n, &grad[W3], &grad[B3]);
+    linear_grad(d4.data(), F2, a3.data(), F1, F1, n, &grad[W4], &grad[B4]);
+    linear_grad(d5.data(), classes, a4.data(), F2, F2, n, &grad[W5], &grad[W5 + F2 * classes]);
 
     ++steps;
     const float rate = lr / (1 - std::pow(beta1, (double)steps));

@@ -223,8 +223,8 @@ void load_padded(const Shape &s, const float *images, int samples, V *to) {
   std::memset(static_cast<void *>(to), 0, s.channels * s.x.size() * sizeof(V));
   for (int c = 0; c < s.channels; ++c)
     for (int y = 0; y < s.image.height; ++y)
-      load(images + (c * s.image.height + y) * s.image.width, samples, stride, s.image.width,
-           to + c * s.x.size() + (y + RIM) * s.x.width + RIM);
+      load_images(images + (c * s.image.height + y) * s.image.width, samples, stride, s.image.width,
+                  to + c * s.x.size() + (y + RIM) * s.x.width + RIM);
 }
 
 // The gradient of a linear layer's weights, from gradients and inputs of all blocks.
@@ -232,10 +232,10 @@ void weights_of(const Blocks &blocks, Part g, int n, Part in, int m, int64_t sam
                 float *db) {
   std::vector<float> out(samples * n), rows(samples * m);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    spread(blocks[i].*g, n, &out[i * L * n], blocks[i].samples);
-    spread(blocks[i].*in, m, &rows[i * L * m], blocks[i].samples);
+    spread(blocks[i].*g, n, &out[i * L * n], n, blocks[i].samples);
+    spread(blocks[i].*in, m, &rows[i * L * m], m, blocks[i].samples);
   }
-  linear_grad(out.data(), n, rows.data(), m, (int)samples, dw, db);
+  linear_grad(out.data(), n, rows.data(), m, m, (int)samples, dw, db);
 }
 
 }  // namespace
@@ -260,8 +260,8 @@ void fedlogit_lenet_bn_forward(const float *p, const float *images, int64_t n, i
                              : blocks_of(s, &own[NORMS + input], &own[NORMS], n);
   std::vector<float> w1(s.n1 - s.w1), w2(s.n2 - s.w2);
   std::vector<V> out(classes);
-  forward_order<K>(p + s.w1, C1, channels, w1.data());
-  forward_order<K>(p + s.w2, C2, C1, w2.data());
+  forward_order<K, J1>(p + s.w1, C1, channels, w1.data());
+  forward_order<K, J2>(p + s.w2, C2, C1, w2.data());
 
   for (size_t i = 0; i < blocks.size(); ++i) {
     load_padded(s, images + i * L * channels * s.image.size(), blocks[i].samples, blocks[i].x);
@@ -306,10 +306,9 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
   for (const Block &b : blocks) linear_back(p + s.w3, b.g3, F1, b.g2, s.features);
 
   const Plane rimmed = s.z2.rimmed(K - 1);
-  std::vector<V> dz2(C2 * rimmed.stride(), V{}), dz1(C1 * s.z1.size()), dw2(s.n2 - s.w2, V{}),
-      dw1(s.n1 - s.w1, V{});
+  std::vector<V> dz2(C2 * rimmed.stride(), V{}), dz1(C1 * s.z1.size());
   std::vector<float> w2(s.n2 - s.w2);
-  backward_order<K>(p + s.w2, C2, C1, w2.data());
+  backward_order<K, J1>(p + s.w2, C2, C1, w2.data());
   const int inner = (K - 1) * rimmed.width + K - 1;
   const auto back2 = pool_sums(blocks, &Block::z2, s.z2, &Block::at2, &Block::g2, C2, p + s.n2, n,
                                norms.of2, grad + s.n2);
@@ -317,9 +316,8 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
     for (int c = 0; c < C2; ++c)
       pool_back(back2[c], b.z2 + c * s.z2.size(), s.z2, b.at2 + c * s.a2.size(),
                 b.g2 + c * s.a2.size(), b.lanes, &dz2[c * rimmed.stride() + inner], rimmed.width);
-    for (int o = 0; o < C2; o += J2)
-      weight_sums<K, J2>(&dz2[o * rimmed.stride() + inner], rimmed.width, rimmed.stride(), s.z2, b.a1,
-                         C1, s.a1, &dw2[o * C1 * TAPS], nullptr);
+    weight_sums<K, J2>(&dz2[inner], C2, rimmed.width, rimmed.stride(), s.z2, b.a1, C1, s.a1,
+                       grad + s.w2);
     conv_back<K, J1>(dz2.data(), C2, rimmed, w2.data(), C1, b.g1, s.a1);
   }
   const auto back1 = pool_sums(blocks, &Block::z1, s.z1, &Block::at1, &Block::g1, C1, p + s.n1, n,
@@ -328,11 +326,8 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
     for (int c = 0; c < C1; ++c)
       pool_back(back1[c], b.z1 + c * s.z1.size(), s.z1, b.at1 + c * s.a1.size(),
                 b.g1 + c * s.a1.size(), b.lanes, &dz1[c * s.z1.size()], s.z1.width);
-    for (int o = 0; o < C1; o += J1)
-      weight_sums<K, J1>(&dz1[o * s.z1.size()], s.z1.width, s.z1.size(), s.z1, b.x, channels, s.x,
-                         &dw1[o * channels * TAPS], nullptr);
+    weight_sums<K, J1>(dz1.data(), C1, s.z1.width, s.z1.size(), s.z1, b.x, channels, s.x,
+                       grad + s.w1);
   }
-  for (size_t i = 0; i < dw1.size(); ++i) grad[s.w1 + i] += sum(dw1[i]);
-  for (size_t i = 0; i < dw2.size(); ++i) grad[s.w2 + i] += sum(dw2[i]);
 }
 }

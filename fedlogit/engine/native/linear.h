@@ -6,20 +6,27 @@
 
 #include "vectors.h"
 
-// out = W in + b, twelve outputs at a time; `b` may be null.
+// out = W in + b; m is a multiple of 4, `b` may be null.
+//
+// Some outputs at a time, each as four partial sums: a sum of a thousand is as exact as PyTorch's.
 template <bool Relu>
 void linear(const float *w, const float *b, const V *in, int m, V *out, int n) {
-  for (int o = 0; o < n; o += 12) {
-    int k = n - o < 12 ? n - o : 12;
-    V acc[12];
-    for (int j = 0; j < 12; ++j) acc[j] = zero() + (b && j < k ? b[o + j] : 0.f);
-    if (k == 12)
-      for (int i = 0; i < m; ++i)
-        for (int j = 0; j < 12; ++j) acc[j] += w[(o + j) * m + i] * in[i];
+  constexpr int O = MANY_REGISTERS ? 4 : 2, P = 4;
+  for (int o = 0; o < n; o += O) {
+    const int k = n - o < O ? n - o : O;
+    V acc[O][P] = {};
+    if (k == O)
+      for (int i = 0; i < m; i += P)
+        for (int p = 0; p < P; ++p)
+          for (int j = 0; j < O; ++j) acc[j][p] += w[(o + j) * m + i + p] * in[i + p];
     else
-      for (int i = 0; i < m; ++i)
-        for (int j = 0; j < k; ++j) acc[j] += w[(o + j) * m + i] * in[i];
-    for (int j = 0; j < k; ++j) out[o + j] = Relu ? relu(acc[j]) : acc[j];
+      for (int i = 0; i < m; i += P)
+        for (int p = 0; p < P; ++p)
+          for (int j = 0; j < k; ++j) acc[j][p] += w[(o + j) * m + i + p] * in[i + p];
+    for (int j = 0; j < k; ++j) {
+      const V sum = (acc[j][0] + acc[j][1]) + (acc[j][2] + acc[j][3]) + (b ? b[o + j] : 0.f);
+      out[o + j] = Relu ? relu(sum) : sum;
+    }
   }
 }
 
@@ -40,7 +47,10 @@ inline void linear_back(const float *w, const V *gout, int n, V *gin, int m) {
 }
 
 // dW[n][m] = sum over samples of out[s][n] * in[s][m], db[n] = sum of out[s][n]; `db` may be null.
-inline void linear_grad(const float *out, int n, const float *in, int m, int samples, float *dw, float *db) {
+//
+// Rows of `in` lie `stride` apart: at a power of two they would share a place in the cache.
+inline void linear_grad(const float *out, int n, const float *in, int m, int stride, int samples,
+                        float *dw, float *db) {
   for (int o = 0; db && o < n; ++o) {
     float total = 0;
     for (int t = 0; t < samples; ++t) total += out[t * n + o];
@@ -54,14 +64,14 @@ inline void linear_grad(const float *out, int n, const float *in, int m, int sam
       if (rows == 4 && width == 3 * L) {
         for (int t = 0; t < samples; ++t) {
           V v[3];
-          std::memcpy(v, in + t * m + i, sizeof v);
+          for (int k = 0; k < 3; ++k) v[k] = load(in + t * stride + i + k * L);
           for (int j = 0; j < 4; ++j)
             for (int k = 0; k < 3; ++k) acc[j][k] += out[t * n + o + j] * v[k];
         }
       } else {
         for (int t = 0; t < samples; ++t) {
           V v[3] = {};
-          std::memcpy(v, in + t * m + i, 4 * width);
+          std::memcpy(v, in + t * stride + i, 4 * width);
           for (int j = 0; j < rows; ++j)
             for (int k = 0; k < 3; ++k) acc[j][k] += out[t * n + o + j] * v[k];
         }
@@ -71,9 +81,12 @@ inline void linear_grad(const float *out, int n, const float *in, int m, int sam
   }
 }
 
-// Transposes a block's vectors into rows of samples.
-inline void spread(const V *from, int n, float *to, int samples) {
-  for (int i = 0; i < n; ++i)
-    for (int t = 0; t < samples; ++t) to[t * n + i] = from[i][t];
+// Transposes a block's vectors into rows of samples, `stride` apart.
+inline void spread(const V *from, int n, float *to, int stride, int samples) {
+  for (int i = 0; i < n; i += L) {  // a square at a time, which the first cache holds
+    const int end = n - i < L ? n : i + L;
+    for (int t = 0; t < samples; ++t)
+      for (int k = i; k < end; ++k) to[t * stride + k] = from[k][t];
+  }
 }
 

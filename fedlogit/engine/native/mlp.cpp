@@ -17,11 +17,7 @@
 
 namespace {
 
-typedef V Anywhere __attribute__((aligned(4), may_alias));
 constexpr int ROWS = 6, VECTORS = MANY_REGISTERS ? 4 : 2;  // of a tile that stays in registers
-
-inline V load(const float *p) { return *(const Anywhere *)p; }
-inline void store(float *p, V v) { *(Anywhere *)p = v; }
 
 // A tile of c: R rows, N vectors wide. Element (i, k) of a is a[i * ar + k * ak].
 template <int R, int N>

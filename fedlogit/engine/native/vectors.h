@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 // Floats in a vector; whether there are 32 registers of them, or 16.
 #if defined(__AVX512F__)
@@ -33,11 +34,17 @@ typedef int32_t M __attribute__((vector_size(4 * L)));
 #define HOLD(v)
 #endif
 
+typedef V Anywhere __attribute__((aligned(4), may_alias));
+
 inline V zero() { return V{}; }
+inline V load(const float *p) { return *(const Anywhere *)p; }
+inline void store(float *p, V v) { *(Anywhere *)p = v; }
 inline V choose(M mask, V a) { return (V)(mask & (M)a); }
 inline V relu(V a) { return choose(~(a <= zero()), a); }  // NaN stays NaN
 inline float sum(V a) {
-  float s = 0;
-  for (int i = 0; i < L; ++i) s += a[i];
-  return s;
+  typedef float Quarter __attribute__((vector_size(16)));
+  Quarter part[L / 4];
+  std::memcpy(part, &a, sizeof a);
+  for (int i = 1; i < L / 4; ++i) part[0] += part[i];
+  return (part[0][0] + part[0][1]) + (part[0][2] + part[0][3]);
 }
