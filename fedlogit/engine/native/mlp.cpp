@@ -18,41 +18,48 @@
 namespace {
 
 constexpr int ROWS = 6, VECTORS = MANY_REGISTERS ? 4 : 2;  // of a tile that stays in registers
+constexpr int DEPTH = 96;  // of a panel that stays in the first cache
 
-// A tile of c: R rows, N vectors wide. Element (i, k) of a is a[i * ar + k * ak].
+// A tile of c: R rows, N vectors wide; it begins with what is there if `more`. Element (i, k) of a
+// is a[i * ar + k * ak]; b is a panel, (depth x N vectors).
 template <int R, int N>
-inline void tile(int depth, const float *a, int ar, int ak, const float *b, int ldb, float *c,
-                 int ldc) {
-  V sum[R][N] = {};
-  for (int k = 0; k < depth; ++k) {
-    V row[N];
-    for (int j = 0; j < N; ++j) row[j] = load(b + (int64_t)k * ldb + j * L);
+inline void tile(int depth, const float *a, int ar, int ak, const V *b, float *c, int ldc,
+                 bool more) {
+  V sum[R][N];
+  for (int i = 0; i < R; ++i)
+    for (int j = 0; j < N; ++j) sum[i][j] = more ? load(c + (int64_t)i * ldc + j * L) : zero();
+  for (int k = 0; k < depth; ++k, b += N)
     for (int i = 0; i < R; ++i) {
       const float scalar = a[(int64_t)i * ar + (int64_t)k * ak];
-      for (int j = 0; j < N; ++j) sum[i][j] += row[j] * scalar;
+      for (int j = 0; j < N; ++j) sum[i][j] += b[j] * scalar;
     }
-  }
   for (int i = 0; i < R; ++i)
     for (int j = 0; j < N; ++j) store(c + (int64_t)i * ldc + j * L, sum[i][j]);
 }
 
 template <int N>
 void strip(int rows, int depth, const float *a, int ar, int ak, const float *b, int ldb, float *c,
-           int ldc) {
+           int ldc, bool more) {
+  V panel[DEPTH * N];
+  for (int k = 0; k < depth; ++k)
+    for (int j = 0; j < N; ++j) panel[k * N + j] = load(b + (int64_t)k * ldb + j * L);
   int i = 0;
   for (; i + ROWS <= rows; i += ROWS)
-    tile<ROWS, N>(depth, a + (int64_t)i * ar, ar, ak, b, ldb, c + (int64_t)i * ldc, ldc);
+    tile<ROWS, N>(depth, a + (int64_t)i * ar, ar, ak, panel, c + (int64_t)i * ldc, ldc, more);
   for (; i < rows; ++i)
-    tile<1, N>(depth, a + (int64_t)i * ar, ar, ak, b, ldb, c + (int64_t)i * ldc, ldc);
+    tile<1, N>(depth, a + (int64_t)i * ar, ar, ak, panel, c + (int64_t)i * ldc, ldc, more);
 }
 
 // c (rows x columns) = a (rows x depth) b (depth x columns); columns are a multiple of L.
 void product(int rows, int columns, int depth, const float *a, int ar, int ak, const float *b,
              int ldb, float *c, int ldc) {
-  int j = 0;
-  for (; j + VECTORS * L <= columns; j += VECTORS * L)
-    strip<VECTORS>(rows, depth, a, ar, ak, b + j, ldb, c + j, ldc);
-  for (; j < columns; j += L) strip<1>(rows, depth, a, ar, ak, b + j, ldb, c + j, ldc);
+  for (int k = 0; k < depth; k += DEPTH, a += (int64_t)DEPTH * ak, b += (int64_t)DEPTH * ldb) {
+    const int some = std::min(DEPTH, depth - k);
+    int j = 0;
+    for (; j + VECTORS * L <= columns; j += VECTORS * L)
+      strip<VECTORS>(rows, some, a, ar, ak, b + j, ldb, c + j, ldc, k > 0);
+    for (; j < columns; j += L) strip<1>(rows, some, a, ar, ak, b + j, ldb, c + j, ldc, k > 0);
+  }
 }
 
 int rounded(int n) { return (n + L - 1) / L * L; }
