@@ -163,7 +163,10 @@ def test_clients_have_the_samples_of_the_split_and_minibatches_cover_them(folder
         assert sorted(np.concatenate(batches)) == list(range(size))
 
 
-@pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("tf_cnn", (3, 32, 32))])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("lenet", (1, 28, 28)), ("lenet_bn", (3, 32, 32)), ("tf_cnn", (3, 32, 32))],
+)
 def test_models_of_peers_are_the_librarys(name, shape):
     own = models.build(ComponentRef(name=name), shape, 10, torch.Generator().manual_seed(3))
     settings = {"model": name, "augment": False}
@@ -313,3 +316,5 @@ def test_a_workload_is_a_run_that_its_engines_play(name):
     kinds = client_workloads(spec, method, SHAPES[spec.dataset], "cpu")
     for engine in workload.engines:
         check_engine(engine, kinds)
+    elsewhere = {"resnet18", "tiny_gpt"}  # torchvision's and ours: `plain_rounds.model_of`
+    assert {model.name for model in spec.models} <= elsewhere | set(torch_models.MODELS)
