@@ -220,6 +220,14 @@ def test_rounds_has_no_empty_panels(make_run, make_artefact):
     assert [axes.get_xlabel() for axes in panels] == ["", "Round", "Round", ""]
 
 
+def test_the_first_panel_of_a_row_has_numbers_wherever_it_is(make_run, make_artefact):
+    places = [("mnist", "k_classes(2)"), ("mnist", "k_classes(5)"), ("cifar10", "k_classes(5)")]
+    runs = [make_run(dataset=dataset, partition=partition) for dataset, partition in places]
+    panels = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round")).axes
+    numbers = [any(t.label1.get_visible() for t in axes.yaxis.get_major_ticks()) for axes in panels]
+    assert [numbers[i] for i in (0, 1, 3)] == [True, False, True]
+
+
 def test_mean_weights_by_class():
     # Class 0: points 0 and 2, weights of client 0: (1, .5), mean .75; class 1: point 1; 2: none.
     weights = np.array([[1.0, 0.2, 0.5], [0.0, 0.8, 0.5]])

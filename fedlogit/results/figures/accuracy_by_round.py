@@ -67,7 +67,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 _shade_warm_up(axes, here)
             axes.set_title(f"{artefact.label(dataset)}, {partition}")
     for row in grid:
-        _there(row)[0].set_ylabel(metric_label(artefact.metric).capitalize())
+        first = _there(row)[0]
+        first.set_ylabel(metric_label(artefact.metric).capitalize())
+        first.tick_params(labelleft=True)  # shared axes have numbers in the first column alone
     for column in grid.T:
         _there(column)[-1].set_xlabel("Round")
     handles: list[Artist] = [method_handle(artefact, method) for method in methods]
