@@ -44,18 +44,14 @@ def tf_cnn(weights: Sequence[np.ndarray]) -> nn.Module:
 
 def lenet_bn(weights: Sequence[np.ndarray]) -> nn.Module:
     """LeNet-5 for images of any size, with batch norm that keeps no statistics."""
-    features = weights[6].shape[1]
-
-    def norm(kind: type[nn.Module], of: int) -> nn.Module:
-        return kind(of, track_running_stats=False)
-
+    features, no_state = weights[6].shape[1], {"track_running_stats": False}
     return nn.Sequential(
         nn.Conv2d(weights[0].shape[1], 6, 5, padding=2, bias=False),
-        norm(nn.BatchNorm2d, 6), nn.ReLU(), nn.MaxPool2d(2),
+        nn.BatchNorm2d(6, **no_state), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(6, 16, 5, bias=False),
-        norm(nn.BatchNorm2d, 16), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(features, 120, bias=False), norm(nn.BatchNorm1d, 120), nn.ReLU(),
-        nn.Linear(120, 84, bias=False), norm(nn.BatchNorm1d, 84), nn.ReLU(),
+        nn.BatchNorm2d(16, **no_state), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(features, 120, bias=False), nn.BatchNorm1d(120, **no_state), nn.ReLU(),
+        nn.Linear(120, 84, bias=False), nn.BatchNorm1d(84, **no_state), nn.ReLU(),
         nn.Linear(84, len(weights[-1])),
     )  # fmt: skip
 

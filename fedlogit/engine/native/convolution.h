@@ -91,9 +91,9 @@ __attribute__((noinline)) void products(const V *in, int channels, Plane plane, 
 template <int K, int J, class Taps>
 void all_products(const V *in, int channels, Plane plane, int stride, const int *places,
                   const float *w, int out, Taps taps, V (*acc)[Q]) {
-  constexpr int some = 16;
-  for (int c = 0; c < channels; c += some) {
-    const int n = channels - c < some ? channels - c : some;
+  constexpr int most = 16;
+  for (int c = 0; c < channels; c += most) {
+    const int n = channels - c < most ? channels - c : most;
     for (int o = 0; o < out; o += J)
       products<K, J>(in + c * stride, n, plane, stride, places, w + (o * channels + c * J) * K * K,
                      taps, acc + o);

@@ -8,7 +8,7 @@
 
 // out = W in + b; m is a multiple of 4, `b` may be null.
 //
-// Some outputs at a time, each as four partial sums: a sum of a thousand is as exact as PyTorch's.
+// Some outputs at a time, each as four partial sums: a sum of a thousand is about as exact as PyTorch's.
 template <bool Relu>
 void linear(const float *w, const float *b, const V *in, int m, V *out, int n) {
   constexpr int O = MANY_REGISTERS ? 4 : 2, P = 4;

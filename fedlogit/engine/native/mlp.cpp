@@ -54,11 +54,11 @@ void strip(int rows, int depth, const float *a, int ar, int ak, const float *b, 
 void product(int rows, int columns, int depth, const float *a, int ar, int ak, const float *b,
              int ldb, float *c, int ldc) {
   for (int k = 0; k < depth; k += DEPTH, a += (int64_t)DEPTH * ak, b += (int64_t)DEPTH * ldb) {
-    const int some = std::min(DEPTH, depth - k);
+    const int deep = std::min(DEPTH, depth - k);
     int j = 0;
     for (; j + VECTORS * L <= columns; j += VECTORS * L)
-      strip<VECTORS>(rows, some, a, ar, ak, b + j, ldb, c + j, ldc, k > 0);
-    for (; j < columns; j += L) strip<1>(rows, some, a, ar, ak, b + j, ldb, c + j, ldc, k > 0);
+      strip<VECTORS>(rows, deep, a, ar, ak, b + j, ldb, c + j, ldc, k > 0);
+    for (; j < columns; j += L) strip<1>(rows, deep, a, ar, ak, b + j, ldb, c + j, ldc, k > 0);
   }
 }
 

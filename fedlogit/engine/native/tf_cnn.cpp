@@ -59,7 +59,7 @@ struct Block {
 void conv_pool(const V *in, int channels, Plane plane, const float *w, const float *bias, int out,
                V *to, Won *at) {
   const Plane small = plane.conv(K).pooled();
-  V acc[C2][Q];
+  V acc[C2][Q];  // of C1 outputs, or of C2
   for (int y = 0; y < small.height; ++y)
     for (int x = 0; x < small.width; ++x) {
       const int corner = 2 * y * plane.width + 2 * x;
