@@ -31,7 +31,7 @@ from fedlogit.runs.setup import federate, sample_shape
 from fedlogit.runs.stages import Precomputed, continue_from
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
-from fedlogit.stopping import asked_to_stop, exit_code
+from fedlogit.stopping import exit_code, stop_after_round
 
 __all__ = ["Options", "check_folder", "run", "run_lock"]
 
@@ -173,7 +173,7 @@ def _train(
     rows = load_checkpoint(folder, fed)
     progress.rounds(rows)
     diverged = ""
-    with asked_to_stop() as stop:
+    with stop_after_round() as stop:
         if rows:
             _say(f"goes on after {_where(fed)}")
         else:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.outcomes import outcome, rows, same
+from support.resuming import ctrl_c, rounds_done
 from support.small import SMALL, small_spec
 
 from fedlogit import methods
@@ -19,6 +20,7 @@ from fedlogit.cli import call, run_main
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.stopping import stop_after_round
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -223,6 +225,39 @@ def test_a_stopped_run_resumes_to_the_same_bits(reference, tmp_path, python, kil
     again = subprocess.run(command(tmp_path / "spec.json", out, tmp_path, python), check=False)
     assert again.returncode == 0
     assert same(outcome(whole), outcome(out))
+
+
+def test_ctrl_c_saves_the_round_that_it_came_in(train, reference, tmp_path, monkeypatch, capfd):
+    folder = tmp_path / "x"
+    with ctrl_c(monkeypatch, round_number=2), pytest.raises(SystemExit) as stopped:
+        train(folder, export=["weights"])
+    assert stopped.value.code == 130
+    said = capfd.readouterr().err
+    assert "Ctrl-C again does not wait" in said
+    assert "after round 2 of 3; the same command goes on" in said
+    with rounds_done(monkeypatch) as done:
+        train(folder, export=["weights"])
+    assert done == [3]
+    assert same(outcome(folder), outcome(reference(export=["weights"])))
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_round(train, tmp_path, monkeypatch):
+    with ctrl_c(monkeypatch, round_number=2, times=2), pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "x")
+    assert not list((tmp_path / "x").glob("checkpoint*"))
+
+
+def test_ctrl_c_is_ignored_where_the_process_ignores_it(train, tmp_path):
+    """A shell without job control has those in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert (train(tmp_path / "x") / "result.json").exists()
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        with stop_after_round() as asked:
+            signal.raise_signal(signal.SIGINT)
+        assert asked == []
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_finished_run_is_left_alone(train, tmp_path, python):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,3 +70,23 @@ def rounds_done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     with monkeypatch.context() as patch:
         patch.setattr(runs, "_round", noted)
         yield done
+
+
+@contextmanager
+def ctrl_c(monkeypatch: pytest.MonkeyPatch, round_number: int, times: int = 1) -> Iterator[None]:
+    """Press Ctrl-C so many times in this round of the run that is trained in this context."""
+    original = runs._round
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may ignore it
+
+    def pressed(fed, method):
+        if fed.round == round_number - 1:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        return original(fed, method)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "_round", pressed)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)

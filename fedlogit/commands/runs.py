@@ -1,0 +1,52 @@
+"""Show finished runs beside each other: a table, their curves as a picture, their rounds as CSV.
+
+    python -m fedlogit runs trial
+    python -m fedlogit runs trial results/runs/mnist --curves trial/curves.png --csv trial/all.csv
+
+Runs of one data set, partition and method are one line, with the mean and the standard deviation
+over their seeds; what else they differ in is named beside the method. A paper's file is not needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from fedlogit.commands._options import given_path
+from fedlogit.errors import FedlogitError
+from fedlogit.results.chosen_runs import beside_each_other, every_round, find_runs, run_table
+from fedlogit.results.figures import write_figure
+from fedlogit.results.formatting import write_csv
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("folders", nargs="+", type=given_path, help="runs, or folders of runs")
+    parser.add_argument(
+        "--metric", default="accuracy", help="a column of rounds.csv, such as balanced_accuracy"
+    )
+    parser.add_argument(
+        "--curves", type=given_path, metavar="FILE", help="draw the metric by round: PNG and PDF"
+    )
+    parser.add_argument(
+        "--csv", type=given_path, metavar="FILE", help="write every round of every run"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Carry the command out; return 1 if a run is damaged."""
+    found = find_runs(args.folders)
+    for reason in found.damaged:
+        print(f"left out: {reason}", file=sys.stderr)
+    if not found.runs:
+        raise FedlogitError(f"{args.folders[0]}: none of the runs there has finished")
+    artefact = beside_each_other(found.runs, args.metric)
+    print(run_table(artefact))
+    if found.unfinished:
+        print(f"not finished: {', '.join(map(str, found.unfinished))}")
+    if args.csv:
+        print(write_csv(args.csv, every_round(artefact)))
+    if args.curves:
+        for path in write_figure(artefact, args.curves):
+            print(path)
+    return 1 if found.damaged else 0

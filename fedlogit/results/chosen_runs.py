@@ -1,0 +1,167 @@
+"""Finished runs that somebody points at, beside each other, without a paper's file that plans them.
+
+Nothing of a run is imported: a method or partition is shown as its spec writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_json
+from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.results.collect import collect, summarise
+from fedlogit.results.finished import finished_runs
+from fedlogit.results.formatting import markdown, number, sentence, spread
+from fedlogit.results.metrics import is_share, metric_label
+from fedlogit.results.runs import Run, read_run
+from fedlogit.spec import RunSpec
+
+__all__ = ["Found", "beside_each_other", "every_round", "find_runs", "run_table"]
+
+_AXES = ("dataset", "partition", "method")
+_BESIDES = {"bytes_sent": "bytes a client sends", "seconds": "seconds"}
+_OWN_AXES = ("dataset", "partition.", "method.name", "seed")  # keys that those and the seed say
+_NO_NUMBER = ("export",)  # keys that change what is kept of a run, and no number
+
+
+@dataclass(frozen=True)
+class Found:
+    """Runs below some folders.
+
+    Attributes:
+        runs: Those that have ended, each once, by folder.
+        unfinished: Folders of runs that were begun.
+        damaged: Of those that cannot be read, why.
+    """
+
+    runs: tuple[Run, ...]
+    unfinished: tuple[Path, ...]
+    damaged: tuple[str, ...]
+
+
+def find_runs(folders: Iterable[Path]) -> Found:
+    """Find all runs in folders and below them.
+
+    Raises:
+        FedlogitError: if a folder is not there or holds no run.
+    """
+    runs: dict[str, Run] = {}
+    unfinished: dict[Path, None] = {}
+    damaged: dict[str, None] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise FedlogitError(f"{folder}: is not a folder; give one that holds runs")
+        specs = [path.parent for path in sorted(folder.rglob("spec.json"))]
+        ended = list(finished_runs(folder))
+        if not specs and not ended:
+            raise FedlogitError(f"{folder}: holds no run: no spec.json below it")
+        unfinished |= dict.fromkeys(path for path in specs if path not in ended)
+        for path in ended:
+            try:
+                run = _read(path)
+            except DataError as error:
+                damaged[str(error)] = None
+            else:
+                runs.setdefault(run.spec.digest(), run)
+    return Found(tuple(runs.values()), tuple(unfinished), tuple(damaged))
+
+
+def _read(folder: Path) -> Run:
+    spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
+    return read_run(folder, spec.digest())
+
+
+def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact:
+    """Return a figure of these runs, by dataset, partition, method and seed.
+
+    Methods of one name that differ in something else have it in their label:
+    ``uwa(fit='em')``, ``average(optimizer.lr=0.01)``.
+    """
+    differing = _differing([run.spec for run in runs])
+    refs = []
+    for run in runs:
+        axes = {
+            "dataset": run.spec.dataset,
+            "partition": str(run.spec.partition),
+            "method": _label(run.spec, differing[run.spec.method.name]),
+        }
+        refs.append(RunRef(dir=run.folder, digest=run.spec.digest(), axes=axes))
+    return Artefact(
+        paper="runs",
+        id="runs",
+        title=f"{sentence(metric_label(metric))} by round",
+        kind="figure",
+        scale="each run's own",
+        metric=metric,
+        plot="accuracy_by_round",
+        runs=tuple(refs),
+    )
+
+
+def _differing(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
+    """Return the keys in which runs of one method, data set and partition differ, by method."""
+    seen: dict[tuple[str, str, str], dict[str, set[str]]] = {}
+    for spec in specs:
+        place = (spec.dataset, str(spec.partition), spec.method.name)
+        keys = seen.setdefault(place, {})
+        for key, value in _flat(spec.model_dump(mode="json")):
+            keys.setdefault(key, set()).add(repr(value))
+    found: dict[str, dict[str, None]] = {spec.method.name: {} for spec in specs}
+    for (*_, method), keys in seen.items():
+        found[method] |= dict.fromkeys(key for key, values in keys.items() if len(values) > 1)
+    return {method: list(keys) for method, keys in found.items()}
+
+
+def _flat(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings under dotted keys, less what an axis says."""
+    for name, value in data.items():
+        key = above + name
+        if isinstance(value, dict):
+            yield from _flat(value, f"{key}.")
+        elif not key.startswith((*_OWN_AXES, *_NO_NUMBER)):
+            yield key, value
+
+
+def _label(spec: RunSpec, keys: Sequence[str]) -> str:
+    values = dict(_flat(spec.model_dump(mode="json")))
+    said = [f"{k.removeprefix('method.params.')}={values[k]!r}" for k in keys if k in values]
+    return f"{spec.method.name}({', '.join(said)})" if said else spec.method.name
+
+
+def run_table(artefact: Artefact) -> str:
+    """Return a line per dataset, partition and method: mean ± std over seeds, bytes and seconds."""
+    frame = collect(artefact, ["bytes_sent"])
+    cells = summarise(frame, _AXES, artefact.metric)
+    shown = cells[list(_AXES)].copy()
+    shown["seeds"] = [
+        f"{n} ({diverged} diverged)" if diverged else f"{n}"
+        for n, diverged in zip(cells["n"], cells["diverged"], strict=True)
+    ]
+    shown[_heading(artefact.metric)] = [
+        spread(float(mean), float(std), artefact.metric, percent=True)
+        for mean, std in zip(cells["mean"], cells["std"], strict=True)
+    ]
+    for metric, heading in _BESIDES.items():
+        means = summarise(frame, _AXES, metric)["mean"]
+        shown[heading] = [number(float(mean), metric) for mean in means]
+    return markdown(shown, "simple", right=[*shown.columns[len(_AXES) :]])
+
+
+def _heading(metric: str) -> str:
+    return metric_label(metric) + (" [%]" if is_share(metric) else "")
+
+
+def every_round(artefact: Artefact) -> pd.DataFrame:
+    """Return a row per run and round: its folder, its axes, and the columns of ``rounds.csv``."""
+    parts = []
+    for ref in artefact.runs:
+        run = read_run(ref.dir, ref.digest)
+        axes = {"run": ref.dir.as_posix(), **ref.axes, "seed": run.spec.seed}
+        parts.append(run.rounds.assign(**axes)[[*axes, *run.rounds.columns]])
+    return pd.concat(parts, ignore_index=True)

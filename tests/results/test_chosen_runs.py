@@ -1,0 +1,120 @@
+"""Runs that somebody points at: found, labelled by what they differ in, tabled and drawn."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from support.outcomes import rows
+
+from fedlogit.cli import main
+from fedlogit.errors import FedlogitError
+from fedlogit.results.chosen_runs import beside_each_other, every_round, find_runs, run_table
+
+
+@pytest.fixture
+def labels(tmp_path):
+    """Return a function that gives the labels of all runs below the test's folder."""
+
+    def go() -> list[str]:
+        artefact = beside_each_other(find_runs([tmp_path]).runs)
+        return sorted({ref.axes["method"] for ref in artefact.runs})
+
+    return go
+
+
+def test_runs_that_differ_in_an_axis_or_a_seed_are_called_by_their_method(make_run, labels):
+    make_run()
+    make_run(seed=1)
+    make_run(method="uwa")
+    make_run(dataset="fashion_mnist", models=["mlp"])  # models go with the data set
+    assert labels() == ["average", "uwa"]
+
+
+def test_what_else_differs_stands_beside_the_method(make_run, labels):
+    make_run()
+    make_run(optimizer={"name": "adam", "lr": 0.01})
+    make_run(method="uwa(fit='em')")
+    make_run(method="uwa(fit='supervised')")
+    assert labels() == [
+        "average(optimizer.lr=0.001)",
+        "average(optimizer.lr=0.01)",
+        "uwa(fit='em')",
+        "uwa(fit='supervised')",
+    ]
+
+
+def test_what_a_run_keeps_is_no_difference(make_run, labels):
+    make_run()
+    make_run(seed=1, export=["weights"])
+    assert labels() == ["average"]
+
+
+def test_a_line_is_the_mean_over_seeds(make_run, tmp_path):
+    make_run(0.4)
+    make_run(0.6, seed=1)
+    make_run(0.9, seed=2, status="diverged")
+    *_, line = run_table(beside_each_other(find_runs([tmp_path]).runs)).splitlines()
+    # std of .4 and .6 is .1 * sqrt(2); 400 bytes a round of 4 clients, 3 rounds: 300 a client.
+    assert line.split()[:4] == ["mnist", "k_classes(0=2)", "average", "2"]
+    assert "(1 diverged)" in line
+    assert "50.00 ± 14.14" in line
+    assert " 300 " in line
+
+
+def test_the_same_run_in_two_folders_counts_once(make_run, tmp_path):
+    folder = make_run().dir
+    found = find_runs([tmp_path, folder])
+    assert [run.folder for run in found.runs] == [folder]
+
+
+def test_what_was_begun_and_what_is_damaged_is_told(make_run, tmp_path, capsys):
+    make_run()
+    begun = make_run(seed=1).dir
+    (begun / "result.json").unlink()
+    damaged = make_run(seed=2).dir
+    (damaged / "rounds.csv").write_text("round\n1\n")
+    assert main(["runs", str(tmp_path)]) == 1
+    said = capsys.readouterr()
+    assert f"not finished: {begun}" in said.out
+    assert f"left out: {damaged / 'rounds.csv'} is damaged" in said.err
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda folder: folder.joinpath("no").mkdir(), "no: holds no run: no spec.json below it"),
+        (lambda folder: folder.joinpath("no").write_text(""), "no: is not a folder"),
+    ],
+)
+def test_a_folder_without_runs_is_refused(tmp_path, prepare, message):
+    prepare(tmp_path)
+    with pytest.raises(FedlogitError, match=message):
+        find_runs([tmp_path / "no"])
+
+
+def test_an_unknown_metric_is_refused_with_those_there_are(make_run, tmp_path):
+    make_run()
+    with pytest.raises(FedlogitError, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
+        main(["runs", str(tmp_path), "--metric", "acuracy"])
+
+
+def test_trained_runs_are_tabled_drawn_and_written_round_by_round(train, tmp_path, capsys):
+    folders = [train(), train(method="uwa")]
+    made = [tmp_path / "made" / name for name in ("curves.png", "curves.pdf", "all.csv")]
+    told = ["--curves", str(made[0]), "--csv", str(made[2])]
+    assert main(["runs", str(tmp_path), *told]) == 0
+    assert all(path.stat().st_size for path in made)
+    frame = pd.read_csv(made[2])
+    assert len(frame) == 6  # two runs of three rounds
+    for folder in folders:
+        own = frame[frame["run"] == folder.as_posix()]
+        assert own["accuracy"].tolist() == [float(row["accuracy"]) for row in rows(folder)]
+    assert "digits" in capsys.readouterr().out
+
+
+def test_every_round_keeps_columns_that_one_method_alone_logs(make_run, tmp_path):
+    make_run()
+    make_run(method="uwa")
+    frame = every_round(beside_each_other(find_runs([tmp_path]).runs))
+    assert list(frame.columns[:6]) == ["run", "dataset", "partition", "method", "seed", "round"]
+    assert sorted(frame["method"].unique()) == ["average", "uwa"]
