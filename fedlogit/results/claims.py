@@ -21,7 +21,7 @@ from fedlogit.results.claim_tests import (
     dataset_of,
     pooled,
 )
-from fedlogit.results.collect import collect, describe
+from fedlogit.results.collect import collect, dataset_notes, describe
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdict import CLAIM_RULE, decide, final_result, largest_difference
@@ -30,7 +30,7 @@ __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"
 
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
-    "evidence",
+    "data", "evidence",
 ]  # fmt: skip
 
 
@@ -40,8 +40,9 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
     `result` is the final word, from the tests of the `cells` and of their mean, `pooled`; `reason`
     says why it is undecided, `by_dataset` what is decided on those of its data sets of which all
     runs are here, where others have none. `run` counts the comparisons that were run at
-    every planned seed, `agree` those whose mean points the claimed way, however noisy; both of all
-    that are planned. `evidence` has the numbers of each.
+    every planned seed, `agree` those of them whose mean points the claimed way, however noisy; both
+    of all that are planned. `data` says what its data are, where they are not the paper's;
+    `evidence` has the numbers of each.
 
     Raises:
         DataError: if a run is missing or damaged.
@@ -66,7 +67,8 @@ def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     run = collect(artefact, metrics).assign(missing=False)
     lost = pd.DataFrame([missing.axes for missing in artefact.missing])
     lost.index = pd.Index([missing.before - 0.5 for missing in artefact.missing], dtype=float)
-    lost = lost.assign(missing=True, diverged=False, **dict.fromkeys(metrics, math.nan))
+    nothing = {"missing": True, "diverged": False, "dataset_note": ""}
+    lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan))
     return pd.concat([run, lost]).sort_index(kind="stable") if len(lost) else run
 
 
@@ -88,7 +90,14 @@ def _judge(
     if row["result"] == "undecided" and not all(e.whole for e in found):
         alone = {names(on): _decided(of, shares) for on, of in _whole(datasets, tested).items()}
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
+    row["data"] = "; ".join(dataset_notes(_on(datasets, frame)))
     return row | {"evidence": "; ".join(evidence.text for evidence in found)}
+
+
+def _on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the finished runs on the data sets of cells; all, if a cell has several."""
+    run = frame[~frame["missing"]]
+    return run[run["dataset"].isin(datasets)] if all(datasets) else run
 
 
 def _whole(
@@ -114,7 +123,7 @@ def _decided(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
         "cells": by_cell,
         "pooled": by_mean,
         "run": f"{run} of {len(found)}",
-        "agree": f"{sum(e.agrees for e in found)} of {len(found)}",
+        "agree": f"{sum(e.agrees for e in found if e.whole)} of {len(found)}",
     }
     if not any(len(e.differences) for e in found):
         return row | dict.fromkeys(("result", "cells", "pooled"), "not run")

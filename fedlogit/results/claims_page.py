@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers.model import Paper
+from fedlogit.papers.model import Claim, Paper
 from fedlogit.results.claims import result_text
 from fedlogit.results.formatting import markdown
 from fedlogit.results.templating import render
@@ -22,6 +22,14 @@ from fedlogit.results.verdict import (
 )
 
 __all__ = ["claims_page"]
+
+
+class Judged(NamedTuple):
+    """What came out for a claim at a scale: the result, the claim in its words, notes on data."""
+
+    text: str
+    claim: str
+    data: str
 
 
 def claims_page(papers: Sequence[Paper], results: Path, root: str = "..") -> str:
@@ -48,11 +56,15 @@ def _section(paper: Paper, results: Path) -> dict[str, Any]:
     """Return a paper's claims, a row each, and the scales at which some were tested."""
     found = {scale: _judged(results, paper.paper, scale) for scale in paper.scales}
     shown = {scale: rows for scale, rows in found.items() if rows and scale != "smoke"}
+    notes: dict[str, int] = {}
     rows = [
         {
             "Claim": claim.text + (f" ({claim.section})" if claim.section else ""),
             "Test": f"`{claim.test}` on `{claim.source}`",
-            **{f"`{scale}`": judged.get(key, "–") for scale, judged in shown.items()},
+            **{
+                f"`{scale}`": _cell(judged.get(key), claim, notes)
+                for scale, judged in shown.items()
+            },
         }
         for key, claim in paper.claims.items()
     ]
@@ -60,12 +72,13 @@ def _section(paper: Paper, results: Path) -> dict[str, Any]:
         "name": paper.paper,
         "title": paper.title,
         "claims": markdown(pd.DataFrame(rows)),
-        "scales": list(shown),
+        "notes": list(notes),
+        "scales": {scale: paper.scales[scale].summary.rstrip(".") for scale in shown},
         "not_tested": paper.not_tested,
     }
 
 
-def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:
+def _judged(results: Path, paper: str, scale: str) -> Mapping[str, Judged]:
     """Return what came out for each claim at a scale; nothing if no results are committed."""
     path = results / "summary" / paper / scale / "claims.csv"
     if not path.exists():
@@ -77,8 +90,19 @@ def _judged(results: Path, paper: str, scale: str) -> Mapping[str, str]:
         raise DataError(f"{path}: not a table of claims ({error})") from None
 
 
-def _told(row: Mapping[Any, Any]) -> str:
+def _told(row: Mapping[Any, Any]) -> Judged:
     """Return the result, and how many comparisons are as claimed if all were run."""
     run, _, planned = row["run"].partition(" of ")
     whole = run == planned and row["result"] != "not run"
-    return result_text(row) + (f", {row['agree']} as claimed" if whole else "")
+    text = result_text(row) + (f", {row['agree']} as claimed" if whole else "")
+    return Judged(text, row["text"], row["data"] if run != "0" else "")
+
+
+def _cell(judged: Judged | None, claim: Claim, notes: dict[str, int]) -> str:
+    """Return a result with the numbers of its notes, which are added if they are new."""
+    if judged is None:
+        return "–"
+    worded = f"Tested as: {judged.claim}." if judged.claim != claim.text else ""
+    own = [note for note in (worded, f"Data: {judged.data}." if judged.data else "") if note]
+    numbers = [notes.setdefault(note, len(notes) + 1) for note in own]
+    return judged.text + (f" [{', '.join(map(str, numbers))}]" if numbers else "")

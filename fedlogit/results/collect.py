@@ -14,7 +14,16 @@ from fedlogit.results.gathered import gather
 from fedlogit.results.metrics import value
 from fedlogit.results.runs import Run
 
-__all__ = ["collect", "curves", "describe", "scalar", "seeds", "summarise"]
+__all__ = [
+    "collect",
+    "curves",
+    "dataset_notes",
+    "describe",
+    "scalar",
+    "seeds",
+    "sources",
+    "summarise",
+]
 
 _METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
 
@@ -105,9 +114,19 @@ def describe(frame: pd.DataFrame) -> str:
     failed = int(frame.groupby("digest")["diverged"].first().sum())
     if failed:
         parts.append(f"{failed} diverged")
+    return "; ".join([*parts, *dataset_notes(frame)])
+
+
+def dataset_notes(frame: pd.DataFrame) -> list[str]:
+    """Return what is to be known of data that are not the papers' own: ``emnist47: …``."""
     noted = frame[frame["dataset_note"] != ""].drop_duplicates(["dataset", "dataset_note"])
-    parts += [f"{row.dataset}: {row.dataset_note}" for row in noted.itertuples()]
-    return "; ".join(parts)
+    return [f"{row.dataset}: {row.dataset_note}" for row in noted.itertuples()]
+
+
+def sources(frame: pd.DataFrame) -> str:
+    """Return `describe`'s line and, where runs were made by several versions of code, how many."""
+    versions = frame["code_version"].nunique()
+    return describe(frame) + (f"; {versions} versions of the code" if versions > 1 else "")
 
 
 def _list(values: pd.Series) -> str:

@@ -47,6 +47,14 @@ class Rows(FrozenConfig):
         return found
 
 
+def any_of(several: Sequence[Rows], numbers: pd.DataFrame) -> pd.Series:
+    """Return, for each published number, whether it is one of these."""
+    found = pd.Series(False, index=numbers.index)
+    for rows in several:
+        found |= rows.match(numbers)
+    return found
+
+
 class NotRun(FrozenConfig):
     """Why some numbers have no run of ours at the paper's scale.
 
@@ -74,17 +82,25 @@ class Deviation(FrozenConfig):
 
     def match(self, numbers: pd.DataFrame) -> pd.Series:
         """Return, for each published number, whether this is about it."""
-        found = pd.Series(False, index=numbers.index)
-        for rows in self.rows:
-            found |= rows.match(numbers)
-        return found
+        return any_of(self.rows, numbers)
 
 
 class Notes(FrozenConfig):
-    """All that is known, in words."""
+    """All that is known.
+
+    Attributes:
+        not_run: Why numbers have no run.
+        derived: Numbers that settings were derived from: no evidence where they are reproduced.
+        deviations: What was tried where numbers did not come out.
+    """
 
     not_run: tuple[NotRun, ...] = ()
+    derived: tuple[Rows, ...] = ()
     deviations: tuple[Deviation, ...] = ()
+
+    def settings_from(self, numbers: pd.DataFrame) -> pd.Series:
+        """Return, for each published number, whether a setting was derived from it."""
+        return any_of(self.derived, numbers)
 
     def why(self, numbers: pd.DataFrame) -> Sequence[str]:
         """Return, for each published number, what is known of why it was not run, or ""."""

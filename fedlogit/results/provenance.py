@@ -8,7 +8,7 @@ import pandas as pd
 
 from fedlogit.files import read_json
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import describe
+from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
 from fedlogit.results.runs import read_run
 
@@ -57,5 +57,5 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
 
 def caption(artefact: Artefact) -> str:
     """Return what an artefact shows and where it comes from: scale, seeds, device, stand-ins."""
-    said = "; ".join(filter(None, [describe(provenance(artefact)), artefact.not_run]))
+    said = "; ".join(filter(None, [sources(provenance(artefact)), artefact.not_run]))
     return f"{artefact.caption} {sentence(said)}.".strip()

@@ -35,7 +35,7 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
     Raises:
         DataError: if there is no record.
     """
-    rows = read_record(results)
+    rows, notes = read_record(results), read_notes(references)
     by_name = {paper.paper: paper for paper in papers}
     if unknown := sorted({*rows["paper"]} - {*by_name}):
         raise DataError(
@@ -47,8 +47,15 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
         counts=counts_sentence(rows),
         unjudged=_unjudged(rows, by_name),
         cpu_only=rows["device"].str.split("; ").explode().str.match("CPU|$").all(),
-        groups=list(_groups(rows, by_name, read_notes(references))),
+        derived=_reproduced_and_derived(rows, notes),
+        groups=list(_groups(rows, by_name, notes)),
     )
+
+
+def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:
+    """Return how many of the reproduced numbers a setting was derived from."""
+    reproduced = rows[rows["verdict"] == "reproduced"]
+    return f"{int(notes.settings_from(reproduced).sum())} of the {len(reproduced)}"
 
 
 def deviating(rows: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 from fedlogit.errors import FedlogitError
 from fedlogit.results.analyses import analyse
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import collect, describe, summarise
+from fedlogit.results.collect import collect, sources, summarise
 from fedlogit.results.formatting import (
     markdown,
     sentence,
@@ -58,7 +58,7 @@ def _write_analysis(artefact: Artefact, out: Path) -> list[Path]:
     found = analyse(artefact)
     grid = found.shown.set_index(list(found.shown.columns[: found.heads]))
     said = [artefact.caption.strip().rstrip("."), *found.said]
-    said += [sentence(describe(provenance(artefact))), sentence(artefact.not_run)]
+    said += [sentence(sources(provenance(artefact))), sentence(artefact.not_run)]
     caption = ". ".join(filter(None, said)) + "."
     return _write(artefact, out, found.numbers, grid, _pipes(grid, found.right), caption)
 
@@ -184,21 +184,33 @@ def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
 
 def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> str:
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
-    shares = all(is_share(metric) for metric in artefact.shown)
-    unit = " in %" if artefact.options.get("percent") and shares else ""
+    shares = [is_share(metric) for metric in artefact.shown]
+    percent = artefact.options.get("percent", False)
+    unit = " in %" if percent and all(shares) else ""
     # Of several metrics, one at several rounds is named once: rows or columns have the rounds.
     bare = [metric.partition("@")[0] for metric in artefact.shown]
     shown_as = artefact.shown if len(artefact.shown) == 1 else dict.fromkeys(bare)
     what = ", ".join(map(metric_label, shown_as))
     shown = f"{sentence(what)}{unit}"
     shown += ", mean ± standard deviation over seeds" if cells["n"].max() > 1 else ", one seed"
+    shown += "; shares in %" if percent and any(shares) and not all(shares) else ""
     across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]
     parts = [artefact.caption.strip().rstrip("."), shown]
     parts += [f"Columns: {', '.join(across)}"] if across else []
-    parts += [sentence(describe(frame)), sentence(artefact.not_run), artefact.why_cannot]
+    parts += _dataset(artefact, frame)
+    parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
     return ". ".join(part for part in parts if part) + "."
+
+
+def _dataset(artefact: Artefact, frame: pd.DataFrame) -> list[str]:
+    """Name the data set of a table that has one, unless its rows, columns or texts do."""
+    names = list(frame["dataset"].drop_duplicates().map(artefact.label))
+    named = {"dataset"} & {*(artefact.rows or ()), *(artefact.columns or ())}
+    if named or len(names) > 1 or names[0] in f"{artefact.title} {artefact.caption}":
+        return []
+    return [f"Data set: {names[0]}"]
 
 
 def _pipes(grid: pd.DataFrame, right: Sequence[str] | None = None) -> str:

@@ -82,8 +82,8 @@ CLAIM_RULE = (
     " every cell's difference lies within them; else it is *undecided*, with the reason." + IN_FULL
 )
 VERDICT_DETAILS = (
-    "A point is 0.01 of a share such as accuracy; of a quantity with a unit, such as perplexity, it"
-    " is 1 % of the paper's value. Limits belong to the margins.",
+    "A point is 0.01 of a share such as accuracy; of any other quantity, such as a perplexity or"
+    " a distance, it is 1 % of the paper's value. Limits belong to the margins.",
     "Intervals are Welch's, with the degrees of freedom of Welch and Satterthwaite. The 90 %"
     " interval is taken to be no narrower than that of either mean alone, as Welch's can shrink"
     " while a spread grows: noise of ours never improves a verdict.",

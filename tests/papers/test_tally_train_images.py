@@ -171,7 +171,7 @@ def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
         sides = [o for given in options for o in (given, given["left"], given["right"])]
         metrics = {o.get("metric", "accuracy") for o in sides}
         frame = pd.DataFrame([run.axes for run in read.runs])
-        frame = frame.assign(diverged=False, **dict.fromkeys(metrics, 0.5))
+        frame = frame.assign(diverged=False, dataset_note="", **dict.fromkeys(metrics, 0.5))
         monkeypatch.setattr(claims, "collect", lambda artefact, metrics, frame=frame: frame)
         rows = claims.judge_claims(read)
         seen |= set(rows["id"])

@@ -111,7 +111,10 @@ def test_the_answer_names_a_winner_only_where_all_others_are_worse(study, tmp_pa
 def test_of_many_that_do_not_differ_the_answer_names_two(study, tmp_path):
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502)
     row = cells(write_table(artefact, tmp_path / "answer")[1])
-    assert row["any number of bytes: use"] == "no winner: fedavg 52.4, Average 52.3, 1 more"
+    assert (
+        row["any number of bytes: use"]
+        == "no winner: fedavg 52.4, Average 52.3, 1 more down to 52.2"
+    )
 
 
 def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):

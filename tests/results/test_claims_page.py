@@ -19,15 +19,26 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def page(tmp_path):
-    """Return a function from a row of claims.csv to the page's line on it."""
+def whole(tmp_path):
+    """Return a function from a row of claims.csv to the page."""
+    paper = load_paper("who_to_trust", ROOT / "workflow/papers")
 
     def make(**row) -> str:
         path = tmp_path / "summary/who_to_trust/paper/claims.csv"
         path.parent.mkdir(parents=True)
-        pd.DataFrame([{"id": "mm_best", **row}]).to_csv(path, index=False)
-        text = claims_page([load_paper("who_to_trust", ROOT / "workflow/papers")], tmp_path)
-        return next(line for line in text.splitlines() if "MM aggregator" in line)
+        usual = {"id": "mm_best", "text": paper.claims["mm_best"].text, "data": ""}
+        pd.DataFrame([usual | row]).to_csv(path, index=False)
+        return claims_page([paper], tmp_path)
+
+    return make
+
+
+@pytest.fixture
+def page(whole):
+    """Return a function from a row of claims.csv to the page's line on it."""
+
+    def make(**row) -> str:
+        return next(line for line in whole(**row).splitlines() if "MM aggregator" in line)
 
     return make
 
@@ -50,6 +61,14 @@ def test_the_page_says_what_was_run(page, result, run, agree, expected):
 def test_the_page_says_why_a_statement_is_undecided(page):
     said = page(result="undecided", reason="one seed", run="6 of 6", agree="5 of 6")
     assert said.split("|")[3].strip() == "undecided, one seed, 5 of 6 as claimed"
+
+
+def test_other_words_and_other_data_are_notes_below_the_table(whole):
+    told = {"result": "holds", "reason": "", "run": "6 of 6", "agree": "6 of 6"}
+    text = whole(**told, text="It is best of two", data="mnist: a half of it")
+    assert "| holds, 6 of 6 as claimed [1, 2] |" in text
+    notes = ["1. Tested as: It is best of two.", "2. Data: mnist: a half of it."]
+    assert [line for line in text.splitlines() if line[:2] in ("1.", "2.")] == notes
 
 
 def test_a_table_that_is_none_of_claims_is_refused(page):

@@ -95,8 +95,9 @@ def _advice(artefact: Artefact, found: pd.DataFrame) -> str:
         return named[0]
     if len(named) == 1:
         return f"**{named[0]}**"
-    more = f", {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"no winner: {', '.join(named[:_NAMED])}{more}"
+    more = len(named) - _NAMED
+    rest = f", {more} more down to {_score(artefact, alike['mean'].min())}" if more > 0 else ""
+    return f"no winner: {', '.join(named[:_NAMED])}{rest}"
 
 
 def _score(artefact: Artefact, mean: float) -> str:
@@ -115,6 +116,10 @@ def _said(artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame) -> tup
             f" {most} seeds at 5 %, with Holm's correction for all pairs of them (Wilcoxon's test"
             " of five pairs cannot give less than p = 0.0625). No winner: the methods that do not"
             " differ significantly from the best one, by falling mean"
+        )
+        told.append(
+            "So few seeds, corrected for so many pairs, can show only large differences: no winner"
+            " does not mean equal"
         )
     lost = sorted(set(frame.loc[frame["diverged"], "method"]))
     if lost:

@@ -68,6 +68,7 @@ def _payload_as(links: Callable[[int], int]) -> Callable[[Run], float]:
     """
 
     def payload(run: Run) -> float:
+        _all_present(run, "payload over other links")
         sent, peers = run.result.bytes.up, run.spec.clients
         said = sum(sent.values()) - sent.get("model", 0)
         mesh = run.spec.method.params.get("merge_cost") == "mesh"
@@ -76,6 +77,16 @@ def _payload_as(links: Callable[[int], int]) -> Callable[[Run], float]:
         return (said + models * links(peers)) / peers / 1e6
 
     return payload
+
+
+def _all_present(run: Run, what: str) -> None:
+    """Refuse what is counted by the number of peers where some are absent.
+
+    Raises:
+        DataError: naming the run.
+    """
+    if run.spec.participation is not None:
+        raise DataError(f"{run.folder}: {what} is of peers that are all there in every round")
 
 
 _star = _payload_as(lambda peers: 2)  # up and down
@@ -97,6 +108,7 @@ def _bytes_per_probe(run: Run) -> float:
         return 0.0
     if "probes_per_round" not in params:
         raise DataError(f"{run.folder}: method {run.spec.method.name} has no probes_per_round")
+    _all_present(run, "bytes per probe")
     others = run.spec.clients - 1
     hearers = {"mesh": others, "ring": min(2, others), "regular": params.get("degree")}
     rounds = run.spec.rounds - params["warm_up"]
