@@ -169,9 +169,13 @@ class Component(FrozenConfig):
 
     Attributes:
         name: How YAML calls it; by default the class name in snake case.
+        added: Parameters that came after runs had been published. `params` leaves them out where
+            they are at their default, which must therefore never change, so that those runs keep
+            their hashes.
     """
 
     name: ClassVar[str]
+    added: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -179,18 +183,20 @@ class Component(FrozenConfig):
             cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     def params(self) -> dict[str, Any]:
-        """Return all parameters, defaults included, as plain data."""
-        return self.model_dump(mode="json")
+        """Return all parameters, defaults included, less those `added`, as plain data."""
+        data = self.model_dump(mode="json")
+        return {k: v for k, v in data.items() if k not in self.added or not self._is_default(k, v)}
 
     def changed(self) -> dict[str, Any]:
         """Return the parameters that are required or not at their default, as plain data."""
-        fields = type(self).model_fields
-        return {
-            k: v
-            for k, v in self.params().items()
-            if fields[k].is_required()
-            or v != json.loads(json.dumps(fields[k].get_default(call_default_factory=True)))
-        }
+        return {k: v for k, v in self.params().items() if not self._is_default(k, v)}
+
+    def _is_default(self, key: str, value: Any) -> bool:
+        field = type(self).model_fields[key]
+        if field.is_required():
+            return False
+        default = field.get_default(call_default_factory=True)
+        return bool(value == json.loads(json.dumps(default)))
 
     def slug(self) -> str:
         """Return a short folder name: the name and the parameters that are not defaults."""

@@ -46,8 +46,9 @@ class CFFL(Method):
             which is left out here.
         smoothing: How much of the old reputation stays: r ← 0.8 r + 0.2 r̂, the original's code's
             weights. 0 forgets.
-        server_weights: ``reputation`` averages by r; ``uniform`` over the reputable; ``sum`` adds
-            all their updates, as the original's code does by default. Uniform without `removal` is
+        server_weights: ``reputation`` averages by r, ``reputation_samples`` by r_i n_i;
+            ``uniform`` over the reputable; ``sum`` adds all their updates, as the original's code
+            does by default, whose other mode has shares of samples. Uniform without `removal` is
             FedAvg on the samples not held out.
         feedback: Feed r back through the sinh, as the original's code does. That map is unstable:
             with scores of whole models it ends with a single client.
@@ -56,6 +57,9 @@ class CFFL(Method):
         sparse: Clip updates to ±`clip` and send the largest `upload` of them.
         clip: Bound of an update's entries, if `sparse`: in the original's code 1e-2 on MNIST, 1e-3
             on CIFAR-10.
+        scored_on: ``union`` scores every client on what all hold out together, ``own`` on its own:
+            CELM §2 has CFFL evaluate "client models on server-side validation data", and §5 says
+            that it "uses client-side validation information".
         upload: Share of entries sent, θ, if `sparse`: 0.1 in the original's code. 1 sends all. All
             that are as large as the last of them are sent too, so with many entries at the clip
             it is more.
@@ -66,16 +70,18 @@ class CFFL(Method):
     global_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
     absences: ClassVar[bool] = True
+    added: ClassVar[frozenset[str]] = frozenset({"scored_on"})
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
     alpha: Annotated[float, Field(gt=0, le=700)] = 5.0  # beyond, sinh is infinite
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.8
-    server_weights: Literal["reputation", "uniform", "sum"] = "reputation"
+    server_weights: Literal["reputation", "reputation_samples", "uniform", "sum"] = "reputation"
     feedback: bool = False
     removal: bool = False
     sparse: bool = False
     clip: Annotated[float, Field(gt=0)] = 1e-2
     upload: Annotated[float, Field(gt=0, le=1)] = 0.1
+    scored_on: Literal["union", "own"] = "union"
 
     @property
     def holdout(self) -> float:
@@ -114,9 +120,19 @@ class CFFL(Method):
             merged = fed.merge(normalised(reputable).tolist())
             fed.server.load(replace(merged, vector=model.vector + total))
         else:
-            by_reputation = self.server_weights == "reputation"
-            weights = reputation if by_reputation else normalised(reputable)
+            weights = self._weights(fed, reputation, reputable)
             fed.server.load(fed.merge(weights.tolist()))
+
+    def _weights(
+        self, fed: Federation, reputation: torch.Tensor, reputable: torch.Tensor
+    ) -> torch.Tensor:
+        """Return what the server averages by, float64 (clients,), which sums to 1."""
+        if self.server_weights == "uniform":
+            return normalised(reputable)
+        if self.server_weights == "reputation":
+            return reputation
+        samples = torch.tensor([c.samples for c in fed.clients], dtype=torch.float64)
+        return normalised(reputation * samples)
 
     def _sparsify(self, fed: Federation, start: torch.Tensor) -> None:
         """Reduce every client's update to its largest entries, clipped."""
@@ -136,8 +152,7 @@ class CFFL(Method):
     def _reputation(self, fed: Federation) -> torch.Tensor:
         """Return reputations r, float64 (clients,), which sum to 1; 0 for those removed."""
         state, present = fed.server_state, fed.present
-        held_out = torch.cat([client.validation for client in fed.clients])
-        accuracy = fed.accuracy(fed.logits(held_out), held_out).cpu()
+        accuracy = self._accuracy(fed)
         reputable = self._reputable(fed)
         score = normalised(accuracy * reputable)
         of_all, scored = state["cffl/reputation"].cpu(), state["cffl/scored"].cpu()
@@ -156,6 +171,15 @@ class CFFL(Method):
         state["cffl/reputable"] = state["cffl/reputable"].cpu().index_copy(0, present, reputable)
         state["cffl/scored"] = scored.index_fill(0, present, True)
         return reputation
+
+    def _accuracy(self, fed: Federation) -> torch.Tensor:
+        """Return each client's validation accuracy, float64 (clients,)."""
+        held_out = [client.validation for client in fed.clients]
+        if self.scored_on == "union":
+            union = torch.cat(held_out)
+            return fed.accuracy(fed.logits(union), union).cpu()
+        own = zip(fed.own_logits(held_out), held_out, strict=True)
+        return torch.stack([fed.accuracy(logits, samples) for logits, samples in own]).cpu()
 
     def _sinh(self, x: torch.Tensor) -> torch.Tensor:
         return normalised(torch.sinh(self.alpha * x))

@@ -43,9 +43,12 @@ class CGSV(Method):
         normalise: ``always`` scales every update to Γ; ``above`` only those that are longer.
         smoothing: α of the moving average of reputations, 0.95 in the authors' code. 0 forgets.
         altruism: β of the reward q_i = tanh(β r_i) / max_j tanh(β r_j), which the authors' code
-            varies from 0.5 to 1e7; 1 is this project's choice. Large values reward all alike, small
+            varies from 0.5 to 1e7; 1 is the default of the CELM author's port. Large values reward all alike, small
             ones in proportion to r. It does not change what CELM's tables test, the server's model,
             except through what clients train from.
+        restore: Whether a client's model goes back to what it was before it trained, and is then
+            paid, as in the authors' code; without, it keeps what it trained, as in the CELM
+            author's port, whose line that restores is commented out.
     """
 
     name: ClassVar[str] = "cgsv"
@@ -53,11 +56,13 @@ class CGSV(Method):
     global_model: ClassVar[bool] = True
     sequences: ClassVar[bool] = True
     absences: ClassVar[bool] = True
+    added: ClassVar[frozenset[str]] = frozenset({"restore"})
 
     norm: Annotated[float, Field(gt=0)] = 0.15
     normalise: Literal["always", "above"] = "always"
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.95
     altruism: Annotated[float, Field(gt=0)] = 1.0
+    restore: bool = True
 
     def init(self, fed: Federation) -> None:
         """Give every client w_g^(0); nobody has a reputation yet."""
@@ -72,7 +77,8 @@ class CGSV(Method):
         assert fed.server is not None
         own = fed.vectors()
         fed.train_private()
-        updates = fed.uplink("update", self._normalised(fed.vectors() - own))
+        trained = fed.vectors()
+        updates = fed.uplink("update", self._normalised(trained - own))
         send_buffers(fed)
 
         state, present = fed.server_state, fed.present.to(updates.device)
@@ -91,7 +97,8 @@ class CGSV(Method):
         state["cgsv/weights"] = divided_anew(of_all, present, reputation)
         state["cgsv/rated"] = rated.index_fill(0, present, True)
         fed.contribute(check_shares(reputation.tolist(), self.name))
-        fed.load_vectors(own + self._rewards(fed, average, reputation))
+        kept = own if self.restore else trained
+        fed.load_vectors(kept + self._rewards(fed, average, reputation))
         if merged.buffers.numel():
             fed.downlink("reward", merged.buffers)
             for client in fed.clients:

@@ -21,6 +21,7 @@ def rounds(
     sparse: bool = False,
     clip: float = 1e-2,
     upload: float = 0.1,
+    scored_on: str = "union",
 ) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round."""
     n = len(world.clients)
@@ -40,7 +41,8 @@ def rounds(
             # A value and an index each where sparse; zeros may be among the largest.
             size += 8 * max(kept, int((update != 0).sum())) if sparse else 4 * len(update)
             scored = perceptron(world.units[i], w_g + update)
-            scores.append(accuracy(scored, world.x[held], world.y[held]))
+            judges = held if scored_on == "union" else world.validation[i]
+            scores.append(accuracy(scored, world.x[judges], world.y[judges]))
         share = _shared(reputable * scores)
         if feedback:
             rep = _shared(np.sinh(alpha * (smoothing * rep + (1 - smoothing) * share)))
@@ -51,7 +53,9 @@ def rounds(
             reputable = reputable * (rep >= 1 / (3 * reputable.sum()))
             rep = _shared(reputable * rep)
         even = reputable if server_weights == "sum" else _shared(reputable)
-        weights = rep if server_weights == "reputation" else even
+        weights = rep if server_weights.startswith("reputation") else even
+        if server_weights == "reputation_samples":
+            weights = _shared(rep * [len(world.private[i]) for i in world.clients])
         w_g = w_g + sum(c * update for c, update in zip(weights.tolist(), sent, strict=True))
         yield {
             "server": w_g,

@@ -17,6 +17,7 @@ def rounds(
     normalise: str = "always",
     smoothing: float = 0.95,
     altruism: float = 1.0,
+    restore: bool = True,
 ) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round."""
     n = len(world.clients)
@@ -29,7 +30,9 @@ def rounds(
         r += 1
         gradients = []
         for i in world.clients:
-            gradient = trained(world, i, r, own[i]) - own[i]
+            model = trained(world, i, r, own[i])
+            gradient = model - own[i]
+            own[i] = own[i] if restore else model
             length = float(gradient.norm())
             if normalise == "always" or length > norm:
                 gradient = gradient * norm / (length + 1e-7)

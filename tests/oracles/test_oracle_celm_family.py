@@ -55,6 +55,8 @@ CFFL = [
     case("CFFL", "cffl", {"feedback": True}, rounds=6),
     case("CFFL", "cffl", {"feedback": True, "removal": True}, rounds=6),
     case("CFFL", "cffl", {"removal": True, "server_weights": "uniform", "alpha": 15.0}, rounds=5),
+    case("CFFL", "cffl", {"scored_on": "own"}, **SKEWED),
+    case("CFFL", "cffl", {"server_weights": "reputation_samples", "scored_on": "own"}, **SKEWED),
 ]
 # Which entries are the largest: compared on images without constant pixels, see `speckled`.
 SPARSE = [
@@ -67,6 +69,7 @@ CGSV = [
     case("CGSV", "cgsv", {"norm": 1.5, "normalise": "above"}, rounds=5, **SKEWED),
     case("CGSV", "cgsv", {"altruism": 1e7, "smoothing": 0.5}),
     case("CGSV", "cgsv", {"smoothing": 0.0}, rounds=4),
+    case("CGSV", "cgsv", {"restore": False, "normalise": "above"}, rounds=4),
 ]
 SHAPFED = [
     case("ShapFed", "shapfed", rounds=4),
