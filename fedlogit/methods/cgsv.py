@@ -43,9 +43,9 @@ class CGSV(Method):
         normalise: ``always`` scales every update to Γ; ``above`` only those that are longer.
         smoothing: α of the moving average of reputations, 0.95 in the authors' code. 0 forgets.
         altruism: β of the reward q_i = tanh(β r_i) / max_j tanh(β r_j), which the authors' code
-            varies from 0.5 to 1e7; 1 is the default of the CELM author's port. Large values reward all alike, small
-            ones in proportion to r. It does not change what CELM's tables test, the server's model,
-            except through what clients train from.
+            varies from 0.5 to 1e7; 1 is the default of the CELM author's port. Large values reward
+            all alike, small ones in proportion to r. It does not change what CELM's tables test,
+            the server's model, except through what clients train from.
         restore: Whether a client's model goes back to what it was before it trained, and is then
             paid, as in the authors' code; without, it keeps what it trained, as in the CELM
             author's port, whose line that restores is commented out.

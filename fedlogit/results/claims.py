@@ -67,7 +67,7 @@ def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     run = collect(artefact, metrics).assign(missing=False)
     lost = pd.DataFrame([missing.axes for missing in artefact.missing])
     lost.index = pd.Index([missing.before - 0.5 for missing in artefact.missing], dtype=float)
-    nothing = {"missing": True, "diverged": False, "dataset_note": ""}
+    nothing: dict[str, Any] = {"missing": True, "diverged": False, "dataset_note": ""}
     lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan))
     return pd.concat([run, lost]).sort_index(kind="stable") if len(lost) else run
 
