@@ -69,7 +69,10 @@ def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     lost.index = pd.Index([missing.before - 0.5 for missing in artefact.missing], dtype=float)
     nothing: dict[str, Any] = {"missing": True, "diverged": False, "dataset_note": ""}
     lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan))
-    return pd.concat([run, lost]).sort_index(kind="stable") if len(lost) else run
+    found = [
+        part for part in (run, lost) if len(part)
+    ]  # an empty one would turn integers to floats
+    return pd.concat(found).sort_index(kind="stable")
 
 
 def _judge(

@@ -242,6 +242,20 @@ def test_a_table_without_runs_is_not_run(judge):
     assert result_text(row) == "not run"
 
 
+def test_a_number_on_an_axis_is_found_though_nothing_was_run(judge):
+    """An empty frame of runs beside those that are missing would make 50 a 50.0."""
+    places = [lost(0, method=m, **{"server.epochs": 50}) for m in ("average", "uwa")]
+    row = judge(
+        [],
+        "greater",
+        [place for part in places for place in part],
+        left={"method": "uwa", "server.epochs": 50},
+        right={"method": "average"},
+        over=["dataset"],
+    )
+    assert (row["result"], row["run"]) == ("not run", "0 of 1")
+
+
 # Each data set alone: differences 0, .2, .4 have t = .2 √3 / .2 = 1.732, p = (1 - 1.732/√5) / 2 =
 # .11; but the mean over both, of each seed, is .2, .2, .2.
 def test_a_claim_may_hold_on_average(runs, judge):
