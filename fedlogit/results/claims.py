@@ -71,7 +71,7 @@ def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan))
     found = [
         part for part in (run, lost) if len(part)
-    ]  # an empty one would turn integers to floats
+    ]  # an empty one turns integers to floats
     return pd.concat(found).sort_index(kind="stable")
 
 
