@@ -77,13 +77,15 @@ def test_a_killed_download(start, tiny, mirror, sources, tmp_path):
     assert [path.name for path in folder.iterdir()] == ["raw"]
 
 
-def test_a_download_waits_for_another_and_leaves_its_files(start, tiny, mirror, sources, tmp_path):
+def test_a_download_waits_for_another_and_leaves_its_files(
+    start, tiny, mirror, sources, tmp_path, capfd
+):
     folder, path = tmp_path / "data", sources(MIRROR)
     work = (download, "tiny", folder / "raw", mirror, path)
     first = start(*work, target="shutil.copyfile")
     until(lambda: parts(folder))
     second = start(*work)
-    time.sleep(1)
+    until(lambda: "waiting for another download" in capfd.readouterr().err)
     assert second.is_alive()
     assert parts(folder)
     first.kill()

@@ -80,12 +80,15 @@ def test_the_second_of_two_waits_and_finds_the_run_finished(tmp_path, capsys):
         assert missing
         other = threading.Thread(target=second)  # a lock is of a file's handle, not of a process
         other.start()
-        time.sleep(0.3)
+        said, end = "", time.monotonic() + 60
+        while f"another process makes {folder}" not in said and time.monotonic() < end:
+            said += capsys.readouterr().err
+            time.sleep(0.02)
         order.append(("first", missing))
         write_json(folder / "result.json", {})
     other.join(10)
     assert order == [("first", True), ("second", False)]
-    assert f"another process makes {folder}" in capsys.readouterr().err
+    assert f"another process makes {folder}" in said
     assert [p.name for p in folder.iterdir()] == ["result.json"]
 
 
