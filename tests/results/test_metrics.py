@@ -266,3 +266,11 @@ def test_final_models_together_by_hand(make_run):
     assert value(run, "vote_accuracy") == pytest.approx(1 / 3)
     assert value(run, "mean_logits_accuracy") == pytest.approx(2 / 3)
     assert value(run, "oracle_test_accuracy") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("metric", ["bytes_per_probe", "reduction", "payload_mesh_megabytes"])
+def test_what_is_counted_by_all_peers_is_refused_where_some_are_absent(make_run, metric):
+    sent = {"votes": 2880, "model": 999}
+    run = booked(make_run, sent, sent, method="tally_train(warm_up=1)", participation=0.5)
+    with pytest.raises(DataError, match="of peers that are all there in every round"):
+        value(run, metric)
