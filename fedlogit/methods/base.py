@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation.targets import Targets
-from fedlogit.component import Component
+from fedlogit.component import Component, ComponentRef, find, instantiate
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
 
-__all__ = ["Method"]
+__all__ = ["Method", "get"]
 
 
 class Method(Component, ABC):
@@ -101,3 +101,14 @@ class Method(Component, ABC):
 
     def finish(self, fed: Federation) -> None:
         """Do what comes after the last round."""
+
+
+def get(call: ComponentRef) -> Method:
+    """Return the method a call names.
+
+    Raises:
+        FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
+    """
+    base = Method
+    cls = find("method", "fedlogit.methods", base, call.name)  # type: ignore[type-abstract]
+    return instantiate("method", cls, call)
