@@ -10,9 +10,9 @@ from pydantic import Field
 from fedlogit.aggregation.contribution import (
     class_similarity,
     divided_anew,
-    normalised,
     share_among,
     smooth,
+    to_shares,
 )
 from fedlogit.federation import Federation, State
 from fedlogit.methods.model_federation import ModelFederation
@@ -82,7 +82,7 @@ class ShapFed(ModelFederation):
         shares = gamma.clamp(min=0)
         if self.cosine == "raw":
             fed.log(no_positive_share=float(not shares.any()))
-        own = normalised(shares)
+        own = to_shares(shares)
         state["shapfed/weights"] = divided_anew(state["shapfed/weights"].to(own), present, own)
         return own.tolist()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -105,7 +106,7 @@ class TallyTrain(TallySettings):
             heard = self.heard(fed, fed.claimed(fed.logits(probes), "probes"))
             consensus = self.consensus(fed, heard)
             right = float(fed.accuracy(consensus, probes).mean())
-            if right == right:  # NaN where nobody knows the labels
+            if not math.isnan(right):  # NaN where nobody knows the labels
                 fed.log(consensus_accuracy=right)
             faded = self.margin_memory is None
             weight = self.consensus_weight(r) if faded else self.follow_margin(fed, consensus)
