@@ -6,9 +6,9 @@ from support.refusals import refused
 from support.small import small_spec
 from torch import nn
 
-from fedlogit.data.transforms import draw_crops
 from fedlogit.engine.client import make_optimizer
 from fedlogit.engine.task import ClientTask, minibatches
+from fedlogit.engine.transforms import draw_crops
 from fedlogit.spec import Local, Optimizer, Schedule
 
 
