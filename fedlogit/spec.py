@@ -20,7 +20,7 @@ from fedlogit.participation import Participation
 
 __all__ = [
     "Evaluation",
-    "Local",
+    "LocalTraining",
     "Optimizer",
     "Public",
     "RunSpec",
@@ -48,7 +48,7 @@ def _refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
             raise ValueError(f"{key} = {value!r} {why}; leave it out (or at {default!r})")
 
 
-class Local(FrozenConfig):
+class LocalTraining(FrozenConfig):
     """How much a client works in a phase of a round: whole epochs, or a number of minibatches.
 
     Attributes:
@@ -295,7 +295,7 @@ class RunSpec(FrozenConfig):
     same_init: bool = False
     method: ComponentRef
     rounds: Count
-    local: Local
+    local: LocalTraining
     batch: Count = 128
     optimizer: Optimizer
     schedule: Schedule = Schedule()

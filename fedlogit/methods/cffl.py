@@ -68,8 +68,8 @@ class CFFL(Method):
     name: ClassVar[str] = "cffl"
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
     added: ClassVar[frozenset[str]] = frozenset({"scored_on"})
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1

@@ -54,8 +54,8 @@ class CGSV(Method):
     name: ClassVar[str] = "cgsv"
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
     added: ClassVar[frozenset[str]] = frozenset({"restore"})
 
     norm: Annotated[float, Field(gt=0)] = 0.15

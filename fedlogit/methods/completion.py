@@ -53,7 +53,7 @@ def _check_public(spec: RunSpec, method: Method) -> None:
     other = spec.public.dataset if spec.public else None
     if other is None:
         return
-    if not method.foreign_public:
+    if not method.supports_external_public:
         raise Cannot(
             f"public.dataset = {other!r}: method {spec.method.name} needs public samples of"
             f" {spec.dataset} itself"
@@ -88,7 +88,7 @@ def _check_text(spec: RunSpec, method: Method) -> None:
         )
     if not is_text and spec.text is not None:
         raise FedlogitError(f"text is given, but dataset {spec.dataset} is not a text")
-    if is_text and not method.sequences:
+    if is_text and not method.supports_sequences:
         raise FedlogitError(
             f"method {spec.method.name} takes samples of one class; dataset {spec.dataset} has one"
             " at each position"
@@ -190,10 +190,10 @@ def _check_absences(who: Participation, spec: RunSpec, method: Method) -> None:
     """Refuse absent clients where the method, or what is exported, needs them."""
     name = spec.method.name
     round_, fewest = who.fewest(spec.clients, spec.rounds)
-    if not method.absences:
+    if not method.supports_partial_participation:
         raise Cannot(
             f"participation: method {name} does not say what it does without some of its clients;"
-            " set its attribute absences = True once it does"
+            " set its attribute supports_partial_participation = True once it does"
         )
     if fewest < method.min_clients:
         raise FedlogitError(

@@ -39,8 +39,8 @@ class FedDFFusion(ModelFederation):
 
     name: ClassVar[str] = "feddf_fusion"
     needs_public: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
 
     probes_per_round: Annotated[int, Field(gt=0)] = 16
     warm_up: Annotated[int, Field(ge=0)] = 300

@@ -35,8 +35,8 @@ class OneShot(Method):
     one_shot: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
-    absences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
 
     @property
     def sends_predictions(self) -> bool:

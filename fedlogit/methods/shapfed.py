@@ -41,7 +41,7 @@ class ShapFed(ModelFederation):
 
     name: ClassVar[str] = "shapfed"
     min_clients: ClassVar[int] = 2
-    sequences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
 
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.9
     cosine: Literal["half", "raw"] = "half"

@@ -57,9 +57,9 @@ class TallyTrain(TallySettings):
     """
 
     needs_public: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"theory"})
 
     def init(self, fed: Federation) -> None:

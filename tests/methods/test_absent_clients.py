@@ -143,7 +143,7 @@ def test_if_everybody_is_there_it_is_the_run_without(reference, train, monkeypat
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_says_what_it_does_without_a_client(name):
     cls = catalogue("fedlogit.methods", Method)[name]
-    assert cls.absences
+    assert cls.supports_partial_participation
     assert any("Absent clients:" in (base.__doc__ or "") for base in cls.__mro__)
 
 
