@@ -10,8 +10,11 @@ Layers, each importing only what lies below it::
     federation/                       clients, a public set, and what they send each other
     engine/                           how clients run: loop, native, stacked, unpadded
     aggregation/                      pure functions: client logits -> targets
-    models/  data/  partition/        each knows nothing of the others
-    spec  component  rng  errors      below all
+    models/  partition/               architectures, divisions; neither knows of the other
+    data/                             what data sets are, how they are got and loaded
+    spec  config                      what a run is, and what a user may choose
+    adversaries  participation        who harms the others, and who is there in a round
+    component  files  rng  errors …   below all
 """
 
 __version__ = "0.2.0"

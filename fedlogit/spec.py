@@ -18,7 +18,17 @@ from fedlogit.adversaries import Adversaries
 from fedlogit.component import ComponentRef, FrozenConfig
 from fedlogit.participation import Participation
 
-__all__ = ["Evaluation", "Local", "Optimizer", "Public", "RunSpec", "Schedule", "Server", "Text"]
+__all__ = [
+    "Evaluation",
+    "LocalTraining",
+    "Optimizer",
+    "Public",
+    "RunSpec",
+    "Schedule",
+    "Server",
+    "SplitSpec",
+    "Text",
+]
 
 Count = Annotated[int, Field(gt=0)]
 Export = Literal[
@@ -38,7 +48,7 @@ def _refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
             raise ValueError(f"{key} = {value!r} {why}; leave it out (or at {default!r})")
 
 
-class Local(FrozenConfig):
+class LocalTraining(FrozenConfig):
     """How much a client works in a phase of a round: whole epochs, or a number of minibatches.
 
     Attributes:
@@ -219,6 +229,18 @@ class Evaluation(FrozenConfig):
     validation: Count | None = None
 
 
+class SplitSpec(FrozenConfig):
+    """What the division of the data depends on; each field means what it does in `RunSpec`."""
+
+    dataset: str
+    train_size: Count | None = None
+    partition: ComponentRef
+    clients: Count
+    public: Public | None = None
+    seed: Annotated[int, Field(ge=0)]
+    text: Text | None = None
+
+
 class RunSpec(FrozenConfig):
     """One training run of one method with one seed.
 
@@ -273,7 +295,7 @@ class RunSpec(FrozenConfig):
     same_init: bool = False
     method: ComponentRef
     rounds: Count
-    local: Local
+    local: LocalTraining
     batch: Count = 128
     optimizer: Optimizer
     schedule: Schedule = Schedule()
@@ -324,14 +346,16 @@ class RunSpec(FrozenConfig):
         last = round_ == self.rounds or round_ > self.rounds - when.tail
         return round_ % when.every == 0 or round_ in when.rounds or last
 
+    def split_spec(self) -> SplitSpec:
+        """Return what the division of the data depends on (see `fedlogit.partition.divide`)."""
+        return SplitSpec(**{key: getattr(self, key) for key in SplitSpec.model_fields})
+
     def split_key(self) -> dict[str, Any]:
-        """Return what the division of the data depends on, as plain data (see `fedlogit.data`)."""
-        keys = ("dataset", "train_size", "partition", "clients", "public", "seed")
-        data = self.model_dump(mode="json")
-        found = {key: data[key] for key in keys}
+        """Return `split_spec` as plain data, whose digest names the division."""
+        found = self.split_spec().model_dump(mode="json")
         # Later fields are left out where they say nothing, so that divisions keep their names.
-        if self.text is not None:
-            found["text"] = data["text"]
+        if self.text is None:
+            del found["text"]
         if self.public is not None:
             if not self.public.last:
                 del found["public"]["last"]

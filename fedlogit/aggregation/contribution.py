@@ -10,10 +10,10 @@ __all__ = [
     "divided_anew",
     "evidence",
     "largest",
-    "normalised",
     "scores",
     "share_among",
     "smooth",
+    "to_shares",
 ]
 
 _TINY = 1e-12  # ε of CELM eq. 10
@@ -57,7 +57,7 @@ def smooth(old: torch.Tensor | None, new: torch.Tensor, keep: float) -> torch.Te
     return torch.where(old.isnan(), new, keep * old + (1 - keep) * new)
 
 
-def normalised(values: torch.Tensor) -> torch.Tensor:
+def to_shares(values: torch.Tensor) -> torch.Tensor:
     """Return values ≥ 0 that sum to 1; uniform if all are 0. NaN stays, to be refused."""
     total = values.sum()
     return torch.full_like(values, 1 / len(values)) if float(total) == 0 else values / total
@@ -74,7 +74,7 @@ def share_among(shares: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
         (n,); uniform if none of them has any.
     """
     own = shares[present]
-    return own if len(own) == len(shares) else normalised(own)
+    return own if len(own) == len(shares) else to_shares(own)
 
 
 def divided_anew(shares: torch.Tensor, present: torch.Tensor, own: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from fedlogit.aggregation.confidence import entropies
+from fedlogit.aggregation.votes import vote_counts
 
 __all__ = ["consistent_votes", "least_entropy", "majority"]
 
@@ -29,7 +30,7 @@ def majority(predicted: torch.Tensor, classes: int) -> torch.Tensor:
         predicted: int64 (voters, points).
         classes: Number of classes.
     """
-    return _counts(predicted, classes).argmax(1)
+    return vote_counts(predicted, classes).argmax(1)
 
 
 def consistent_votes(predicted: torch.Tensor, classes: int, *, consistent: bool) -> torch.Tensor:
@@ -50,15 +51,6 @@ def consistent_votes(predicted: torch.Tensor, classes: int, *, consistent: bool)
     agree = (predicted == predicted[:, :1]).all(1) if consistent else None
     counts = torch.zeros(points, classes, dtype=torch.int64, device=predicted.device)
     for party in range(parties):
-        own = _counts(predicted[party], classes)
+        own = vote_counts(predicted[party], classes)
         counts += own if agree is None else own * agree[party][:, None]
     return torch.where(counts.sum(1) > 0, counts.argmax(1), torch.full_like(counts[:, 0], -1))
-
-
-def _counts(predicted: torch.Tensor, classes: int) -> torch.Tensor:
-    """Return votes by sample and class, int64 (points, classes)."""
-    counts = torch.zeros(predicted.shape[1], classes, dtype=torch.int64, device=predicted.device)
-    ones = torch.ones_like(predicted[0])[:, None]
-    for row in predicted:
-        counts.scatter_add_(1, row[:, None], ones)
-    return counts

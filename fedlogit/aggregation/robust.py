@@ -13,7 +13,7 @@ import torch
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Rule", "combine", "normalised", "trimmed", "trims_to"]
+__all__ = ["Rule", "combine", "normalise_rows", "trimmed", "trims_to"]
 
 Rule = Literal["mean", "trimmed_mean", "median"]
 
@@ -36,11 +36,11 @@ def combine(claims: torch.Tensor, rule: Rule, trim: float = 0.0) -> torch.Tensor
     """
     if rule == "median":
         ranked, peers = claims.sort(0).values, len(claims)  # `quantile` has a largest size
-        return normalised(ranked[(peers - 1) // 2].lerp(ranked[peers // 2], 0.5))
+        return normalise_rows(ranked[(peers - 1) // 2].lerp(ranked[peers // 2], 0.5))
     if rule == "trimmed_mean":
         out = trimmed(len(claims), trim)
-        return normalised(claims.sort(0).values[out : len(claims) - out].mean(0))
-    return normalised(claims.mean(0))
+        return normalise_rows(claims.sort(0).values[out : len(claims) - out].mean(0))
+    return normalise_rows(claims.mean(0))
 
 
 def trimmed(peers: int, trim: float) -> int:
@@ -64,7 +64,7 @@ def trims_to(peers: int, trim: float) -> Rule:
     return "mean" if not out else "median" if peers - 2 * out <= 2 else "trimmed_mean"
 
 
-def normalised(rows: torch.Tensor) -> torch.Tensor:
+def normalise_rows(rows: torch.Tensor) -> torch.Tensor:
     """Return rows that sum to 1, however small their entries are; a row of zeros stays.
 
     Who learns from a row of zeros learns nothing from it: it weighs nothing in a cross-entropy.

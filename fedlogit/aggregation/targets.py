@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Targets", "as_distributions", "as_targets", "hard"]
+__all__ = ["Targets", "as_distributions", "as_targets", "one_hot_targets"]
 
 _TOLERANCE = 1e-4
 
@@ -35,7 +35,7 @@ class Targets:
         return self.distributions * self.weights[:, None]
 
 
-def hard(labels: torch.Tensor, classes: int) -> Targets:
+def one_hot_targets(labels: torch.Tensor, classes: int) -> Targets:
     """Return one-hot targets; a label of -1 is a sample without a vote, with weight 0.
 
     Args:

@@ -23,11 +23,11 @@ __all__ = [
     "Density",
     "Mixture",
     "by_class",
+    "density_weights",
     "fit_classes",
     "fit_em",
     "fit_full",
     "fit_kernel",
-    "trust",
     "weighted_logits",
 ]
 
@@ -180,7 +180,7 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
     return Mixture(means, variances.clamp_min(floor))
 
 
-def trust(densities: torch.Tensor) -> torch.Tensor:
+def density_weights(densities: torch.Tensor) -> torch.Tensor:
     """Return w_i(x) of eq. 6: the softmax of log-densities over clients.
 
     Args:

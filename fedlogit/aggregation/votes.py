@@ -20,9 +20,9 @@ __all__ = [
     "emphasis",
     "margin",
     "pack",
-    "soft_average",
     "tally",
     "unpack",
+    "vote_counts",
 ]
 
 
@@ -36,21 +36,25 @@ def tally(votes: torch.Tensor, classes: int) -> torch.Tensor:
     Returns:
         Distributions (probes, classes), float32.
     """
-    # One peer after another: all peers' one-hot rows at once are gigabytes where C is a vocabulary.
-    counts = torch.zeros(*votes.shape[1:], classes, device=votes.device)
-    one = torch.ones((), device=votes.device)
-    for vote in votes:
-        counts.scatter_add_(-1, vote[..., None], one.expand(*vote.shape, 1))
-    return counts / len(votes)
+    return vote_counts(votes, classes) / len(votes)
 
 
-def soft_average(logits: torch.Tensor) -> torch.Tensor:
-    """Return P̄(x) = (1/N) Σ_n softmax f_n(x), what FedMD's peers learn from here (§4.1).
+def vote_counts(votes: torch.Tensor, classes: int) -> torch.Tensor:
+    """Return how many voters name each class.
 
     Args:
-        logits: (peers, probes, classes).
+        votes: Class that each voter names, int64 (voters, probes).
+        classes: Number of classes C.
+
+    Returns:
+        int64 (probes, classes).
     """
-    return logits.softmax(-1).mean(0)
+    # One voter after another: all one-hot rows at once are gigabytes where C is a vocabulary.
+    counts = torch.zeros(*votes.shape[1:], classes, dtype=torch.int64, device=votes.device)
+    one = torch.ones((), dtype=torch.int64, device=votes.device)
+    for vote in votes:
+        counts.scatter_add_(-1, vote[..., None], one.expand(*vote.shape, 1))
+    return counts
 
 
 def ballots(logits: torch.Tensor, signal: str, k: int = 1) -> torch.Tensor:
@@ -58,12 +62,10 @@ def ballots(logits: torch.Tensor, signal: str, k: int = 1) -> torch.Tensor:
 
     Args:
         logits: (peers, probes, classes).
-        signal: ``votes``, a peer's class; ``probabilities``, its softmax; ``top_k``, its k largest
-            probabilities, normalised.
+        signal: ``probabilities``, a peer's softmax, whose mean FedMD's peers learn from here
+            (§4.1); ``top_k``, its k largest probabilities, normalised.
         k: Ranks of ``top_k``.
     """
-    if signal == "votes":
-        return F.one_hot(logits.argmax(-1), logits.shape[-1]).float()
     probabilities = logits.softmax(-1)
     if signal == "probabilities":
         return probabilities

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from fedlogit.data import card, load
+from fedlogit.data import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_atomic, write_json
-from fedlogit.partition import Split, SplitSpec, distances, make_split
+from fedlogit.partition import Split, SplitSpec, distances, divide
 from fedlogit.results.bubbles import bubble_plot
 
 
@@ -55,20 +55,7 @@ def main(args: argparse.Namespace) -> None:
     else:
         spec = SplitSpec.read(_from_options(args), "options")
     data = load(spec.dataset, args.data, spec.text)
-    labels, classes = data.strata
-    other = spec.public.dataset if spec.public else None
-    split = make_split(
-        labels,
-        classes,
-        spec.partition,
-        spec.clients,
-        spec.seed,
-        spec.public,
-        spec.train_size,
-        data.group_train,
-        spec.text.length if spec.text else None,
-        card(other).train if other else 0,
-    )
+    split = divide(spec, data)
     write(split, args.out, f"{data.title}: {spec.partition}, seed {spec.seed}")
     print(f"{args.out}: {spec.clients} clients, digest {split.digest[:12]}")
     for note in split.notes:

@@ -1,8 +1,7 @@
-"""Data sets: what they are, how they are got, checked, stored, loaded and turned into batches.
+"""Data sets: what they are, how they are got, checked, stored and loaded.
 
 `cards` says what each must be, `sources` where it comes from; `download` and `prepare` get it;
-`load` gives it to the rest of the library. `transforms` go from storage to network; alone in this
-package they need PyTorch.
+`load` gives it to the rest of the library.
 """
 
 from fedlogit.data.cards import DATASETS, Card, card

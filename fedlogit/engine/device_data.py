@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from fedlogit.data import Dataset
-from fedlogit.data.transforms import cropped, normalise, to_nchw
+from fedlogit.engine.transforms import cropped, normalise, to_nchw
 
 __all__ = ["DeviceData", "DeviceText", "on_device"]
 
@@ -58,7 +58,7 @@ class DeviceData:
 
         Args:
             index: Which, int64 (n,).
-            crops: How they are augmented, from `fedlogit.data.transforms.draw_crops`; None not.
+            crops: How they are augmented, from `fedlogit.engine.transforms.draw_crops`; None not.
         """
         batch = self.x.index_select(0, index)
         if crops is not None:

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 from fedlogit.data import UNKNOWN
-from fedlogit.data.transforms import draw_crops
 from fedlogit.engine.client import Client
+from fedlogit.engine.transforms import draw_crops
 from fedlogit.errors import Diverged
 
 __all__ = ["ClientTask", "LossSum", "checked_mean", "minibatches"]

@@ -19,7 +19,7 @@ class Average(LogitFederation):
     Absent clients: the mean is over those present.
     """
 
-    sequences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
 
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax(z̄(x)), eq. 1-2."""

@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation.targets import Targets
-from fedlogit.component import Component
+from fedlogit.component import Component, ComponentRef, find, instantiate
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
 
-__all__ = ["Method"]
+__all__ = ["Method", "get"]
 
 
 class Method(Component, ABC):
@@ -23,7 +23,7 @@ class Method(Component, ABC):
 
     Attributes:
         needs_public: The spec must have a public set.
-        foreign_public: The public set may come from another data set, of unknown labels.
+        supports_external_public: The public set may come from another data set, of unknown labels.
         exports: What `spec.export` may name besides what every method has.
         global_model: There is a global model, `fed.server`, and it is what is tested; clients have
             its architecture.
@@ -32,28 +32,28 @@ class Method(Component, ABC):
         one_shot: In a run of one round its clients only train and answer, as those of other such
             methods do, so that these stages can be shared (see `fedlogit.runs.stages`); what
             follows is `exchange`.
-        sequences: It also works where a sample has a class at each of its positions, as a text's
-            tokens have, and logits are (clients, n, T, classes).
+        supports_sequences: It also works where a sample has a class at each of its positions, as a
+            text's tokens have, and logits are (clients, n, T, classes).
         fixed_messages: The size of its messages does not depend on what models learn, so that a run
             with `spec.ledger_only` can count them.
         min_clients: The least number of clients it makes sense with, in every round.
-        absences: Clients may be absent in a round (`spec.participation`): it takes `fed.clients`
-            for those who are there, and finds what it remembers of each by its number
-            (`fed.present`), since who they are changes from round to round.
+        supports_partial_participation: Clients may be absent in a round (`spec.participation`): it
+            takes `fed.clients` for those who are there, and finds what it remembers of each by its
+            number (`fed.present`), since who they are changes from round to round.
         fixed_width: It has an input for each client that exists, so that
             `spec.participation.meta_model` says what it does without one.
     """
 
     needs_public: ClassVar[bool] = False
-    foreign_public: ClassVar[bool] = False
+    supports_external_public: ClassVar[bool] = False
     exports: ClassVar[frozenset[str]] = frozenset()
     global_model: ClassVar[bool] = False
     server_model: ClassVar[bool] = False
     one_shot: ClassVar[bool] = False
-    sequences: ClassVar[bool] = False
+    supports_sequences: ClassVar[bool] = False
     fixed_messages: ClassVar[bool] = False
     min_clients: ClassVar[int] = 1
-    absences: ClassVar[bool] = False
+    supports_partial_participation: ClassVar[bool] = False
     fixed_width: ClassVar[bool] = False
 
     @property
@@ -101,3 +101,14 @@ class Method(Component, ABC):
 
     def finish(self, fed: Federation) -> None:
         """Do what comes after the last round."""
+
+
+def get(call: ComponentRef) -> Method:
+    """Return the method a call names.
+
+    Raises:
+        FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
+    """
+    base = Method
+    cls = find("method", "fedlogit.methods", base, call.name)  # type: ignore[type-abstract]
+    return instantiate("method", cls, call)

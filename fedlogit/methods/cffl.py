@@ -11,9 +11,9 @@ from pydantic import Field
 from fedlogit.aggregation.contribution import (
     divided_anew,
     largest,
-    normalised,
     share_among,
     smooth,
+    to_shares,
 )
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
@@ -68,8 +68,8 @@ class CFFL(Method):
     name: ClassVar[str] = "cffl"
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
     added: ClassVar[frozenset[str]] = frozenset({"scored_on"})
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
@@ -117,7 +117,7 @@ class CFFL(Method):
         if self.server_weights == "sum":
             updates = fed.vectors() - model.vector
             total = reputable.to(updates) @ updates
-            merged = fed.merge(normalised(reputable).tolist())
+            merged = fed.merge(to_shares(reputable).tolist())
             fed.server.load(replace(merged, vector=model.vector + total))
         else:
             weights = self._weights(fed, reputation, reputable)
@@ -128,11 +128,11 @@ class CFFL(Method):
     ) -> torch.Tensor:
         """Return what the server averages by, float64 (clients,), which sums to 1."""
         if self.server_weights == "uniform":
-            return normalised(reputable)
+            return to_shares(reputable)
         if self.server_weights == "reputation":
             return reputation
         samples = torch.tensor([c.samples for c in fed.clients], dtype=torch.float64)
-        return normalised(reputation * samples)
+        return to_shares(reputation * samples)
 
     def _sparsify(self, fed: Federation, start: torch.Tensor) -> None:
         """Reduce every client's update to its largest entries, clipped."""
@@ -154,7 +154,7 @@ class CFFL(Method):
         state, present = fed.server_state, fed.present
         accuracy = self._accuracy(fed)
         reputable = self._reputable(fed)
-        score = normalised(accuracy * reputable)
+        score = to_shares(accuracy * reputable)
         of_all, scored = state["cffl/reputation"].cpu(), state["cffl/scored"].cpu()
         old = share_among(of_all, present).masked_fill(~scored[present], torch.nan)
         if self.feedback:
@@ -162,11 +162,11 @@ class CFFL(Method):
             reputation = self._sinh(smooth(before, score, self.smoothing)) * reputable
         else:
             reputation = smooth(old, self._sinh(score) * reputable, self.smoothing)
-        reputation = normalised(reputation)
+        reputation = to_shares(reputation)
         if self.removal:
             least = 1 / (3 * int(reputable.sum()))
             reputable = reputable & (reputation >= least)
-            reputation = normalised(reputation * reputable)
+            reputation = to_shares(reputation * reputable)
         state["cffl/reputation"] = divided_anew(of_all, present, reputation)
         state["cffl/reputable"] = state["cffl/reputable"].cpu().index_copy(0, present, reputable)
         state["cffl/scored"] = scored.index_fill(0, present, True)
@@ -182,4 +182,4 @@ class CFFL(Method):
         return torch.stack([fed.accuracy(logits, samples) for logits, samples in own]).cpu()
 
     def _sinh(self, x: torch.Tensor) -> torch.Tensor:
-        return normalised(torch.sinh(self.alpha * x))
+        return to_shares(torch.sinh(self.alpha * x))

@@ -13,9 +13,9 @@ from pydantic import Field
 from fedlogit.aggregation.contribution import (
     divided_anew,
     largest,
-    normalised,
     share_among,
     smooth,
+    to_shares,
 )
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
@@ -54,8 +54,8 @@ class CGSV(Method):
     name: ClassVar[str] = "cgsv"
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
     added: ClassVar[frozenset[str]] = frozenset({"restore"})
 
     norm: Annotated[float, Field(gt=0)] = 0.15
@@ -93,7 +93,7 @@ class CGSV(Method):
         rated = state["cgsv/rated"].to(updates.device)
         old = weights.masked_fill(~rated[present], 0)
         reputation = smooth(old, similarity, self.smoothing)
-        reputation = normalised(reputation.clamp(min=_LEAST))
+        reputation = to_shares(reputation.clamp(min=_LEAST))
         state["cgsv/weights"] = divided_anew(of_all, present, reputation)
         state["cgsv/rated"] = rated.index_fill(0, present, True)
         fed.contribute(check_shares(reputation.tolist(), self.name))

@@ -21,7 +21,7 @@ class FedAvg(ModelFederation):
     """
 
     name: ClassVar[str] = "fedavg"
-    sequences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
 
     weighting: Literal["uniform", "samples"] = "uniform"

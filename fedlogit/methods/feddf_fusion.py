@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -38,8 +39,8 @@ class FedDFFusion(ModelFederation):
 
     name: ClassVar[str] = "feddf_fusion"
     needs_public: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
 
     probes_per_round: Annotated[int, Field(gt=0)] = 16
     warm_up: Annotated[int, Field(ge=0)] = 300
@@ -74,7 +75,7 @@ class FedDFFusion(ModelFederation):
         probes = fed.probes(self.server_steps * self.probes_per_round)
         targets = self._targets(fed.logits(probes))
         right = float(fed.accuracy(targets, probes))
-        if right == right:  # NaN where nobody knows the labels
+        if not math.isnan(right):  # NaN where nobody knows the labels
             fed.log(target_accuracy=right)
         if self.server_optimizer == "new":
             fed.server.renew_optimizer()

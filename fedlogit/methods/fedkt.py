@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 
 from fedlogit.aggregation.hard_votes import consistent_votes, majority
-from fedlogit.aggregation.targets import hard
+from fedlogit.aggregation.targets import one_hot_targets
 from fedlogit.engine.build import build_client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
@@ -39,8 +39,8 @@ class FedKT(Method):
     needs_public: ClassVar[bool] = True
     server_model: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
 
     partitions: Annotated[int, Field(gt=0)] = 2
     teachers: Annotated[int, Field(gt=0)] = 5
@@ -51,7 +51,7 @@ class FedKT(Method):
         ballots = torch.stack([self._party(fed, client) for client in fed.clients])
         labels = consistent_votes(ballots, fed.classes, consistent=self.consistent)
         known = labels >= 0
-        targets = hard(labels, fed.classes)
+        targets = one_hot_targets(labels, fed.classes)
         fed.log(target_share=float(known.double().mean()))
         if fed.public_known:
             fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedlogit.aggregation import confidence
 from fedlogit.aggregation.pseudo_labels import PSEUDO_NONE, pseudo_labels
-from fedlogit.aggregation.targets import Targets, hard
+from fedlogit.aggregation.targets import Targets, one_hot_targets
 from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.one_shot import OneShot
@@ -96,7 +96,7 @@ class FedOL(OneShot):
         weights = confidence.entropy_weights(logits)
         if self.mixture == "equal":
             weights = torch.full_like(weights, 1 / len(logits))
-        votes = hard(labels, classes)
+        votes = one_hot_targets(labels, classes)
         strength = self.trade_off * votes.weights.double()
         mixed = confidence.mixture(logits, weights) + strength[:, None] * votes.distributions
         return Targets((mixed / (1 + strength)[:, None]).float(), (1 + strength).float())

@@ -22,8 +22,8 @@ class FullyInformed(Method):
     which has to be there in every round.
     """
 
-    sequences: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train on private and public samples, with the labels of both."""

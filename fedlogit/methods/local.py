@@ -20,9 +20,9 @@ class Local(Method):
     """
 
     one_shot: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train."""

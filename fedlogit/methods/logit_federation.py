@@ -26,8 +26,8 @@ class LogitFederation(Method):
     """
 
     needs_public: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
 
     @property
     def sends_predictions(self) -> bool:

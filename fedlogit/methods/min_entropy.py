@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation.hard_votes import least_entropy
-from fedlogit.aggregation.targets import Targets, hard
+from fedlogit.aggregation.targets import Targets, one_hot_targets
 from fedlogit.methods.one_shot import OneShot
 
 __all__ = ["MinE"]
@@ -23,4 +23,4 @@ class MinE(OneShot):
 
     def targets(self, logits: torch.Tensor) -> Targets:
         """Return one-hot labels of the client with the least entropy."""
-        return hard(least_entropy(logits), logits.shape[-1])
+        return one_hot_targets(least_entropy(logits), logits.shape[-1])

@@ -27,7 +27,7 @@ class ModelFederation(Method):
     """
 
     global_model: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
 
     def init(self, fed: Federation) -> None:
         """Give every client w_g^(0)."""

@@ -9,6 +9,7 @@ import torch
 
 from fedlogit.aggregation.confidence import entropy_weights
 from fedlogit.aggregation.targets import Targets, as_targets
+from fedlogit.aggregation.votes import vote_counts
 from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
@@ -34,8 +35,8 @@ class OneShot(Method):
     one_shot: ClassVar[bool] = True
     fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
-    absences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
 
     @property
     def sends_predictions(self) -> bool:
@@ -101,9 +102,8 @@ def _record(fed: Federation, logits: torch.Tensor) -> None:
 def _agreement(logits: torch.Tensor) -> float:
     """Return how often two different clients predict the same class; 1 for a single client."""
     predicted = logits.argmax(-1)
-    n, points = predicted.shape
+    n = len(predicted)
     if n < 2:
         return 1.0
-    counts = torch.zeros(points, logits.shape[-1], device=logits.device)
-    counts.scatter_add_(1, predicted.T, torch.ones_like(predicted.T, dtype=counts.dtype))
+    counts = vote_counts(predicted, logits.shape[-1])
     return float(((counts * (counts - 1)).sum(1) / (n * (n - 1))).mean())

@@ -10,9 +10,9 @@ from pydantic import Field
 from fedlogit.aggregation.contribution import (
     class_similarity,
     divided_anew,
-    normalised,
     share_among,
     smooth,
+    to_shares,
 )
 from fedlogit.federation import Federation, State
 from fedlogit.methods.model_federation import ModelFederation
@@ -41,7 +41,7 @@ class ShapFed(ModelFederation):
 
     name: ClassVar[str] = "shapfed"
     min_clients: ClassVar[int] = 2
-    sequences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
 
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.9
     cosine: Literal["half", "raw"] = "half"
@@ -82,7 +82,7 @@ class ShapFed(ModelFederation):
         shares = gamma.clamp(min=0)
         if self.cosine == "raw":
             fed.log(no_positive_share=float(not shares.any()))
-        own = normalised(shares)
+        own = to_shares(shares)
         state["shapfed/weights"] = divided_anew(state["shapfed/weights"].to(own), present, own)
         return own.tolist()
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field
 
-from fedlogit.aggregation.attacks import Attack, corrupt, false_votes
-from fedlogit.aggregation.robust import Rule, combine
+from fedlogit.aggregation.attacks import corrupt, false_votes
+from fedlogit.aggregation.robust import combine
 from fedlogit.aggregation.votes import (
     asymmetric,
     ballots,
@@ -21,18 +21,15 @@ from fedlogit.aggregation.votes import (
     unpack,
 )
 from fedlogit.federation import Federation
-from fedlogit.federation.topology import Topology, adjacency
-from fedlogit.methods.base import Method
+from fedlogit.federation.topology import adjacency
 from fedlogit.methods.model_federation import model_message, model_messages
-from fedlogit.methods.probe_checks import check_probing
-from fedlogit.methods.tally_settings import check_settings
+from fedlogit.methods.tally_settings import TallySettings
 from fedlogit.methods.voting_theory import measure
-from fedlogit.spec import RunSpec
 
 __all__ = ["TallyTrain"]
 
 
-class TallyTrain(Method):
+class TallyTrain(TallySettings):
     """Two axes: what peers say about shared probes (A), and how often models are merged (B).
 
     The rows of the paper's tables are points on them::
@@ -56,83 +53,14 @@ class TallyTrain(Method):
     present, and only they take it over. The model of a peer that is absent, and what the proximal
     term pulls it to, wait; one that comes late has its own first weights until it is in a merge.
 
-    Attributes:
-        signal: What a peer sends about a probe: ``votes``, its class; ``probabilities``, its whole
-            softmax; ``top_k``, its largest probabilities; ``none``.
-        k: Ranks of ``top_k`` (appendix E).
-        probes_per_round: B_sample, probes of a round, the same for all peers.
-        warm_up: W, rounds before peers may influence each other.
-        label_weight: α, the weight of the probes' true labels (§3.4: 0.5); 0 is unlabelled.
-        decay_rounds: T, rounds after warm-up in which the consensus fades to 0; None keeps it.
-        merge_every: M, rounds between merges of all models, after warm-up; None never merges.
-        merge_cost: How the bytes of a merge are counted: as a ``star``, where a peer sends its
-            model and receives one, or as a ``mesh``, where it sends it to every other peer.
-        packed: Count ⌈log2 C⌉ bits a vote, not whole bytes.
-        emphasis: β_dis, more weight on probes that peers disagree on (appendix D: 2).
-        asymmetry: β_asy, more weight on peers that disagree with the others (appendix D: 0.5).
-        proximal: μ of a pull towards the parameters after the last merge (FedProx).
-        anchors_per_round: Of a round's probes, how many are labelled anchors, where the public set
-            is another data set's with anchors (appendix K, arm C: 4); α weighs their labels only.
-        margin_memory: ρ, from 0 to 1: λ_r is the average of the votes' margins so far, in which
-            the past weighs ρ and the round 1 - ρ. None leaves λ_r to `decay_rounds`.
-        topology: Which peers are connected: a ``mesh`` of all, a ``ring``, or a random ``regular``
-            graph.
-        degree: Neighbours of a peer in a regular graph.
-        rule: How soft labels are combined: ``mean``, ``trimmed_mean``, or ``median``.
-        trim: Share of peers that a trimmed mean leaves out at each end.
-        adversaries: How many of the last peers send false messages about probes. They are not
-            tested.
-        attack: What they send; see `fedlogit.aggregation.attacks`.
-        magnitude: What an adversary's soft label has at its class; an honest one has at most 1.
+    The parameters are in `TallySettings`.
     """
 
     needs_public: ClassVar[bool] = True
-    sequences: ClassVar[bool] = True
-    foreign_public: ClassVar[bool] = True
-    absences: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
+    supports_external_public: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"theory"})
-
-    signal: Literal["votes", "probabilities", "top_k", "none"] = "votes"
-    k: Annotated[int, Field(gt=0)] = 1
-    probes_per_round: Annotated[int, Field(gt=0)] = 16
-    warm_up: Annotated[int, Field(ge=0)] = 300
-    label_weight: Annotated[float, Field(ge=0, le=1)] = 0.5
-    decay_rounds: Annotated[int, Field(gt=0)] | None = None
-    merge_every: Annotated[int, Field(gt=0)] | None = None
-    merge_cost: Literal["star", "mesh"] = "star"
-    packed: bool = False
-    emphasis: Annotated[float, Field(ge=0)] = 0.0
-    asymmetry: Annotated[float, Field(ge=0, le=1)] = 0.0
-    proximal: Annotated[float, Field(ge=0)] = 0.0
-    anchors_per_round: Annotated[int, Field(ge=0)] = 0
-    margin_memory: Annotated[float, Field(ge=0, lt=1)] | None = None
-    topology: Topology = "mesh"
-    degree: Annotated[int, Field(gt=0)] = 4
-    rule: Rule = "mean"
-    trim: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
-    adversaries: Annotated[int, Field(ge=0)] = 0
-    attack: Attack = "confident"
-    magnitude: Annotated[float, Field(gt=0)] = 1.0
-
-    @property
-    def adversarial_clients(self) -> int:
-        """Peers that are not tested."""
-        return self.adversaries
-
-    @property
-    def sends_predictions(self) -> bool:
-        """Whether peers exchange messages about probes, and never models."""
-        return self.signal != "none" and self.merge_every is None
-
-    @property
-    def uses_proximal_term(self) -> bool:
-        """Whether μ is not 0."""
-        return self.proximal > 0
-
-    def check(self, spec: RunSpec) -> None:
-        """Refuse settings that do not fit the run."""
-        check_probing(self.probes_per_round, self.warm_up, spec)
-        check_settings(self.params(), self.changed().keys(), spec)
 
     def init(self, fed: Federation) -> None:
         """FedProx's first anchor is each peer's own start."""
@@ -178,7 +106,7 @@ class TallyTrain(Method):
             heard = self.heard(fed, fed.claimed(fed.logits(probes), "probes"))
             consensus = self.consensus(fed, heard)
             right = float(fed.accuracy(consensus, probes).mean())
-            if right == right:  # NaN where nobody knows the labels
+            if not math.isnan(right):  # NaN where nobody knows the labels
                 fed.log(consensus_accuracy=right)
             faded = self.margin_memory is None
             weight = self.consensus_weight(r) if faded else self.follow_margin(fed, consensus)

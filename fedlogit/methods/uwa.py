@@ -11,11 +11,11 @@ from fedlogit.aggregation.flow import fit_flow
 from fedlogit.aggregation.uwa import (
     Density,
     by_class,
+    density_weights,
     fit_classes,
     fit_em,
     fit_full,
     fit_kernel,
-    trust,
     weighted_logits,
 )
 from fedlogit.data import UNKNOWN
@@ -64,7 +64,7 @@ class UWA(LogitFederation):
         mixtures = self._mixtures(fed)
         densities = torch.stack([m.log_density(z) for m, z in zip(mixtures, logits, strict=True)])
         fed.uplink("densities", densities, bits=32)
-        weights = trust(densities)
+        weights = density_weights(densities)
         self._tell(fed, densities, weights)
         return weighted_logits(logits, weights).softmax(1)
 

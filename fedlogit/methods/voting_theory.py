@@ -10,7 +10,8 @@ import math
 
 import torch
 
-from fedlogit.aggregation.votes import margin, soft_average, tally
+from fedlogit.aggregation.average import average_probabilities
+from fedlogit.aggregation.votes import margin, tally
 from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.gradient_variance import gradient_variance
@@ -38,7 +39,7 @@ def measure(fed: Federation, probes_per_round: int) -> dict[str, float]:
     points = _some(fed)
     logits = fed.logits(points)
     votes = logits.argmax(-1)
-    hard, soft = tally(votes, fed.classes), soft_average(logits)
+    hard, soft = tally(votes, fed.classes), average_probabilities(logits)
     columns = {"disagreement": disagreement(logits), "margin": float(margin(hard).mean())}
     columns |= _accuracies(fed, points, logits, hard, soft)
     columns |= _variances(fed, points, hard, soft, probes_per_round)

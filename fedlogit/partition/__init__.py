@@ -1,13 +1,14 @@
 """Dividing the training split among clients: one module per partition, found by name.
 
-`get` finds a partition, `make_split` applies it (after setting a public set aside), `distances`
-measures how far a division is from a uniform one.
+`get` finds a partition, `divide` applies it to a data set (after setting a public set aside), as
+`make_split` does to labels alone; `distances` measures how far a division is from a uniform one.
 """
 
 from __future__ import annotations
 
 from fedlogit.partition.base import Partition, get
 from fedlogit.partition.distances import distances
-from fedlogit.partition.split import Split, SplitSpec, make_split
+from fedlogit.partition.split import Split, divide, make_split
+from fedlogit.spec import SplitSpec
 
-__all__ = ["Partition", "Split", "SplitSpec", "distances", "get", "make_split"]
+__all__ = ["Partition", "Split", "SplitSpec", "distances", "divide", "get", "make_split"]

@@ -5,35 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
-from pydantic import Field
 
-from fedlogit.component import ComponentRef, FrozenConfig
+from fedlogit.component import ComponentRef
+from fedlogit.data import UNKNOWN, Dataset, card
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import array_digest, load_npz, save_npz
 from fedlogit.partition.base import Roles, get
 from fedlogit.partition.public import foreign_set, public_set
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng
-from fedlogit.spec import Count, Public, Text
+from fedlogit.spec import Public, SplitSpec
 
-__all__ = ["Split", "SplitSpec", "make_split"]
+__all__ = ["Split", "divide", "make_split"]
 
 _LIMIT = 1 << 30  # bytes of a split's arrays: 134 million samples, held by all clients together
-
-
-class SplitSpec(FrozenConfig):
-    """What a split depends on: the keys of `RunSpec.split_key`, with the same meaning."""
-
-    dataset: str
-    train_size: Count | None = None
-    text: Text | None = None
-    partition: ComponentRef
-    clients: Count
-    public: Public | None = None
-    seed: Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +99,32 @@ class Split:
         return "" if self.notes == other.notes else "other notes"
 
 
+def divide(spec: SplitSpec, dataset: Dataset) -> Split:
+    """Divide the training split of a data set as a spec says.
+
+    Args:
+        spec: Whose `dataset` names the data set.
+        dataset: The data set, with that of the public set joined on or not, if it is another one.
+
+    Raises:
+        FedlogitError: if a number does not fit the data; the message names the key.
+    """
+    labels, classes = dataset.strata
+    other = spec.public.dataset if spec.public else None
+    return make_split(
+        labels[labels != UNKNOWN],
+        classes,
+        spec.partition,
+        spec.clients,
+        spec.seed,
+        public=spec.public,
+        train_size=spec.train_size,
+        groups=dataset.group_train,
+        length=spec.text.length if spec.text else None,
+        foreign=card(other).train if other else 0,
+    )
+
+
 def make_split(
     labels: np.ndarray,
     classes: int,
@@ -123,7 +137,7 @@ def make_split(
     length: int | None = None,
     foreign: int = 0,
 ) -> Split:
-    """Divide a training split among clients, after setting a public set aside.
+    """Divide samples with these labels among clients, after setting a public set aside.
 
     The order is: stratified subsample, public set out of it, partition of the rest. Without the
     first two, the partition sees the labels exactly as they are.

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedlogit.data import UNKNOWN, Dataset, card, load, with_probes
+from fedlogit import partition
+from fedlogit.data import UNKNOWN, Dataset, load, with_probes
 from fedlogit.engine import Client
 from fedlogit.engine.build import build_client
 from fedlogit.engine.device_data import DeviceData, on_device
@@ -17,7 +18,7 @@ from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.methods import Method
-from fedlogit.partition import Split, make_split
+from fedlogit.partition import Split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
 from fedlogit.runs.leakage import check_disjoint
@@ -47,20 +48,7 @@ def choose_device(name: str) -> torch.device:
 
 def divide(spec: RunSpec, dataset: Dataset) -> Split:
     """Return the division of a data set that a spec implies."""
-    labels, classes = dataset.strata
-    other = spec.public.dataset if spec.public else None
-    return make_split(
-        labels[labels != UNKNOWN],
-        classes,
-        spec.partition,
-        spec.clients,
-        spec.seed,
-        public=spec.public,
-        train_size=spec.train_size,
-        groups=dataset.group_train,
-        length=spec.text.length if spec.text else None,
-        foreign=card(other).train if other else 0,
-    )
+    return partition.divide(spec.split_spec(), dataset)
 
 
 def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset, Split]:

@@ -8,10 +8,10 @@ from fedlogit.aggregation.contribution import (
     divided_anew,
     evidence,
     largest,
-    normalised,
     scores,
     share_among,
     smooth,
+    to_shares,
 )
 
 
@@ -84,10 +84,10 @@ def test_largest_keeps_entries_as_large_as_the_last_one():
     assert largest(torch.tensor([0.0, 3.0, 0.0]), 2).tolist() == [0.0, 3.0, 0.0]
 
 
-def test_normalised_falls_back_to_uniform():
-    assert normalised(torch.tensor([1.0, 3.0])).tolist() == [0.25, 0.75]
-    assert normalised(torch.zeros(4)).tolist() == [0.25] * 4
-    assert normalised(torch.tensor([1.0, torch.nan])).isnan().all(), "no share, not an equal one"
+def test_shares_of_nothing_are_equal():
+    assert to_shares(torch.tensor([1.0, 3.0])).tolist() == [0.25, 0.75]
+    assert to_shares(torch.zeros(4)).tolist() == [0.25] * 4
+    assert to_shares(torch.tensor([1.0, torch.nan])).isnan().all(), "no share, not an equal one"
 
 
 NEARLY = torch.tensor([0.7, 0.1, 0.1, 0.1], dtype=torch.float64)  # sums to 1 - 2^-53

@@ -9,7 +9,7 @@ import torch
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.fedet import consensus_with_diversity, variance_weights
 from fedlogit.aggregation.hard_votes import consistent_votes, least_entropy, majority
-from fedlogit.aggregation.targets import Targets, as_distributions, as_targets, hard
+from fedlogit.aggregation.targets import Targets, as_distributions, as_targets, one_hot_targets
 from fedlogit.errors import FedlogitError
 from fedlogit.methods.fedet import FedET
 
@@ -91,7 +91,7 @@ def test_disagreeing_students_cast_no_vote():
 
 
 def test_hard_targets_leave_the_unlabelled_out():
-    target = hard(torch.tensor([2, -1]), 3)
+    target = one_hot_targets(torch.tensor([2, -1]), 3)
     assert target.weights.tolist() == [1, 0]
     assert target.distributions[0].tolist() == [0, 0, 1]
     assert target.distributions[1].sum().item() == pytest.approx(1)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlogit.aggregation.attacks import corrupt, false_votes
-from fedlogit.aggregation.robust import combine, normalised, trimmed, trims_to
-from fedlogit.aggregation.votes import ballots, margin, soft_average, tally
+from fedlogit.aggregation.average import average_probabilities
+from fedlogit.aggregation.robust import combine, normalise_rows, trimmed, trims_to
+from fedlogit.aggregation.votes import ballots, margin
 from fedlogit.errors import FedlogitError
 
 # Five peers, one probe, three classes; the last says 10 where others say at most 1.
@@ -79,7 +80,7 @@ def test_each_probe_is_normalised_by_itself():
 def test_the_smallest_rows_are_normalised_too(size):
     rows = torch.tensor([[1.0, 3.0], [0.0, 0.0]]) * size
     wanted = rows[0].double() / rows[0].double().sum()  # 1e-44 is 7 times the least float32
-    assert normalised(rows).tolist() == [pytest.approx(wanted.tolist()), [0, 0]]
+    assert normalise_rows(rows).tolist() == [pytest.approx(wanted.tolist()), [0, 0]]
 
 
 @given(st.integers(3, 9), st.integers(0, 2**31))
@@ -98,7 +99,7 @@ def test_a_majority_that_agrees_wins_the_tally_against_any_lie(peers, seed):
 
 def test_lies_by_hand():
     logits = torch.tensor([[[3.0, 0, 0]], [[3.0, 0, 0]], [[0, 3.0, 0]], [[0, 0, 3.0]]])
-    claims = ballots(logits, "votes")
+    claims = torch.nn.functional.one_hot(logits.argmax(-1), 3).float()
     assert corrupt(claims, 2, "colluding")[2:].argmax(-1).tolist() == [[1], [1]]
     assert corrupt(claims, 2, "confident")[2:].argmax(-1).tolist() == [[2], [0]]
     drawn = torch.tensor([[0], [2]])
@@ -122,10 +123,9 @@ def test_random_votes_are_those_drawn():
     assert false_votes(votes, 4, 2, "random", drawn).tolist() == [[0] * 4, *drawn.tolist()]
 
 
-def test_ballots_are_what_the_averages_average():
+def test_ballots_are_what_the_average_averages():
     logits = torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(ballots(logits, "votes").mean(0), tally(logits.argmax(-1), 6))
-    assert torch.equal(ballots(logits, "probabilities").mean(0), soft_average(logits))
+    assert torch.equal(ballots(logits, "probabilities").mean(0), average_probabilities(logits))
 
 
 def test_margin_of_a_tally():

@@ -11,11 +11,11 @@ from sklearn.covariance import LedoitWolf
 
 from fedlogit.aggregation.uwa import (
     Mixture,
+    density_weights,
     fit_classes,
     fit_em,
     fit_full,
     fit_kernel,
-    trust,
     weighted_logits,
 )
 
@@ -53,29 +53,31 @@ def test_log_density_of_two_components_in_two_dimensions():
 
 def test_trust_is_the_softmax_over_clients():
     # Log-densities log 1 and log 3 at one point: weights 1/4 and 3/4.
-    weights = trust(torch.tensor([[0.0], [math.log(3)]]).double())
+    weights = density_weights(torch.tensor([[0.0], [math.log(3)]]).double())
     assert weights[:, 0].tolist() == pytest.approx([0.25, 0.75])
     logits = torch.tensor([[[4.0, 0.0]], [[0.0, 8.0]]])
     assert weighted_logits(logits, weights).tolist() == [pytest.approx([1.0, 6.0])]
 
 
 def test_one_dominating_density_takes_all_and_equal_densities_average():
-    far = trust(torch.tensor([[0.0], [-800.0]]).double())
+    far = density_weights(torch.tensor([[0.0], [-800.0]]).double())
     assert far[:, 0].tolist() == [1.0, 0.0]
-    equal = trust(torch.full((4, 3), -1234.5).double())
+    equal = density_weights(torch.full((4, 3), -1234.5).double())
     assert torch.equal(equal, torch.full((4, 3), 0.25).double())
 
 
 def test_nobody_knowing_a_point_falls_back_to_the_average():
-    weights = trust(torch.full((5, 2), -math.inf).double())
+    weights = density_weights(torch.full((5, 2), -math.inf).double())
     assert torch.allclose(weights, torch.full((5, 2), 0.2, dtype=torch.float64), atol=1e-15)
-    one = trust(torch.tensor([[-math.inf], [-3.0]]).double())
+    one = density_weights(torch.tensor([[-math.inf], [-3.0]]).double())
     assert one[:, 0].tolist() == [0.0, 1.0]
 
 
 def test_weights_sum_to_one_in_float64():
     densities = torch.randn(20, 500, generator=torch.Generator().manual_seed(0)).double() * 300
-    assert torch.allclose(trust(densities).sum(0), torch.ones(500).double(), atol=1e-12, rtol=0)
+    assert torch.allclose(
+        density_weights(densities).sum(0), torch.ones(500).double(), atol=1e-12, rtol=0
+    )
 
 
 def test_an_empty_mixture_has_density_zero():

@@ -5,15 +5,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedlogit.aggregation.average import average_probabilities
 from fedlogit.aggregation.votes import (
     asymmetric,
     ballots,
     bits_per_vote,
     emphasis,
     pack,
-    soft_average,
     tally,
     unpack,
+    vote_counts,
 )
 from fedlogit.errors import FedlogitError
 
@@ -30,13 +31,19 @@ def test_tally():
     assert tally(VOTES, 3).tolist() == [[0.75, 0.25, 0], [0, 0.75, 0.25]]
 
 
+def test_votes_are_counted_in_whole_numbers():
+    counts = vote_counts(VOTES, 3)
+    assert counts.tolist() == [[3, 1, 0], [0, 3, 1]]
+    assert counts.dtype == torch.int64
+
+
 def test_positions_of_a_sequence_are_probes_like_others():
     """Two sequences of three positions are six probes: every function, axis by axis."""
     logits = torch.randn(4, 2, 3, 6, generator=torch.Generator().manual_seed(0))
     flat, votes = logits.flatten(1, 2), logits.argmax(-1)
     found = {
         "tally": (tally(votes, 6), tally(votes.flatten(1), 6)),
-        "soft": (soft_average(logits), soft_average(flat)),
+        "soft": (average_probabilities(logits), average_probabilities(flat)),
         "top_k": (top_k(logits, 3), top_k(flat, 3)),
         "asymmetric": (asymmetric(votes, 6, 0.5), asymmetric(votes.flatten(1), 6, 0.5)),
     }
@@ -64,10 +71,10 @@ def test_asymmetric_weights_favour_the_minority():
     assert torch.allclose(asymmetric(VOTES, 3, 0.0), tally(VOTES, 3))
 
 
-def test_top_k_spans_from_tally_to_soft_average():
+def test_top_k_spans_from_tally_to_average_probabilities():
     logits = torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(top_k(logits, 1), tally(logits.argmax(-1), 6))
-    assert torch.allclose(top_k(logits, 6), soft_average(logits), atol=1e-6)
+    assert torch.allclose(top_k(logits, 6), average_probabilities(logits), atol=1e-6)
     # One peer with (.5, .3, .2) and k = 2: (.625, .375, 0).
     one = torch.tensor([[[0.5, 0.3, 0.2]]]).log()
     assert top_k(one, 2)[0].tolist() == pytest.approx([0.625, 0.375, 0])

@@ -6,10 +6,10 @@ from support.refusals import refused
 from support.small import small_spec
 from torch import nn
 
-from fedlogit.data.transforms import draw_crops
 from fedlogit.engine.client import make_optimizer
 from fedlogit.engine.task import ClientTask, minibatches
-from fedlogit.spec import Local, Optimizer, Schedule
+from fedlogit.engine.transforms import draw_crops
+from fedlogit.spec import LocalTraining, Optimizer, Schedule
 
 
 def generator() -> torch.Generator:
@@ -62,9 +62,9 @@ def test_step_schedule_by_hand():
 
 
 def test_first_round_may_have_its_own_epochs():
-    local = Local(epochs=1, first_epochs=10)
+    local = LocalTraining(epochs=1, first_epochs=10)
     assert [local.epochs_in(r) for r in (1, 2, 50)] == [10, 1, 1]
-    assert Local(steps=5).epochs_in(1) is None
+    assert LocalTraining(steps=5).epochs_in(1) is None
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_resumed_with_absences_is_uninterrupted_whatever_the_workers(
 def test_if_everybody_is_there_it_is_the_run_without(reference, train, monkeypatch, call):
     """A spec that says so is completed to the one without, so here it is given to the run."""
     wanted, models = outcome(reference(**changes(call)))
-    monkeypatch.setattr("fedlogit.methods._participation", lambda spec, method: ALWAYS)
+    monkeypatch.setattr("fedlogit.methods.completion._participation", lambda spec, method: ALWAYS)
     rows, found = outcome(train(**changes(call)))
     for row in rows:
         assert row.pop("present") == str(small_spec(**changes(call)).clients)
@@ -143,7 +143,7 @@ def test_if_everybody_is_there_it_is_the_run_without(reference, train, monkeypat
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_says_what_it_does_without_a_client(name):
     cls = catalogue("fedlogit.methods", Method)[name]
-    assert cls.absences
+    assert cls.supports_partial_participation
     assert any("Absent clients:" in (base.__doc__ or "") for base in cls.__mro__)
 
 

@@ -14,7 +14,7 @@ from oracles.pseudo_labels import pseudo_labels
 from fedlogit.aggregation import confidence, contribution, hard_votes, robust, uwa, votes
 from fedlogit.aggregation import pseudo_labels as algorithm1
 from fedlogit.aggregation.fedet import consensus_with_diversity
-from fedlogit.aggregation.targets import Targets, as_targets, hard
+from fedlogit.aggregation.targets import Targets, as_targets, one_hot_targets
 from fedlogit.errors import FedlogitError
 
 KINDS = ("usual", "large", "twins", "flat")
@@ -96,7 +96,7 @@ def test_votes_of_parties(consistent):
             cast = [v for party in parties if not consistent or len(set(party)) == 1 for v in party]
             wanted = plurality(cast)
             assert label == (-1 if wanted is None else wanted)
-        targets = hard(found, classes)
+        targets = one_hot_targets(found, classes)
         assert same(targets.weights, found >= 0)
         assert same(targets.distributions.argmax(1)[found >= 0], found[found >= 0])
 
@@ -155,7 +155,7 @@ def test_uwa(kind):
         own = [plain.fitted(rows[i, :4], y, 0.01) for i, y in enumerate(held)]
         wanted = [[plain.density(m, x) for x in rows[i]] for i, m in enumerate(own)]
         assert same(found, wanted)
-        together = uwa.weighted_logits(z, uwa.trust(found))
+        together = uwa.weighted_logits(z, uwa.density_weights(found))
         assert same(
             together, [plain.weighted(rows[:, n], np.array(wanted)[:, n]) for n in range(points)]
         )

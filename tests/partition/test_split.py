@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.small import TEXT, small_spec
+from support.small import SMALL, TEXT, small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, save_npz
-from fedlogit.partition import Split, SplitSpec, get, make_split
+from fedlogit.partition import Split, SplitSpec, divide, get, make_split
 from fedlogit.partition.base import Roles
 from fedlogit.spec import Public
 
@@ -235,3 +235,18 @@ def test_a_split_spec_reads_what_a_run_spec_gives():
     assert (left_out.train_size, left_out.public, left_out.text) == (None, None, None)
     with pytest.raises(FedlogitError, match="unknown key 'client'; did you mean 'clients'"):
         SplitSpec.read(data | {"client": 3}, "test")
+
+
+def test_a_data_set_is_divided_as_its_labels_are(digits):
+    spec = small_spec(partition="dir_client(0.5)", train_size=500)
+    implied = divide(spec.split_spec(), digits)
+    public = Public.read(SMALL["public"], "test")
+    labels = make_split(digits.y_train, 10, "dir_client(0.5)", 4, 0, public, 500)
+    assert implied.difference(labels) == ""
+
+
+def test_probes_that_are_joined_on_are_not_divided(digits, tiles):
+    spec, joined = tiles
+    implied = divide(spec.split_spec(), joined)
+    assert implied.difference(divide(spec.split_spec(), digits)) == ""
+    assert max(map(max, implied.clients)) < len(digits.y_train) <= min(implied.public)

@@ -27,7 +27,7 @@ CALLS = {
 ON_TEXT = [
     f"text: {call}"
     for name in METHODS
-    if catalogue("fedlogit.methods", Method)[name].sequences
+    if catalogue("fedlogit.methods", Method)[name].supports_sequences
     for call in CALLS.get(name, [name])[: 3 if name == "tally_train" else 1]
 ]
 VARIANTS = [call for name in METHODS for call in CALLS.get(name, [name])]

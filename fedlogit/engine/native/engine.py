@@ -17,6 +17,7 @@ from fedlogit.engine.native.lenet import lenet_logits, train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
 from fedlogit.engine.native.passes import LENET_BN, TF_CNN
 from fedlogit.engine.task import ClientTask, checked_mean
+from fedlogit.engine.transforms import scale_and_shift
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
 from fedlogit.models.lenet import LenetNetwork
@@ -123,7 +124,7 @@ def _lenet(
     if not state:
         zeros = torch.zeros_like(client.vector.data)
         state |= {"step": torch.tensor(0.0), "exp_avg": zeros, "exp_avg_sq": zeros.clone()}
-    scale, shift = _pixels(data)
+    scale, shift = scale_and_shift(data.mean, data.std)
     total = train_lenet(
         client.vector.data,
         (state["exp_avg"], state["exp_avg_sq"]),
@@ -141,7 +142,7 @@ def _perceptron(
     task: ClientTask, data: DeviceData, pool: WorkerPool, order: tuple[torch.Tensor, ...]
 ) -> float:
     client = task.client
-    scale, shift = _pixels(data)
+    scale, shift = scale_and_shift(data.mean, data.std)
     assert isinstance(client.model, MlpNetwork)
     return train_mlp(
         client.vector.data,
@@ -166,9 +167,3 @@ def _targets(
     if task.labels is not None:
         soft = soft + task.label_weight * F.one_hot(task.labels, classes)
     return soft.contiguous(), positions
-
-
-def _pixels(data: DeviceData) -> tuple[list[float], list[float]]:
-    """Return scale and shift of `normalise` for each channel."""
-    pairs = list(zip(data.mean, data.std, strict=True))
-    return [1 / (255 * std) for _, std in pairs], [-mean / std for mean, std in pairs]

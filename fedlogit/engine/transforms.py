@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-__all__ = ["cropped", "draw_crops", "normalise", "to_nchw"]
+__all__ = ["cropped", "draw_crops", "normalise", "scale_and_shift", "to_nchw"]
 
 _PADDING = 4  # pixels of zeros on each side before a crop
 
@@ -17,6 +17,17 @@ _PADDING = 4  # pixels of zeros on each side before a crop
 def to_nchw(images: np.ndarray) -> torch.Tensor:
     """Return stored images (n, height, width, channels) as (n, channels, height, width)."""
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
+
+
+def scale_and_shift(mean: Sequence[float], std: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return a and b of ``(pixel / 255 - mean) / std = a * pixel + b``, a number a channel each.
+
+    Args:
+        mean: One number a channel, of images scaled to [0, 1].
+        std: The same.
+    """
+    pairs = list(zip(mean, std, strict=True))
+    return [1 / (255 * s) for _, s in pairs], [-m / s for m, s in pairs]
 
 
 def normalise(images: torch.Tensor, mean: Sequence[float], std: Sequence[float]) -> torch.Tensor:
@@ -27,8 +38,7 @@ def normalise(images: torch.Tensor, mean: Sequence[float], std: Sequence[float])
         mean: One number a channel, of images scaled to [0, 1].
         std: The same.
     """
-    scale = [1 / (255 * s) for s in std]
-    shift = [-m / s for m, s in zip(mean, std, strict=True)]
+    scale, shift = scale_and_shift(mean, std)
     if len(scale) == 1:
         return images.to(torch.float32).mul_(scale[0]).add_(shift[0])
     a, b = (_per_channel(tuple(values), images.device) for values in (scale, shift))

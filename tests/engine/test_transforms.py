@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlogit.data.transforms import cropped, draw_crops, normalise, to_nchw
+from fedlogit.engine.transforms import cropped, draw_crops, normalise, to_nchw
 
 
 def crop_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -1,0 +1,223 @@
+"""A run's spec, completed: what a method needs of a run, and every default filled in."""
+
+from __future__ import annotations
+
+from fedlogit import data, models, partition
+from fedlogit.adversaries import Adversaries
+from fedlogit.component import ComponentRef
+from fedlogit.errors import Cannot, FedlogitError
+from fedlogit.methods.base import Method, get
+from fedlogit.participation import Participation
+from fedlogit.spec import RunSpec, Server
+
+__all__ = ["complete"]
+
+_OF_METHODS = {"aggregation", "evidence", "probes", "theory"}
+_MOST_PLAYERS = 10
+
+
+def complete(spec: RunSpec) -> RunSpec:
+    """Return `spec` with every default of its components filled in: what is hashed and saved.
+
+    Raises:
+        Cannot: if the method declares that it cannot do this.
+        FedlogitError: if a component is unknown, a parameter is wrong, or parts do not fit.
+    """
+    method = get(spec.method)
+    data.card(spec.dataset)  # an unknown name is told before all that depends on it
+    for check in _CHECKS:
+        check(spec, method)
+    method.check(spec)
+    adversaries = _adversaries(spec, method)
+    participation = _participation(spec, method)
+    part = partition.get(spec.partition)
+    return spec.model_copy(
+        update={
+            "participation": participation,
+            "adversaries": adversaries,
+            "partition": ComponentRef(name=spec.partition.name, params=part.params()),
+            "models": tuple(models.complete(call) for call in spec.models),
+            "server": _server(spec) if method.server_model else None,
+            "method": ComponentRef(name=spec.method.name, params=method.params()),
+            "export": () if spec.ledger_only else spec.export,
+        }
+    )
+
+
+def _check_public(spec: RunSpec, method: Method) -> None:
+    """Refuse a run without the public set that it needs, or with one of another data set."""
+    if method.needs_public and spec.public is None:
+        raise FedlogitError(
+            f"method {spec.method.name} needs a public set; give public: {{size: n}}"
+        )
+    other = spec.public.dataset if spec.public else None
+    if other is None:
+        return
+    if not method.supports_external_public:
+        raise Cannot(
+            f"public.dataset = {other!r}: method {spec.method.name} needs public samples of"
+            f" {spec.dataset} itself"
+        )
+    data.check_probes(spec.dataset, other)
+
+
+def _check_server(spec: RunSpec, method: Method) -> None:
+    """Refuse a run without the server's model that the method teaches."""
+    if method.server_model and spec.server is None:
+        raise FedlogitError(
+            f"method {spec.method.name} teaches a model of the server; give"
+            " server: {model: …, epochs: n}"
+        )
+
+
+def _check_ledger(spec: RunSpec, method: Method) -> None:
+    """Refuse to count messages alone where their size depends on what models learn."""
+    if spec.ledger_only and not method.fixed_messages:
+        raise FedlogitError(
+            f"ledger_only = true: what method {spec.method.name} sends may depend on what its"
+            " models learn; train it"
+        )
+
+
+def _check_text(spec: RunSpec, method: Method) -> None:
+    """Refuse a text without settings, settings without a text, and methods that take images."""
+    is_text = data.card(spec.dataset).kind == "text"
+    if is_text and spec.text is None:
+        raise FedlogitError(
+            f"dataset {spec.dataset} is a text; give text: {{vocabulary: n, length: n}}"
+        )
+    if not is_text and spec.text is not None:
+        raise FedlogitError(f"text is given, but dataset {spec.dataset} is not a text")
+    if is_text and not method.supports_sequences:
+        raise FedlogitError(
+            f"method {spec.method.name} takes samples of one class; dataset {spec.dataset} has one"
+            " at each position"
+        )
+
+
+def _check_exports(spec: RunSpec, method: Method) -> None:
+    """Refuse an export that the method does not have, or that would take for ever."""
+    lacking = sorted((set(spec.export) & _OF_METHODS) - method.exports)
+    if lacking:
+        raise FedlogitError(f"export = {lacking[0]!r}: method {spec.method.name} has none to write")
+    if "shapley" in spec.export and not (method.global_model and spec.clients <= _MOST_PLAYERS):
+        raise FedlogitError(
+            "export = 'shapley' tests an average of every subset of clients: it needs a method with"
+            f" a global model and at most {_MOST_PLAYERS} clients, not {spec.method.name} with"
+            f" {spec.clients}"
+        )
+
+
+def _check_clients(spec: RunSpec, method: Method) -> None:
+    """Refuse fewer clients than the method needs, and models that it cannot average."""
+    if spec.clients < method.min_clients:
+        raise FedlogitError(
+            f"clients = {spec.clients}: method {spec.method.name} needs {method.min_clients}"
+            " or more"
+        )
+    if method.global_model and len(set(map(str, spec.models))) > 1:
+        raise Cannot(
+            f"method {spec.method.name} averages models, so all clients need one architecture;"
+            f" models = {', '.join(map(str, spec.models))}"
+        )
+
+
+def _check_public_logits(spec: RunSpec, method: Method) -> None:
+    """Refuse to export logits on a public set that there is not."""
+    if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
+        raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
+
+
+def _check_augmentation(spec: RunSpec, method: Method) -> None:
+    """Refuse to crop and flip what is no image, at clients or at a server that is taught."""
+    taught = spec.server.augment if method.server_model and spec.server else "none"
+    if "crop_flip" in (spec.augment, taught) and not data.card(spec.dataset).shape:
+        raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
+
+
+_CHECKS = (  # of several things that are wrong, the first is told
+    _check_public,
+    _check_server,
+    _check_ledger,
+    _check_text,
+    _check_exports,
+    _check_clients,
+    _check_public_logits,
+    _check_augmentation,
+)
+
+
+def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
+    """Return who harms the others, or None if that is nobody."""
+    who = spec.adversaries
+    if who is None or not who.number(spec.clients):
+        return None
+    name = spec.method.name
+    if method.adversarial_clients:
+        raise FedlogitError(f"adversaries: method {name} has adversaries of its own; leave one out")
+    if who.of_predictions and not method.sends_predictions:
+        raise Cannot(
+            f"adversaries.attack = {who.attack!r}: clients of method {name} send no predictions,"
+            " or models beside them"
+        )
+    if not who.of_predictions and spec.text is not None:
+        raise FedlogitError(
+            "adversaries.attack = 'label_flips': is of samples of one class; dataset"
+            f" {spec.dataset} has one at each position"
+        )
+    return who
+
+
+def _participation(spec: RunSpec, method: Method) -> Participation | None:
+    """Return who is there, or None if that is everybody in every round."""
+    who = spec.participation
+    if who is None:
+        return None
+    if who.schedule and spec.rounds == 1:
+        raise Cannot(
+            f"participation.schedule: method {spec.method.name} has a single round here, in which"
+            " nobody can join or leave"
+        )
+    who.check(spec.clients, spec.rounds)
+    if who.fewest(spec.clients, spec.rounds)[1] == spec.clients:
+        return None
+    _check_absences(who, spec, method)
+    _check_honest(who, spec, method)
+    return who if method.fixed_width else who.model_copy(update={"meta_model": "refit"})
+
+
+def _check_absences(who: Participation, spec: RunSpec, method: Method) -> None:
+    """Refuse absent clients where the method, or what is exported, needs them."""
+    name = spec.method.name
+    round_, fewest = who.fewest(spec.clients, spec.rounds)
+    if not method.supports_partial_participation:
+        raise Cannot(
+            f"participation: method {name} does not say what it does without some of its clients;"
+            " set its attribute supports_partial_participation = True once it does"
+        )
+    if fewest < method.min_clients:
+        raise FedlogitError(
+            f"participation: method {name} needs {method.min_clients} clients or more, and in"
+            f" round {round_} there are {fewest}"
+        )
+    if "shapley" in spec.export:
+        raise FedlogitError(
+            "export = 'shapley' needs all clients' models of the last round; give no participation"
+        )
+
+
+def _check_honest(who: Participation, spec: RunSpec, method: Method) -> None:
+    """Refuse a round in which only adversaries are there."""
+    of_spec = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    adversaries = of_spec or method.adversarial_clients
+    for round_ in range(1, spec.rounds + 1) if adversaries else ():
+        if min(who.present(round_, spec.clients, spec.seed)) >= spec.clients - adversaries:
+            raise FedlogitError(
+                f"participation: of the clients in round {round_} all are adversaries"
+            )
+
+
+def _server(spec: RunSpec) -> Server:
+    """Return the server's settings with its model's defaults filled in."""
+    assert spec.server is not None
+    return spec.server.model_copy(update={"model": models.complete(spec.server.model)})
