@@ -47,11 +47,11 @@ def vote_counts(votes: torch.Tensor, classes: int) -> torch.Tensor:
         classes: Number of classes C.
 
     Returns:
-        int64 (probes, classes).
+        int32 (probes, classes).
     """
     # One voter after another: all one-hot rows at once are gigabytes where C is a vocabulary.
-    counts = torch.zeros(*votes.shape[1:], classes, dtype=torch.int64, device=votes.device)
-    one = torch.ones((), dtype=torch.int64, device=votes.device)
+    counts = torch.zeros(*votes.shape[1:], classes, dtype=torch.int32, device=votes.device)
+    one = torch.ones((), dtype=torch.int32, device=votes.device)
     for vote in votes:
         counts.scatter_add_(-1, vote[..., None], one.expand(*vote.shape, 1))
     return counts

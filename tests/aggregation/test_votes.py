@@ -34,7 +34,7 @@ def test_tally():
 def test_votes_are_counted_in_whole_numbers():
     counts = vote_counts(VOTES, 3)
     assert counts.tolist() == [[3, 1, 0], [0, 3, 1]]
-    assert counts.dtype == torch.int64
+    assert counts.dtype == torch.int32
 
 
 def test_positions_of_a_sequence_are_probes_like_others():

@@ -271,6 +271,7 @@ def test_final_models_together_by_hand(make_run):
 @pytest.mark.parametrize("metric", ["bytes_per_probe", "reduction", "payload_mesh_megabytes"])
 def test_what_is_counted_by_all_peers_is_refused_where_some_are_absent(make_run, metric):
     sent = {"votes": 2880, "model": 999}
-    run = booked(make_run, sent, sent, method="tally_train(warm_up=1)", participation=0.5)
+    method = "tally_train(warm_up=1, probes_per_round=16)"
+    run = booked(make_run, sent, sent, method=method, participation=0.5)
     with pytest.raises(DataError, match="of peers that are all there in every round"):
         value(run, metric)
