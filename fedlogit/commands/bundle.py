@@ -55,8 +55,8 @@ def main(args: argparse.Namespace) -> None:
             _tell(args.out / f"{name}.tar.gz", f"data set {name}")
     if modules := outside_modules(runs.values()):
         print(
-            f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code and"
-            " name its files in git archive (docs/tutorials/on-a-rented-gpu.md)"
+            f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code"
+            " and name its files in git archive (docs/tutorials/on-a-rented-gpu.md)"
         )
     print(f"{len(runs)} runs are ready to travel in {args.out}")
 
