@@ -51,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--papers-folder", type=Path, default=Path("workflow/papers"), help="for the labels"
     )
-    parser.add_argument("--report", type=Path, default=Path("results/report.html"))
+    parser.add_argument(
+        "--report",
+        type=Path,
+        default=Path("results/report.html"),
+        help="the report, if it is there",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
