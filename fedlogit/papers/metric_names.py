@@ -8,6 +8,7 @@ that a method logs. So a name is refused only if it is a known one misspelt or c
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable
 
 from fedlogit.errors import FedlogitError
@@ -109,7 +110,7 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
     logged = f"if a method logs the column {column!r}, give it a name under 'labels'"
     if meant := meant_metric(column, KNOWN_METRICS):
         raise FedlogitError(f"{where}: unknown metric {name!r}; did you mean {meant!r}? ({logged})")
-    if not column.isidentifier():
+    if not re.fullmatch(r"[\w.-]+", column):
         raise FedlogitError(
             f"{where} = {name!r}: should be a metric or a column of rounds.csv, such as"
             f" balanced_accuracy or accuracy@10 ({logged})"

@@ -336,7 +336,7 @@ def test_a_wrong_analysis_and_a_wrong_one_of_several_metrics_are_found_on_readin
 
 def test_a_column_that_a_method_logs_is_a_metric_and_a_label_says_so_of_any(tmp_path):
     data = small()
-    for column in ("loss", "accuracy_of_half", "contribution_0", "bytes_up_model", "my_share"):
+    for column in ("loss", "accuracy_of_half", "contribution_0", "bytes_up.model", "my_share"):
         data["tables"]["t"]["metric"] = column
         load(tmp_path, data)
     data["tables"]["t"]["metric"] = "acc@3"
