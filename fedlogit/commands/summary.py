@@ -107,7 +107,7 @@ def _everywhere(args: argparse.Namespace) -> list[str]:
     made = _compared(args.results, covered)
     if not made:
         return [_NOT_COMPARED]
-    following = where_to_look(args.results, _every_number(args, made), args.report)
+    following = where_to_look(args.results, _every_number(args.results, made), args.report)
     return closing(plan, made, following)
 
 
@@ -118,14 +118,13 @@ def _compared(results: Path, covered: Sequence[PlannedArtefact]) -> list[Planned
     return [a for a in covered if (a.paper.paper, a.scale) not in lacking]
 
 
-def _every_number(args: argparse.Namespace, made: Sequence[PlannedArtefact]) -> Path:
-    """Return the record; where papers are named of which it has no row, their summaries."""
-    in_record = _papers_in(args.results / "record.csv")
-    if not args.papers or in_record & {*args.papers}:
-        return args.results / "record.md"
+def _every_number(results: Path, made: Sequence[PlannedArtefact]) -> Path:
+    """Return the record; of papers of which it has no row, such as studies, their summaries."""
     papers, scales = {a.paper.paper for a in made}, {a.scale for a in made}
+    if papers & _papers_in(results / "record.csv"):
+        return results / "record.md"
     alone = (next(iter(names)) if len(names) == 1 else "*" for names in (papers, scales))
-    return _summary(args.results, *alone)
+    return _summary(results, *alone)
 
 
 def _summary(results: Path, paper: str, scale: str) -> Path:
