@@ -49,7 +49,7 @@ def summary(rows: Sequence[Row]) -> str:
     """
     machines = dict.fromkeys(str(row["machine"]) for row in rows)
     return "\n\n".join(
-        f"On {machine}; float32. So many times as fast is a turn with the default engine:\n\n"
+        f"On {machine}; float32. Speed-up of the default engine:\n\n"
         + "\n".join(_ratios([r for r in rows if r["machine"] == machine]))
         for machine in machines
     )
@@ -58,7 +58,7 @@ def summary(rows: Sequence[Row]) -> str:
 def _ratios(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the lines of a table with a row for each workload."""
     yield (
-        "| | Workload | as a plain PyTorch loop | as the fastest of the other frameworks"
+        "| | Workload | over a plain PyTorch loop | over the fastest of the other frameworks"
         " | share of the machine's limit |"
     )
     yield "|---|---|---|---|---|"
@@ -87,8 +87,9 @@ def _workloads(rows: Sequence[Row]) -> list[str]:
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "Each workload was played in one go, in float32 but for who says bf16: one turn of each "
-        "contestant after the other; median of n turns, and ratios of neighbouring turns.",
+        "Each workload was measured in one session, in float32 unless marked bf16: one timed "
+        "repetition of each contestant after the other; median of n repetitions, and ratios of "
+        "neighbouring ones.",
     ]
     head = [key for key in rows[0] if key not in ("workload", "code", "machine")]
     for name in _workloads(rows):
@@ -144,10 +145,10 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter("{x:g}")
     panel.axvline(1, color=PALETTE["black"], linewidth=0.8)
-    panel.set_xlabel("Times as fast as a plain PyTorch loop over tensors (same turn)")
+    panel.set_xlabel("Speed-up over a plain PyTorch loop over tensors (same repetition)")
     if played:
         panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    header(figure, "Speed of a turn beside a plain PyTorch loop", _machines(rows))
+    header(figure, "Speed of a timed repetition beside a plain PyTorch loop", _machines(rows))
     save_figure(figure, stem)
 
 

@@ -89,7 +89,7 @@ def test_the_summary_is_of_the_first_engine_and_names_the_fastest_peer():
     alone = [played("fedlogit, loop", "fedlogit", 1), played(rows.PLAIN, "plain", 1.5)]
     found = rows.rows("W1", everybody, SIZE, "here") + rows.rows("W2", alone, SIZE, "here")
     start, _, *lines = tables.summary(found).splitlines()
-    assert start == "On here; float32. So many times as fast is a turn with the default engine:"
+    assert start == "On here; float32. Speed-up of the default engine:"
     assert lines[2:] == [
         f"| W1 | {WORKLOADS['W1'].title} | 8.5 | 3.0 (fast) | 0.25 |",
         f"| W2 | {WORKLOADS['W2'].title} | 1.5 | – | – |",

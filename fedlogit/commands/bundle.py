@@ -4,7 +4,8 @@
 
 Writes bundle/specs.tar.gz, with the specs of runs that are not finished here and the partitions of
 their data, and an archive for each data set. On the other machine `unpack` takes them, and
-`train_many` trains.
+`train_many` trains. Code does not travel in them: modules outside fedlogit that the specs name are
+told.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedlogit.commands._many.archive import pack
-from fedlogit.commands._many.inputs import data_files, spec_files
+from fedlogit.commands._many.inputs import data_files, outside_modules, spec_files
 from fedlogit.commands._many.report import states
 from fedlogit.commands._many.wanted import asked_runs, what_options
 from fedlogit.errors import FedlogitError
@@ -52,6 +53,11 @@ def main(args: argparse.Namespace) -> None:
         if args.without_data is None or (args.without_data and name not in args.without_data):
             pack(args.out / f"{name}.tar.gz", "inputs", data[name])
             _tell(args.out / f"{name}.tar.gz", f"data set {name}")
+    if modules := outside_modules(runs.values()):
+        print(
+            f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code"
+            " and name its files in git archive (docs/tutorials/on-a-rented-gpu.md)"
+        )
     print(f"{len(runs)} runs are ready to travel in {args.out}")
 
 

@@ -1,4 +1,4 @@
-"""Compare a paper's numbers with the reproduced ones and test its claims.
+r"""Compare a paper's numbers with the reproduced ones and test its claims.
 
 Writes compare.csv, compare.md, claims.csv, claims.md, metrics.json, numbers.json and summary.md
 into OUT; prints the last.

@@ -1,4 +1,4 @@
-"""Score what an aggregator makes of models' logits on the test split.
+r"""Score what an aggregator makes of models' logits on the test split.
 
     python -m fedlogit ensemble --function fedlogit.aggregation.average:average_probabilities \
         --logits logits.npz --out ensemble.json

@@ -1,4 +1,4 @@
-"""Divide the training split of a prepared dataset among clients.
+r"""Divide the training split of a prepared dataset among clients.
 
 Writes, into one folder: ``indices.npz`` (who holds what), ``counts.csv`` (samples per client and
 class), ``distances.json`` (distances from a uniform partition, totals, digest, notes) and

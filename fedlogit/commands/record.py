@@ -20,8 +20,15 @@ from fedlogit.results.record_files import write_record
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
-    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
-    parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
+    parser.add_argument(
+        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
+    )
+    parser.add_argument(
+        "--references",
+        type=Path,
+        default=Path("workflow/reference"),
+        help="folder of the published numbers, a CSV per paper",
+    )
 
 
 def main(args: argparse.Namespace) -> None:

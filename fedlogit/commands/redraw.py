@@ -25,8 +25,15 @@ from fedlogit.results.redraw import differences, orphans, redraw
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="its folder")
-    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"))
-    parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
+    parser.add_argument(
+        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
+    )
+    parser.add_argument(
+        "--references",
+        type=Path,
+        default=Path("workflow/reference"),
+        help="folder of the published numbers, a CSV per paper",
+    )
     parser.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 on a difference"
     )

@@ -16,7 +16,7 @@ from fedlogit.results.report import find_pages, write_report
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="where pages lie")
-    parser.add_argument("--out", type=Path, default=Path("results/report.html"))
+    parser.add_argument("--out", type=Path, default=Path("results/report.html"), help="the report")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -6,23 +6,37 @@
     python -m fedlogit summary
 
 Every number stands in results/summary.md, which it writes too; without --scale, which speaks of all
-that finished runs cover, in results/record.md. Needs what `compare` wrote.
+that finished runs cover, in results/record.md, or, of a study without published numbers, in
+results/summary/<paper>/<scale>/summary.md. Needs what `compare` wrote; without --scale, scales that
+have no comparison are left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fedlogit.commands._settings import of_finished_runs
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import Plan, list_papers
+from fedlogit.papers import Plan, PlannedArtefact, list_papers
 from fedlogit.reading import load_yaml
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
+
+_NOTHING = (
+    "Nothing was made here yet: make figures pulls finished runs and draws them, make reproduce"
+    " trains the quick scale"
+)
+_NOT_COMPARED = (
+    "No paper was compared at any scale yet: snakemake --cores all makes all that the papers of"
+    " config.yaml have at its scale, the comparison too"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--papers-folder", type=Path, default=Path("workflow/papers"), help="for the labels"
     )
-    parser.add_argument("--report", type=Path, default=Path("results/report.html"))
+    parser.add_argument(
+        "--report",
+        type=Path,
+        default=Path("results/report.html"),
+        help="the report, if it is there",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -50,6 +69,8 @@ def _at_scale(args: argparse.Namespace) -> list[str]:
     """Write the table of all numbers at a scale; return what to say of it."""
     settings = _chosen(args)
     plan = Plan(settings, args.papers_folder, args.results)
+    if told := plan.left_out():
+        print(told, file=sys.stderr)
     labels = {paper: plan.papers[paper].labels for paper in plan.chosen}
     full = write_text(args.results / "summary.md", overview(args.results, settings.scale, labels))
     made = [a for a in plan.artefacts if a.paper.paper in plan.chosen]
@@ -80,5 +101,39 @@ def _everywhere(args: argparse.Namespace) -> list[str]:
         raise FedlogitError("datasets: give a scale, too")
     settings = of_finished_runs(args.papers_folder, args.papers)
     plan = Plan(settings, args.papers_folder, args.results)
-    following = where_to_look(args.results, args.results / "record.md", args.report)
-    return closing(plan, plan.covered(), following)
+    covered = plan.covered()
+    if not covered:
+        return [_NOTHING]
+    made = _compared(args.results, covered)
+    if not made:
+        return [_NOT_COMPARED]
+    following = where_to_look(args.results, _every_number(args.results, made), args.report)
+    return closing(plan, made, following)
+
+
+def _compared(results: Path, covered: Sequence[PlannedArtefact]) -> list[PlannedArtefact]:
+    """Return what is covered, less papers at scales whose tables were not compared."""
+    tables = {(a.paper.paper, a.scale) for a in covered if a.kind == "table"}
+    lacking = {of for of in tables if not _summary(results, *of).with_name("compare.csv").exists()}
+    return [a for a in covered if (a.paper.paper, a.scale) not in lacking]
+
+
+def _every_number(results: Path, made: Sequence[PlannedArtefact]) -> Path:
+    """Return the record; of papers of which it has no row, such as studies, their summaries."""
+    papers, scales = {a.paper.paper for a in made}, {a.scale for a in made}
+    if papers & _papers_in(results / "record.csv"):
+        return results / "record.md"
+    alone = (next(iter(names)) if len(names) == 1 else "*" for names in (papers, scales))
+    return _summary(results, *alone)
+
+
+def _summary(results: Path, paper: str, scale: str) -> Path:
+    return results / "summary" / paper / scale / "summary.md"
+
+
+def _papers_in(record: Path) -> set[str]:
+    """Return the papers that a record has rows of; none where there is no record."""
+    if not record.exists():
+        return set()
+    with record.open(encoding="utf-8", newline="") as file:
+        return {row["paper"] for row in csv.DictReader(file) if row.get("paper")}

@@ -6,8 +6,8 @@ Needs only torch, numpy and the library's few light dependencies; no Snakemake a
 data set must have been prepared (`prepare`). Run again to resume.
 
 A one-shot run can go on from what other commands left: its clients, already trained, their logits
-and, for a method that teaches a model of the server, the targets made of them. The outcome has the
-same bits:
+and, for a method that distils into the server's model, the targets made of them. The outcome has
+the same bits:
 
     python -m fedlogit train --spec FILE --out DIR --clients DIR --logits FILE --targets FILE
 """

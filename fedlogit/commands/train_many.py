@@ -74,16 +74,18 @@ def main(args: argparse.Namespace) -> int:
     after = states(wanted, args.results, crew.failed)
     errors = [f"error: {where}: {why}" for where, why in {**wanted.refused, **crew.failed}.items()]
     tell_first(errors, args.results / "train_many.errors.txt")
-    *each, counts = report(after, done)
+    *each, counts = report(after, wanted.refused, done)
     print(f"{counts}\nEach run: {write_lines(args.results / 'train_many.txt', each)}")
-    print(_following(after))
+    print(_following(after, bool(wanted.refused or crew.failed)))
     if args.archive:
         _pack(args, after)
     return _code(signals, wanted, crew)
 
 
-def _following(after: Mapping[str, str]) -> str:
+def _following(after: Mapping[str, str], failed: bool) -> str:
     """Return what to do next."""
+    if failed:
+        return "Next: mend what failed, then the same command again; what has finished is kept"
     if set(after.values()) - {"finished"}:
         return "Next: the same command again; what has finished is not repeated"
     return "Next: snakemake draws tables and figures from these runs (docs/cluster.md)"

@@ -61,7 +61,7 @@ class Inputs:
         if clients is None:
             return found | self._divided_data(run, spec)
         found["logits"] = f"{self._results}/clients/{clients}/logits.json"
-        if spec.server is not None:  # the method teaches a model of the server
+        if spec.server is not None:  # the method distils into the server's model
             found["targets"] = f"{self._results}/targets/{run}/targets.npz"
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.metric_names import check_metric
 from fedlogit.reading import check_keys, load_yaml
 from fedlogit.spec import RunSpec
 
@@ -25,6 +26,7 @@ __all__ = [
     "ScaledClaim",
     "Table",
     "Untested",
+    "analysis_names",
     "figure_names",
     "list_papers",
     "load_paper",
@@ -258,7 +260,8 @@ def load_paper(name: str, folder: Path) -> Paper:
     try:
         _check_names(paper)
         _check_axes(paper)
-        _check_plots(paper)
+        _check_kinds(paper)
+        _check_metrics(paper)
         _check_labels(paper)
         _check_overrides(paper)
     except FedlogitError as error:
@@ -320,16 +323,46 @@ def _check_axes(paper: Paper) -> None:
                 _known(f"scales.{name}.artefacts.{key}.axes", axis, axes, "axis")
 
 
-def _check_plots(paper: Paper) -> None:
-    """Check that there is each kind of figure, before runs are trained for it."""
-    for key, entry in paper.figures.items():
-        _known(f"{key}: plot", entry.plot, figure_names(), "plot")
+def _check_kinds(paper: Paper) -> None:
+    """Check that there is each kind of figure and analysis, before runs are trained for it."""
+    for key, figure in paper.figures.items():
+        _known(f"{key}: plot", figure.plot, figure_names(), "plot")
+    for key, table in paper.tables.items():
+        if table.analysis is not None:
+            _known(f"{key}: analysis", table.analysis, analysis_names(), "analysis")
 
 
 def figure_names() -> list[str]:
     """Return the kinds of figures there are: a file each, which is not imported."""
-    folder = Path(__file__).parents[1] / "results" / "figures"
+    return _files("figures")
+
+
+def analysis_names() -> list[str]:
+    """Return the kinds of analyses there are: a file each, which is not imported."""
+    return [name for name in _files("analyses") if name != "analysis"]
+
+
+def _files(package: str) -> list[str]:
+    """Return the public modules of a package of `fedlogit.results`."""
+    folder = Path(__file__).parents[1] / "results" / package
     return sorted(path.stem for path in folder.glob("[!_]*.py"))
+
+
+def _check_metrics(paper: Paper) -> None:
+    """Check that each metric can be one, before runs are trained for it."""
+    for where, name in _metrics(paper):
+        check_metric(where, name, paper.labels)
+
+
+def _metrics(paper: Paper) -> Iterator[tuple[str, str]]:
+    """Yield the metrics that tables, figures and claims name, each after its key."""
+    for key, entry in paper.artefacts.items():
+        yield f"{key}: metric", entry.metric
+        for name in (entry.metrics if isinstance(entry, Table) else None) or ():
+            yield f"{key}: metrics", name
+    for key, claim in paper.claims.items():
+        if isinstance(compared := claim.options.get("metric"), str):
+            yield f"claims.{key}.options.metric", compared
 
 
 def _check_labels(paper: Paper) -> None:

@@ -9,6 +9,7 @@ Snakemake looks into a folder once and remembers.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -42,7 +43,7 @@ class Plan:
 
     Attributes:
         papers: The papers to make, without those that have none of the data sets asked for.
-        chosen: Those of them that have a run on these at the configured scale.
+        chosen: Those of them that have the configured scale and, at it, a run on these.
         artefacts: Their tables and figures at that scale.
     """
 
@@ -54,6 +55,7 @@ class Plan:
         """
         self.settings = settings
         self.results = results
+        self._folder = folder
         papers = {name: load_paper(name, folder) for name in settings.papers}
         self._completions = Completions(results / "plan")
         for paper in papers.values():
@@ -68,10 +70,15 @@ class Plan:
         self._made: dict[tuple[str, str], list[PlannedArtefact]] = {}
         self._drawn: dict[tuple[str, str], dict[str, Any]] = {}
         self._whole: dict[tuple[str, str], dict[str, PlannedArtefact]] = {}
+        self._lacking = _without_scale(papers, settings.scale)
+        # What finished runs cover is drawn at every scale.
+        if len(self._lacking) == len(papers) and not (settings.frozen and settings.partial):
+            raise _nobodys_scale(papers, settings.scale)
+        scaled = [name for name in self.papers if name not in self._lacking]
         self.artefacts: list[PlannedArtefact] = [
-            a for name in self.papers for a in self.of(name, settings.scale)
+            a for name in scaled for a in self.of(name, settings.scale)
         ]
-        self.chosen = [name for name in self.papers if self._whole[name, settings.scale]]
+        self.chosen = [name for name in scaled if self._whole[name, settings.scale]]
         if not self.chosen and not settings.partial:
             raise FedlogitError(
                 f"no run of {', '.join(papers)} at scale {settings.scale} is on"
@@ -79,15 +86,16 @@ class Plan:
             )
 
     def left_out(self) -> str:
-        """Return a line that names the papers without a run on the data sets asked for, or ""."""
-        kept = self.papers if self.settings.partial else self.chosen  # drawn at every scale
-        others = [name for name in self.settings.papers if name not in kept]
-        if not others:
-            return ""
-        return (
-            f"left out: {', '.join(others)} (no run on {', '.join(self.settings.datasets or ())} at"
-            f" scale {self.settings.scale})"
-        )
+        """Return a line that names the papers without a run that was asked for, or ""."""
+        scale, datasets = self.settings.scale, ", ".join(self.settings.datasets or ())
+        kept, lacking = self.chosen, self._lacking
+        if self.settings.partial:  # drawn at every scale
+            kept, lacking = list(self.papers), {}
+        others = [name for name in self.settings.papers if name not in {*kept, *lacking}]
+        parts = [f"{name} (has no scale {scale}, but {has})" for name, has in lacking.items()]
+        if others:
+            parts.insert(0, f"{', '.join(others)} (no run on {datasets} at scale {scale})")
+        return f"left out: {'; '.join(parts)}" if parts else ""
 
     def of(self, paper: str, scale: str) -> list[PlannedArtefact]:
         """Return the tables and figures of a paper at a scale, without runs to be left out."""
@@ -165,7 +173,7 @@ class Plan:
         if missing:
             raise FedlogitError(
                 f"frozen = true, but {len(missing)} of {len(needed)} runs are missing"
-                " (dvc pull may have them; frozen = false trains them):"
+                " (make pull may bring them; frozen = false trains them):"
                 + "".join(f"\n  {run}  for {', '.join(of)}" for run, of in missing.items())
             )
 
@@ -339,7 +347,10 @@ class Plan:
 
     def _paper(self, name: str) -> Paper:
         if name not in self.papers:
-            raise unknown("paper in config.yaml's 'papers'", name, self.papers)
+            error = unknown("paper in config.yaml's 'papers'", name, self.papers)
+            if name not in self.settings.papers and (self._folder / f"{name}.yaml").exists():
+                error = FedlogitError(f"{error}; add it there, or give --config 'papers=[{name}]'")
+            raise error
         return self.papers[name]
 
     def _whole_somewhere(self, artefact: PlannedArtefact) -> bool:
@@ -375,6 +386,24 @@ def _with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, 
         if name not in known:
             raise unknown(f"dataset of {', '.join(papers)}", name, known)
     return {k: v for k, v in papers.items() if not names or {*names} & {*v.datasets}}
+
+
+def _without_scale(papers: Mapping[str, Paper], scale: str) -> dict[str, str]:
+    """Return the papers that do not have a scale, and in words those that they have."""
+    others = {name: paper for name, paper in papers.items() if scale not in paper.scales}
+    return {name: ", ".join(paper.scales) for name, paper in others.items()}
+
+
+def _nobodys_scale(papers: Mapping[str, Paper], scale: str) -> FedlogitError:
+    """Return the error for a scale that no paper has: the nearest one, and those that each has."""
+    if len(papers) == 1:
+        (only,) = papers.values()
+        return unknown(f"scale of paper {only.paper}", scale, only.scales)
+    known = list(dict.fromkeys(name for paper in papers.values() for name in paper.scales))
+    near = difflib.get_close_matches(scale, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    each = "; ".join(f"{name} has {', '.join(paper.scales)}" for name, paper in papers.items())
+    return FedlogitError(f"unknown scale {scale!r}{hint} ({each})")
 
 
 def _as_json(spec: RunSpec) -> Any:

@@ -69,9 +69,7 @@ def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     lost.index = pd.Index([missing.before - 0.5 for missing in artefact.missing], dtype=float)
     nothing: dict[str, Any] = {"missing": True, "diverged": False, "dataset_note": ""}
     lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan))
-    found = [
-        part for part in (run, lost) if len(part)
-    ]  # an empty one turns integers to floats
+    found = [part for part in (run, lost) if len(part)]  # an empty one turns integers to floats
     return pd.concat(found).sort_index(kind="stable")
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from support.calls import script
 from support.many import folder_of, specs_of
-from support.small import TEXT
+from support.small import TEXT, small_spec
 
 from fedlogit.commands._many.archive import kind_of, unpack
+from fedlogit.commands._many.inputs import outside_modules
+from fedlogit.component import ComponentRef
 from fedlogit.data import load_arrays
 from fedlogit.files import save_npz, write_json
 from fedlogit.runs.places import run_dir, split_dir
@@ -62,6 +64,28 @@ def test_data_that_are_there_stay(tmp_path, bundle, named):
     specs_of(tmp_path / "specs", {})
     bundle("--without-data", *named)
     assert archives(tmp_path) == ["specs.tar.gz"]
+
+
+def test_modules_outside_fedlogit_that_the_specs_need_are_named_in_one_line(tmp_path, bundle):
+    method = {"name": "aggregator", "params": {"function": "examples.median:median"}}
+    specs_of(tmp_path / "specs", {}, {"method": method, "rounds": 1})
+    *_, told, last = bundle().stdout.splitlines()
+    assert told.startswith("Not in these archives: examples.median, which the specs name; commit")
+    assert last == f"2 runs are ready to travel in {tmp_path}/out"
+
+
+def test_names_of_methods_partitions_and_models_lead_to_their_modules():
+    spec = small_spec()
+    own = spec.model_copy(update={"method": ComponentRef(name="trimmed:TrimmedMean")})
+    lib = spec.model_copy(update={"method": ComponentRef(name="fedlogit.methods.uwa:UWA")})
+    assert outside_modules([own, lib, spec]) == ["trimmed"]
+    models = (ComponentRef(name="mine.models:Small"),)
+    part = ComponentRef(name="split:By", params={"of": ["other:f"]})
+    assert outside_modules([spec.model_copy(update={"models": models, "partition": part})]) == [
+        "mine.models",
+        "other",
+        "split",
+    ]
 
 
 def test_nothing_is_written_when_all_is_finished(tmp_path, bundle):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from support.small import SMALL
 
 from fedlogit import cli, commands
 from fedlogit.cli import call, command_names, main
+from fedlogit.commands._all import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.runs.provenance import code_version
@@ -77,6 +79,16 @@ def test_a_commands_help_says_first_what_the_list_says(name, capsys):
     assert first.endswith(".")
     main(["--help"])
     assert f"  {first}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_every_option_has_a_help_and_examples_keep_their_lines(name):
+    command, parser = load(name), argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert [action.dest for action in parser._actions if not action.help] == []
+    examples = [line for line in command.__doc__.splitlines() if line.startswith("    ")]
+    # A backslash at the end of a line goes on; Python would have joined the two.
+    assert not [line for line in examples if " " * 8 in line.strip() and "#" not in line]
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch):

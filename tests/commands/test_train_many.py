@@ -54,7 +54,7 @@ def test_a_list_in_one_file_and_runs_that_are_finished(folder):
     write_json(folder / "list.json", [{"seed": 2}] + [read_json(path) for path in files])
     places = ("--results", str(folder / "results"), "--quiet")
     done = script("train_many", str(folder / "list.json"), *places)
-    assert "2 of 2 runs are finished (0 of them now), 0 failed, 0 begun, 0 left\n" in done.stdout
+    assert "2 of 3 runs are finished (0 of them now), 1 failed, 0 begun, 0 left\n" in done.stdout
     assert (folder_of(folder, one) / "result.json").stat().st_mtime_ns == before
     assert done.returncode == 2
     assert done.stderr == f"error: {folder / 'list.json'}, entry 0: key 'dataset' is missing\n"
@@ -83,7 +83,21 @@ def test_one_that_fails_does_not_stop_the_others(folder):
     assert {line.partition(": its clients failed")[0] for line in said[2:]} == {
         f"error: {folder_of(folder, spec)}" for spec in lost
     }
-    assert "1 of 3 runs are finished (1 of them now), 2 failed, 0 begun, 0 left" in done.stdout
+    assert "1 of 4 runs are finished (1 of them now), 3 failed, 0 begun, 0 left" in done.stdout
+
+
+def test_a_spec_whose_method_is_not_here_counts_as_failed(folder):
+    """As on a machine to which the specs of a method of one's own came without its module."""
+    (good,) = specs_of(folder / "specs", {"rounds": 1})
+    own = good.model_dump(mode="json") | {"method": "nowhere_to_be_found:TrimmedMean"}
+    write_json(folder / "specs/own.json", own)
+    done = train_many(folder)
+    assert done.returncode == 2
+    assert "'nowhere_to_be_found:TrimmedMean' cannot be imported" in done.stderr
+    assert "1 of 2 runs are finished (1 of them now), 1 failed, 0 begun, 0 left" in done.stdout
+    assert "Next: mend what failed, then the same command again" in done.stdout
+    states = (folder / "results/train_many.txt").read_text().splitlines()
+    assert states[1] == f"failed    {folder / 'specs/own.json'}"
 
 
 def test_it_ends_with_a_few_lines_however_many_fail(folder):

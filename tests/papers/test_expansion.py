@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,11 @@ from support.refusals import refused
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import artefact_json, expand, load_paper, run_dir, split_dir
 from fedlogit.papers.expansion import check_calls
+from fedlogit.papers.metric_names import KNOWN_METRICS, check_metric
+from fedlogit.papers.model import analysis_names
 from fedlogit.reading import load_yaml
+from fedlogit.results import analyses
+from fedlogit.results.metrics import METRICS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = REPOSITORY / "workflow" / "papers"
@@ -282,7 +287,18 @@ def test_mistakes_in_claims_of_a_scale(tmp_path, path, value, said):
         ("figures/f/from", "tee", "small.yaml: f: from: unknown name 'tee'"),
         ("tables/t/rows", ["methd"], "t: rows and columns: unknown axis 'methd'; did you mean"),
         ("figures/f/plot", "accuracy_by_rounds", "f: plot: unknown plot 'accuracy_by_rounds'"),
+        ("tables/t/metric", "acuracy", "metric: unknown metric 'acuracy'; did you mean 'accuracy'"),
+        ("tables/t/metric", "acc@10", "metric: unknown metric 'acc@10'; did you mean 'accuracy'?"),
+        ("tables/t/metric", "acc", "(if a method logs the column 'acc', give it a name under 'lab"),
+        ("tables/t/metric", "accuracy@last", "t: metric = 'accuracy@last': should be a metric and"),
+        ("tables/t/metric", "test accuracy", "should be a metric or a column of rounds.csv, such "),
+        ("figures/f/metric", "balanced_acuracy", "did you mean 'balanced_accuracy'?"),
         ("scales/tiny/artefacts", {"t": {"axes": {"methd": []}}}, "t.axes: unknown axis 'methd'"),
+        (
+            "claims/c",
+            {"text": "C", "from": "t", "test": "greater", "options": {"metric": "bal_acc"}},
+            "c.options.metric: unknown metric 'bal_acc'; did you mean 'balanced_accuracy'",
+        ),
         (
             "claims/c",
             {"text": "C", "from": "t", "test": "bigger"},
@@ -299,6 +315,52 @@ def test_mistakes_are_found_on_reading(tmp_path, path, value, said):
         load(tmp_path, data)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_analysis_and_a_wrong_one_of_several_metrics_are_found_on_reading(tmp_path):
+    data = small()
+    table = data["tables"]["t"]
+    table |= {"rows": ["method"], "columns": ["metric"], "metrics": ["accuracy", "acc"]}
+    with refused("t: metrics: unknown metric 'acc'; did you mean 'accuracy'?"):
+        load(tmp_path, data)
+    table["metrics"] = ["accuracy", "mine"]
+    load(tmp_path, data)
+    for key in ("rows", "columns", "metrics"):
+        del table[key]
+    table["analysis"] = "answr"
+    with refused("small.yaml: t: analysis: unknown analysis 'answr'; did you mean 'answer'"):
+        load(tmp_path, data)
+    table["analysis"] = "answer"
+    load(tmp_path, data)
+
+
+def test_a_column_that_a_method_logs_is_a_metric_and_a_label_says_so_of_any(tmp_path):
+    data = small()
+    for column in ("loss", "accuracy_of_half", "contribution_0", "bytes_up.model", "my_share"):
+        data["tables"]["t"]["metric"] = column
+        load(tmp_path, data)
+    data["tables"]["t"]["metric"] = "acc@3"
+    data["labels"]["acc"] = "Accuracy of the committee"
+    load(tmp_path, data)
+
+
+def test_no_column_of_the_librarys_own_methods_is_taken_for_a_mistake():
+    """Names of keywords of ``log(…)``, anywhere in the library."""
+    logged = {
+        keyword.arg
+        for path in (REPOSITORY / "fedlogit").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "log"
+        for keyword in call.keywords
+    } - {None}
+    assert {"weight_over_99", "target_accuracy", "accuracy_present"} <= logged
+    for column in (*logged, "loss_private", "server_public_accuracy_1", "auprc", "weight_min"):
+        check_metric("metric", column, ())
+
+
+def test_names_of_metrics_and_analyses_are_those_that_results_have():
+    assert set(METRICS) == KNOWN_METRICS
+    assert analyses.analysis_names() == analysis_names()
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,33 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, run_dir, split_dir
+from fedlogit.reading import load_yaml
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
 
 
-def plan(results: Path, **settings) -> Plan:
-    return Plan(Settings.load({"scale": "smoke", **settings}, "options"), PAPERS, results)
+def plan(results: Path, folder: Path = PAPERS, **settings) -> Plan:
+    return Plan(Settings.load({"scale": "smoke", **settings}, "options"), folder, results)
+
+
+@pytest.fixture
+def studies(tmp_path) -> Path:
+    """A folder of papers: FedOL, and two studies of its methods that have few scales."""
+    data = load_yaml(PAPERS / "fedol.yaml")
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "fedol.yaml").write_text(yaml.safe_dump(data))
+    for name, scales in (("study", ["paper"]), ("trial", ["paper", "heavy"])):
+        kept = {key: scale for key, scale in data["scales"].items() if key in scales}
+        own = data | {"paper": name, "scales": kept}
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(own))
+    return folder
 
 
 def finish(results: Path, run: str) -> None:
@@ -226,6 +242,51 @@ def test_papers_without_the_data_sets_asked_for_are_left_out(tmp_path):
     both = plan(tmp_path, scale="paper", datasets=["mnist", "fashion_mnist"])
     assert both.chosen == ["who_to_trust", "celm", "comparison"]
     assert plan(tmp_path, scale="paper").left_out() == ""
+
+
+def test_papers_without_the_scale_asked_for_are_left_out(tmp_path, studies):
+    here = plan(tmp_path, studies, papers=["study", "fedol", "trial"])
+    assert here.chosen == ["fedol"]
+    assert {artefact.paper.paper for artefact in here.artefacts} == {"fedol"}
+    assert here.left_out() == (
+        "left out: study (has no scale smoke, but paper);"
+        " trial (has no scale smoke, but heavy, paper)"
+    )
+    assert here.of("study", "paper")  # which a path may ask for
+    with refused("unknown scale of paper study 'smoke' (one of: paper)"):
+        here.judged("study", "smoke")
+    drawn = plan(tmp_path, studies, papers=["study", "fedol"], partial=True)
+    assert drawn.left_out() == ""  # drawn at every scale
+    both = plan(tmp_path, studies, papers=["study", "fedol"], scale="paper")
+    assert both.left_out() == ""
+
+
+def test_a_scale_that_no_paper_has_is_an_error_that_names_what_each_has(tmp_path, studies):
+    with refused("unknown scale of paper study 'smoke' (one of: paper)"):
+        plan(tmp_path, studies, papers=["study"])
+    with refused(
+        "unknown scale 'papr'; did you mean 'paper'? (study has paper; trial has heavy, paper)"
+    ):
+        plan(tmp_path, studies, papers=["study", "trial"], scale="papr")
+    with refused("unknown scale of paper study 'smoke'"):
+        plan(tmp_path, studies, papers=["study"], partial=True)
+    # What finished runs cover is asked for at any scale.
+    here = plan(tmp_path, studies, papers=["study"], partial=True, frozen=True)
+    planned = plan(tmp_path, studies, papers=["study"], scale="paper")
+    finish(tmp_path, planned.runs(planned.artefacts[0])[0])
+    assert {artefact.scale for artefact in here.everywhere()} == {"paper"}
+
+
+def test_a_path_of_a_paper_that_is_not_configured_says_how_to_add_it(tmp_path, studies):
+    here = plan(tmp_path, studies, papers=["fedol"])
+    with refused(
+        "unknown paper in config.yaml's 'papers' 'study' (one of: fedol); add it there, or give"
+        " --config 'papers=[study]'"
+    ):
+        here.artefact("study", "paper", "table1")
+    with refused("'stuy' (one of: fedol)") as error:
+        here.artefact("stuy", "paper", "table1")
+    assert "add it there" not in str(error.value)
 
 
 def test_a_scale_without_the_data_set_is_told_apart(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.refusals import refused
 from support.sealed import seal
 
 from fedlogit.errors import DataError
@@ -20,6 +21,15 @@ def run(make_celm):
 
 def read(ref):
     return read_run(ref.dir, ref.digest)
+
+
+@pytest.mark.parametrize("name", ["acc", "acuracy@1", "accurcy"])
+def test_an_unknown_metric_is_told_with_the_nearest_and_each_known_one_once(run, name):
+    with refused(f"unknown metric {name!r}; did you mean 'accuracy'? (one of: ") as error:
+        value(run, name)
+    known = str(error.value).partition("(one of: ")[2].rstrip(")").split(", ")
+    assert len(known) == len(set(known))
+    assert {"accuracy", "bytes_up", "round"} <= set(known)
 
 
 def test_rare_accuracy_is_the_mean_recall_of_the_rare_classes(run):

@@ -365,7 +365,7 @@ def test_short_runs_are_put_together_on_slurm(snakemake, tmp_path):
     ("config", "said"),
     [
         (("scal=smoke",), "config.yaml: unknown key 'scal'; did you mean 'scale'?"),
-        (("scale=smok",), "unknown scale of paper who_to_trust 'smok'; did you mean 'smoke'?"),
+        (("scale=smok",), "unknown scale 'smok'; did you mean 'smoke'? (who_to_trust has "),
         (
             ("papers=[who_to_thrust]",),
             "unknown paper 'who_to_thrust'; did you mean 'who_to_trust'?",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from fedlogit.commands._many.tasks import clients_folder
@@ -40,14 +40,16 @@ def _saved(folder: Path) -> bool:
     return any(next(folder.glob(name), None) for name in _SAVED)
 
 
-def report(found: Mapping[str, str], before: int) -> Iterator[str]:
+def report(found: Mapping[str, str], refused: Iterable[str], before: int) -> Iterator[str]:
     """Yield a line for each run, by what has become of it, and one that counts them.
 
     Args:
         found: As from `states`.
+        refused: Files of specs, or entries of theirs, that were refused: they count as failed.
         before: How many had finished before.
     """
     order = ("finished", "failed", "begun", "left")
+    found = dict(found) | dict.fromkeys(refused, "failed")
     yield from (f"{state:8}  {run}" for state in order for run in found if found[run] == state)
     count = Counter(found.values())
     yield (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from fedlogit.errors import DataError, unknown
+from fedlogit.errors import DataError
+from fedlogit.papers.metric_names import unknown_metric
 from fedlogit.results.metrics import celm, fedol, of_a_run, tally_train
 from fedlogit.results.metrics.metric import Metric
 from fedlogit.results.runs import Run
@@ -63,7 +64,7 @@ def value(run: Run, name: str) -> float:
         return metric.at_round(run, _round(column, when))
     if column not in run.rounds and (at or metric.compute is None):
         computed = [key for key, known in METRICS.items() if known.compute]
-        raise unknown("metric", name, [*computed, *run.rounds.columns])
+        raise unknown_metric(name, dict.fromkeys([*computed, *run.rounds.columns]))
     if at:
         return _at(run, column, when)
     if metric.compute:

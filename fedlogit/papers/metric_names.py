@@ -1,0 +1,147 @@
+"""Names of metrics, checked before runs are trained for them.
+
+A metric is one that `fedlogit.results.metrics` knows, or any column of ``rounds.csv``, also one
+that a method logs. So a name is refused only if it is a known one misspelt or cut short
+(``acuracy``, ``acc``), or no name at all; a label of it in the paper's file says that it is meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable
+
+from fedlogit.errors import FedlogitError
+
+__all__ = ["KNOWN_METRICS", "check_metric", "meant_metric", "unknown_metric"]
+
+KNOWN_METRICS = frozenset(
+    {
+        "accuracy",
+        "accuracy_std",
+        "agreement",
+        "auroc",
+        "balanced_accuracy",
+        "bytes_down",
+        "bytes_per_probe",
+        "bytes_sent",
+        "bytes_up",
+        "cross_peer_std",
+        "ece",
+        "emd",
+        "emd_direct",
+        "emd_direct_mean",
+        "emd_direct_shares",
+        "emd_direct_uniform",
+        "emd_mean",
+        "emd_shares",
+        "emd_uniform",
+        "fpr",
+        "hellinger",
+        "hellinger_mean",
+        "hellinger_shares",
+        "hellinger_uniform",
+        "jsd",
+        "jsd_mean",
+        "jsd_shares",
+        "jsd_uniform",
+        "log_likelihood",
+        "loss_test",
+        "lost_classes",
+        "mean_logits_accuracy",
+        "mebibytes_up",
+        "mebibytes_up_f64",
+        "oracle_accuracy",
+        "oracle_test_accuracy",
+        "payload_gigabytes",
+        "payload_megabytes",
+        "payload_mesh_gigabytes",
+        "payload_mesh_megabytes",
+        "payload_star_gigabytes",
+        "payload_star_megabytes",
+        "peak_accuracy",
+        "perplexity",
+        "probe_share",
+        "rare_accuracy",
+        "reduction",
+        "seconds",
+        "seconds_probe",
+        "shapley_correlation",
+        "tail_accuracy",
+        "tail_perplexity",
+        "theory_bound",
+        "theory_correlation",
+        "theory_disagreement",
+        "theory_peer_accuracy",
+        "theory_peer_least",
+        "theory_soft_accuracy",
+        "theory_variance_hard",
+        "theory_variance_soft",
+        "theory_vote_accuracy",
+        "vote_accuracy",
+        "weight_max",
+        "weight_on_holders",
+    }
+)
+"""The names of `fedlogit.results.metrics.METRICS`, which lies above this package."""
+
+_ALIKE = 0.85  # of 1: one letter of seven is wrong, or two are swapped
+_SHORTEST = 3  # letters of an abbreviation
+
+
+def check_metric(where: str, name: str, labels: Collection[str]) -> None:
+    """Refuse a name that can be neither a metric's nor a column's that a method logs.
+
+    Args:
+        where: The key of the paper's file.
+        name: Such as ``accuracy`` or ``accuracy@10``.
+        labels: The names that the paper's file has a label for.
+
+    Raises:
+        FedlogitError: one line, with the nearest metric.
+    """
+    column, at, when = name.partition("@")
+    if at and not (when.isdigit() and int(when)):
+        raise FedlogitError(
+            f"{where} = {name!r}: should be a metric and a round from 1, such as accuracy@10"
+        )
+    if column in KNOWN_METRICS or {column, name} & {*labels}:
+        return
+    logged = f"if a method logs the column {column!r}, give it a name under 'labels'"
+    if meant := meant_metric(column, KNOWN_METRICS):
+        raise FedlogitError(f"{where}: unknown metric {name!r}; did you mean {meant!r}? ({logged})")
+    if not re.fullmatch(r"[\w.-]+", column):
+        raise FedlogitError(
+            f"{where} = {name!r}: should be a metric or a column of rounds.csv, such as"
+            f" balanced_accuracy or accuracy@10 ({logged})"
+        )
+
+
+def meant_metric(column: str, names: Iterable[str]) -> str | None:
+    """Return the name that `column` is, word by word, with a letter wrong or cut short.
+
+    So ``bal_acc`` is ``balanced_accuracy``; but ``loss`` is not ``loss_test``, and
+    ``target_accuracy`` is not ``rare_accuracy``.
+    """
+    words = column.split("_")
+    for name in sorted(names):
+        others = name.split("_")
+        if name != column and len(words) == len(others) and all(map(_stands_for, words, others)):
+            return name
+    return None
+
+
+def _stands_for(word: str, other: str) -> bool:
+    """Return whether a word is another one, possibly with a letter wrong or cut short."""
+    if word == other or (len(word) >= _SHORTEST and other.startswith(word)):
+        return True
+    return difflib.SequenceMatcher(None, word, other).ratio() >= _ALIKE
+
+
+def unknown_metric(name: str, names: Iterable[str]) -> FedlogitError:
+    """Return the error for a metric that a run does not have: the nearest one, and each once."""
+    known = sorted(set(names))
+    column = name.partition("@")[0]
+    near = meant_metric(column, known) or next(iter(difflib.get_close_matches(column, known)), None)
+    hint = f"; did you mean {near!r}?" if near else ""
+    return FedlogitError(f"unknown metric {name!r}{hint} (one of: {', '.join(known)})")

@@ -1,0 +1,99 @@
+"""What `summary` says where little was made, and of a study without published numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from support.calls import ROOT, script
+
+from fedlogit.config import Settings
+from fedlogit.files import write_json
+from fedlogit.papers import Plan
+from fedlogit.reading import load_yaml
+from fedlogit.results.formatting import write_text
+
+PAPERS = ROOT / "workflow/papers"
+HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"
+HEAD += ",diverged,low,high,scale,device"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Papers: FedOL, and a study with two of its scales that has no published numbers."""
+    data = load_yaml(PAPERS / "fedol.yaml")
+    scales = {key: data["scales"][key] for key in ("smoke", "quick")}
+    study = data | {"paper": "study", "title": "A study", "scales": scales}
+    for own in (data, study):
+        write_text(tmp_path / "papers" / f"{own['paper']}.yaml", yaml.safe_dump(own))
+    return tmp_path
+
+
+def finish(folder: Path, paper: str, scale: str, only: str = "") -> None:
+    """Give each run of a paper's tables and figures a result, or of one of them."""
+    settings = Settings(papers=(paper,), scale=scale)
+    plan = Plan(settings, folder / "papers", folder / "results")
+    for artefact in plan.artefacts:
+        for run in plan.runs(artefact) if only in ("", artefact.id) else ():
+            write_json(folder / "results/runs" / run / "result.json", {})
+
+
+def compare(folder: Path, paper: str, scale: str) -> None:
+    write_text(folder / "results/summary" / paper / scale / "compare.csv", HEAD)
+
+
+def summary(folder: Path, *given: str):
+    places = ("--papers-folder", f"{folder}/papers", "--results", f"{folder}/results")
+    return script("summary", *places, *given)
+
+
+def test_in_a_fresh_clone_one_line_says_what_makes_something(folder):
+    done = summary(folder)
+    assert done.returncode == 0
+    assert done.stdout == (
+        "Nothing was made here yet: make figures pulls finished runs and draws them, make reproduce"
+        " trains the quick scale\n"
+    )
+
+
+def test_scales_without_a_comparison_are_left_out(folder):
+    """As when one table of a scale was asked for by its path."""
+    finish(folder, "fedol", "smoke", only="table1")
+    done = summary(folder)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.stdout.startswith("No paper was compared at any scale yet: snakemake --cores all")
+    finish(folder, "study", "quick")
+    compare(folder, "study", "quick")
+    said = summary(folder).stdout.splitlines()
+    assert said[0].startswith("Made at scale quick: ")
+    assert "A study" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("scales", "where"), [(["quick"], "study/quick"), (["smoke", "quick"], "study/*")]
+)
+def test_the_numbers_of_a_study_without_a_row_in_the_record_are_in_its_summary(
+    folder, scales, where
+):
+    for scale in scales:
+        finish(folder, "study", scale)
+        compare(folder, "study", scale)
+    results = folder / "results"
+    write_text(results / "record.csv", "paper,table\nfedol,table1")
+    for given in ([], ["study"]):
+        said = summary(folder, *given).stdout
+        assert f"Every number: {results}/summary/{where}/summary.md; " in said
+    write_text(results / "record.csv", "paper,table\nstudy,table1")
+    assert f"Every number: {results}/record.md; " in summary(folder, "study").stdout
+
+
+def test_papers_that_lack_the_scale_are_told_and_left_out(folder):
+    finish(folder, "fedol", "extended")
+    compare(folder, "fedol", "extended")
+    write_text(folder / "results/summary/fedol/extended/claims.csv", "claim,result")
+    done = summary(folder, "--scale", "extended")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "left out: study (has no scale extended, but quick, smoke)\n"
+    assert done.stdout.startswith("Made at scale extended: ")
+    assert "study" not in (folder / "results/summary.md").read_text()
