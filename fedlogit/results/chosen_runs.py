@@ -106,15 +106,16 @@ def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact
 
 def _differing(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
     """Return the keys in which runs of one method, data set and partition differ, by method."""
-    seen: dict[tuple[str, str, str], dict[str, set[str]]] = {}
+    places: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for spec in specs:
         place = (spec.dataset, str(spec.partition), spec.method.name)
-        keys = seen.setdefault(place, {})
-        for key, value in _flat(spec.model_dump(mode="json")):
-            keys.setdefault(key, set()).add(repr(value))
+        places.setdefault(place, []).append(dict(_flat(spec.model_dump(mode="json"))))
     found: dict[str, dict[str, None]] = {spec.method.name: {} for spec in specs}
-    for (*_, method), keys in seen.items():
-        found[method] |= dict.fromkeys(key for key, values in keys.items() if len(values) > 1)
+    for (*_, method), several in places.items():
+        for key in dict.fromkeys(key for values in several for key in values):
+            # Without adversaries a run lacks the keys that one with them has.
+            if len({repr(values.get(key)) for values in several}) > 1:
+                found[method][key] = None
     return {method: list(keys) for method, keys in found.items()}
 
 
@@ -130,7 +131,8 @@ def _flat(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
 
 def _label(spec: RunSpec, keys: Sequence[str]) -> str:
     values = dict(_flat(spec.model_dump(mode="json")))
-    said = [f"{k.removeprefix('method.params.')}={values[k]!r}" for k in keys if k in values]
+    told = {k.removeprefix("method.params."): values.get(k) for k in keys}
+    said = [f"{key}={value!r}" for key, value in told.items() if value is not None]
     return f"{spec.method.name}({', '.join(said)})" if said else spec.method.name
 
 

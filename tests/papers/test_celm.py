@@ -47,10 +47,11 @@ def test_hyper_parameters_of_section_5():
         ("table8", 4 * 5 * 3),
         ("table4_rounds", 4),
         ("table4_switches", 2 * 7 + 2 * 3),
-        ("switches_sls", 7 + 3),
-        ("switches_twenty", 2 * 6),
-        ("switches_maverick", 4 + 4 + 3),
-        ("switches_riders", 3 + 5 + 2 * 4 - 1),
+        ("switches_sls", 12 + 3),
+        ("switches_cffl", 2 * 5 * 3),
+        ("switches_twenty", 2 * (9 + 3)),
+        ("switches_maverick", 4 + 7 + 5),
+        ("switches_riders", 5 + 9 + 2 * 4 - 1),
     ],
 )
 def test_every_table_has_its_cells(id_, count):
