@@ -2,14 +2,15 @@
 
 Colours are those of Okabe and Ito, which stay apart under the common colour blindnesses. A method
 has one colour and marker, and one place in the order, in all figures of all papers. With other
-parameters it keeps its colour and has another marker. One that is not in the table gets a pair that
-depends on nothing but its name, and comes last.
+parameters it keeps its colour and has another marker. One that is not in the table comes last, with
+a pair that no method of the table has. The pair depends on nothing but its name, unless the name of
+another method of the same figure leads to it, too.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +30,7 @@ __all__ = [
     "header",
     "in_order",
     "look",
+    "looks",
     "new_figure",
     "save_figure",
     "use_house_style",
@@ -122,14 +124,36 @@ def use_house_style() -> None:
 
 def look(method: str) -> Look:
     """Return the colour and marker of a method, the same in every figure."""
-    if method in _LOOKS:
-        return _LOOKS[method]
-    code = zlib.crc32(method.encode())
-    name = family(method)
-    if name in _LOOKS:
-        return Look(_LOOKS[name].colour, MARKERS[code % len(MARKERS)])
+    return _LOOKS.get(method) or next(_choices(method))
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """Return the looks of the methods of one figure, no two the same, whatever their order.
+
+    Each has its own `look`. Of methods outside the table whose names lead to one look, the first by
+    name has it, and the others the next that is free.
+    """
+    given = list(dict.fromkeys(methods))
+    chosen = {method: _LOOKS[method] for method in given if method in _LOOKS}
+    for method in sorted(set(given) - set(_LOOKS)):
+        free = (pair for pair in _choices(method) if pair not in chosen.values())
+        chosen[method] = next(free, look(method))
+    return {method: chosen[method] for method in given}
+
+
+def _choices(method: str) -> Iterator[Look]:
+    """Yield all looks that no method of the table has, from where the method's name leads to.
+
+    First come those of its own colour, if it is one of the table with other parameters.
+    """
+    code, known = zlib.crc32(method.encode()), _LOOKS.get(family(method))
     colours = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
-    return Look(colours[code % len(colours)], MARKERS[code // len(colours) % len(MARKERS)])
+    pairs = [Look(colour, marker) for marker in MARKERS for colour in colours]
+    free = [pair for pair in pairs if pair not in _LOOKS.values()]
+    kin = [Look(known.colour, marker) for marker in MARKERS] if known else []
+    for circle in ([pair for pair in kin if pair not in _LOOKS.values()], free):
+        first = code % max(1, len(circle))
+        yield from circle[first:] + circle[:first]
 
 
 def family(method: str) -> str:
@@ -152,6 +176,7 @@ def new_figure(
     columns: int = 1,
     *,
     panel: tuple[float, float] = (4.0, 3.0),
+    share_x: bool = False,
     share_y: bool | Literal["row"] = False,
 ) -> tuple[Figure, np.ndarray]:
     """Return an empty figure in house style and its (rows, columns) array of axes.
@@ -160,12 +185,13 @@ def new_figure(
         rows: Rows of panels.
         columns: Columns of panels.
         panel: Width and height of a panel in inches.
+        share_x: Give all panels the same horizontal axis.
         share_y: Give all panels, or those of a row, the same vertical axis.
     """
     use_house_style()
     size = (max(panel[0] * columns, 5.2), panel[1] * rows + 0.6)
     figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, sharey=share_y)
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=share_y)
 
 
 def header(figure: Figure, title: str, subtitle: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.image import imread
 from support.sealed import seal
@@ -10,6 +11,7 @@ from fedlogit.files import save_npz
 from fedlogit.results.compare import read_reference
 from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures._parts import in_per_cent
+from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged
 from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs import read_run
@@ -169,6 +171,28 @@ def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figu
     assert any(np.allclose(y, [0.61, 0.61]) for y in heights)
     for level in (0.97, 0.9797, 0.9552):
         assert any(np.allclose(y, level) for y in heights if len(y))
+
+
+def test_what_one_partition_presses_together_has_a_panel_of_its_own():
+    # Means from .4 to .98, those after the first partition within .02 of it.
+    means = {"k_classes(2)": (0.4, 0.9), "k_classes(5)": (0.96, 0.97), "k_classes(8)": (0.97, 0.98)}
+    rows = [{"partition": p, "mean": m} for p, pair in means.items() for m in pair]
+    cells, partitions = pd.DataFrame(rows), list(means)
+    assert enlarged(cells, partitions) == partitions[1:]
+    assert enlarged(cells[cells["mean"] > 0.95], partitions[1:]) == []  # half of the height
+    assert enlarged(cells.iloc[:2], partitions) == []
+
+
+def test_an_enlarged_panel_stands_beside_the_whole(make_run, make_artefact):
+    runs = [
+        make_run(a, method=m, partition=p)
+        for p, pair in {"k_classes(2)": (0.3, 0.9), "k_classes(5)": (0.96, 0.97)}.items()
+        for m, a in zip(("average", "uwa"), pair, strict=True)
+    ]
+    axes = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_heterogeneity")).axes
+    assert [a.get_title(loc="left") for a in axes] == ["mnist", "mnist, part of it enlarged"]
+    assert [len(a.get_xticks()) for a in axes] == [2, 1]
+    assert axes[1].get_ylim()[0] > 0.95
 
 
 def test_rounds_draws_the_mean_over_seeds(figure):

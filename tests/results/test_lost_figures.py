@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 from fedlogit.results.figures import draw
-from fedlogit.results.figures._parts import dashes
+from fedlogit.results.figures._parts import dashes, legend, method_handle, strokes
+from fedlogit.results.style import new_figure
 
 LOUD = {"share": 0.25, "attack": "loud_logits"}
 LABELS = {"adversaries=all": "None", json.dumps(LOUD): "A quarter loud"}
@@ -87,6 +88,29 @@ def test_methods_of_one_colour_have_other_lines():
         "tally_train": "--",
         "fedol": ":",
     }
+
+
+def test_no_two_methods_of_a_figure_are_drawn_alike():
+    methods = ["fedavg", "meta_model", "uwa", *(f"my_method_{i}" for i in range(9))]
+    assert len(set(strokes(methods).values())) == len(methods)
+
+
+@pytest.mark.parametrize(("methods", "wide"), [(["celm", "uwa"], 2), (["celm", "fedol"], 3.6)])
+def test_lines_of_a_legend_are_long_where_one_is_dashed(make_artefact, make_run, methods, wide):
+    artefact = make_artefact(make_run(), kind="figure")
+    drawn, _ = new_figure()
+    legend(drawn, [method_handle(artefact, *item) for item in strokes(methods).items()])
+    assert drawn.legends[0].handlelength == wide
+
+
+@pytest.mark.parametrize("kind", ["accuracy_by_round", "accuracy_by_heterogeneity"])
+def test_methods_of_one_colour_can_be_told_apart(make_run, make_artefact, kind):
+    runs = [make_run([0.2, 0.4], method=method) for method in ("meta_model", "tally_train")]
+    drawn = draw(make_artefact(*runs, kind="figure", plot=kind))
+    lines = {line.get_linestyle() for line in drawn.axes[0].lines if len(line.get_xdata())}
+    assert {"-", "--"} <= lines
+    in_legend = [line.get_linestyle() for line in drawn.legends[0].get_lines()]
+    assert in_legend == ["-", "--"]
 
 
 def test_methods_of_one_label_are_one_line(make_run, make_artefact):

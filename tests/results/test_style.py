@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results import style
-from fedlogit.results.style import PALETTE, header, in_order, look, new_figure, save_figure
+from fedlogit.results.style import PALETTE, header, in_order, look, looks, new_figure, save_figure
 
 SETS = [
     ("average", "uwa", "meta_model", "local", "fully_informed"),
@@ -33,6 +33,22 @@ def test_a_new_method_looks_the_same_wherever_it_appears():
     assert look("my_method") == look("my_method")
     assert look("my_method").colour in PALETTE.values()
     assert look("my_method") != look("another_method")
+
+
+def test_a_new_method_looks_like_no_method_of_a_paper():
+    known = set(style._LOOKS.values())
+    names = [f"method_{i}" for i in range(200)]
+    assert not {look(name) for name in names} & known
+
+
+def test_no_two_methods_of_a_figure_look_alike_in_whatever_order():
+    names = [*(f"method_{i}" for i in range(20)), *(f"celm(steps={i})" for i in range(5)), "fedavg"]
+    found = looks(names)
+    assert list(found) == names
+    assert len(set(found.values())) == len(names)
+    assert looks(reversed(names)) == found
+    assert found["fedavg"] == look("fedavg")
+    assert len({found[f"celm(steps={i})"].colour for i in range(5)}) == 1
 
 
 def test_a_method_with_other_parameters_keeps_its_colour_and_changes_its_marker():

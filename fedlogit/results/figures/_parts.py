@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,11 +18,12 @@ from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, seeds, summarise
 from fedlogit.results.gathered import gather
 from fedlogit.results.runs import Run
-from fedlogit.results.style import INK, Look, family, header, in_order, look
+from fedlogit.results.style import INK, Look, family, header, in_order, look, looks
 
 __all__ = [
     "BARS",
     "Dash",
+    "Stroke",
     "band",
     "bars",
     "competitors",
@@ -37,6 +38,7 @@ __all__ = [
     "reference_handle",
     "reference_line",
     "runs_of",
+    "strokes",
     "title",
     "values",
 ]
@@ -44,6 +46,15 @@ __all__ = [
 Dash = Literal["-", "--", ":", "-."]
 BARS = "bars: standard deviation over seeds"
 _DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
+_HANDLE = 3.6  # times the size of a legend's letters, so that a line shows its dashes; else 2
+
+
+class Stroke(NamedTuple):
+    """How a method's line is drawn in one figure."""
+
+    colour: str
+    marker: str
+    dash: Dash
 
 
 def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
@@ -102,16 +113,21 @@ def dashes(methods: Iterable[str]) -> dict[str, Dash]:
     """
     styles: dict[str, Dash] = {}
     colours: list[str] = []
-    for method in methods:
-        colour = look(method).colour
+    for method, (colour, _) in looks(methods).items():
         styles[method] = _DASHES[colours.count(colour) % len(_DASHES)]
         colours.append(colour)
     return styles
 
 
-def method_handle(artefact: Artefact, method: str, dash: Dash = "-") -> Line2D:
+def strokes(methods: Iterable[str]) -> dict[str, Stroke]:
+    """Return how the line of each method of a figure is drawn; no two are drawn alike."""
+    known = looks(methods)
+    return {method: Stroke(*known[method], dash) for method, dash in dashes(known).items()}
+
+
+def method_handle(artefact: Artefact, method: str, stroke: Stroke) -> Line2D:
     """Return a legend entry for a method."""
-    colour, marker = look(method)
+    colour, marker, dash = stroke
     label = artefact.label(method)
     return Line2D([], [], color=colour, marker=marker, linestyle=dash, label=label)
 
@@ -154,13 +170,22 @@ def reference_handle(artefact: Artefact) -> Line2D:
 
 
 def legend(figure: Figure, handles: Iterable[Artist]) -> None:
-    """Put one legend below all panels, in as many columns as the width allows."""
+    """Put one legend below all panels, in as many columns as the width allows.
+
+    Where a line is dashed, all lines of the legend are long enough to see it.
+    """
     entries = list(handles)
-    widths = [0.65 + 0.073 * len(str(entry.get_label())) for entry in entries]  # inches
+    wide = _HANDLE if any(map(_is_dashed, entries)) else 2.0
+    room = 0.4 + 0.125 * wide  # inches beside the letters: 9 points of 72 are an eighth of an inch
+    widths = [room + 0.073 * len(str(entry.get_label())) for entry in entries]
     columns = len(entries)
     while columns > 1 and _legend_width(widths, columns) > figure.get_size_inches()[0]:
         columns -= 1
-    figure.legend(handles=entries, loc="outside lower center", ncols=columns)
+    figure.legend(handles=entries, loc="outside lower center", ncols=columns, handlelength=wide)
+
+
+def _is_dashed(entry: Artist) -> bool:
+    return isinstance(entry, Line2D) and entry.get_linestyle() in ("--", ":", "-.")
 
 
 def _legend_width(widths: list[float], columns: int) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,43 +14,53 @@ from matplotlib.lines import Line2D
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
+    Stroke,
     bars,
     competitors,
     legend,
     method_handle,
     reference_handle,
     reference_line,
+    strokes,
     title,
     values,
 )
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.style import GREY, INK, look, new_figure
+from fedlogit.results.style import GREY, INK, new_figure
 
-__all__ = ["draw"]
+__all__ = ["draw", "enlarged"]
+
+_FLAT = 0.25  # of a panel's height: what lies within less of it can hardly be told apart
+
+
+class _Place(NamedTuple):
+    """What one panel shows: a data set and some of its partitions."""
+
+    dataset: str
+    partitions: list[str]
+    whole: bool
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset: partitions across, a line per method, the reference dashed.
 
     Bars are standard deviations over seeds. The paper's numbers are hollow markers, and its
-    reference a dotted line, at any scale.
+    reference a dotted line, at any scale. Where the first partition takes most of the height, a
+    second panel has the others alone, on a vertical axis of its own.
     """
     frame = collect(artefact)
     shown = competitors(frame)
-    datasets, methods = values(shown, "dataset"), values(shown, "method")
-    partitions = values(shown, "partition")
-    figure, grid = new_figure(1, len(datasets), panel=(4.0, 3.1))
+    styles = strokes(values(shown, "method"))
+    rows = [_places(d, shown, artefact.metric) for d in values(shown, "dataset")]
+    figure, panels = _panels(rows, artefact.metric)
     has_reference = has_paper = False
-    for axes, dataset in zip(grid.flat, datasets, strict=True):
-        here = frame[frame["dataset"] == dataset]
+    for axes, place in panels:
+        here = frame[frame["dataset"] == place.dataset]
         has_reference |= reference_line(axes, here, artefact.metric)
-        _lines(axes, artefact, competitors(here), partitions, methods)
-        has_paper |= _paper(axes, artefact.metric, dataset, partitions, methods, reference)
-        axes.set_title(artefact.label(dataset))
-        axes.set_xticks(range(len(partitions)), [artefact.label(p) for p in partitions])
-        axes.set_xlim(-0.4, len(partitions) - 0.6)
-    grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
-    handles = [method_handle(artefact, method) for method in methods]
+        _lines(axes, competitors(here), artefact.metric, place.partitions, styles)
+        has_paper |= _paper(axes, reference, artefact.metric, place, styles)
+        _across(axes, artefact, place)
+    handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
     handles += _paper_handles() if has_paper else []
     title(figure, artefact, frame, bars(frame))
@@ -55,50 +68,89 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _dodge(methods: list[str]) -> np.ndarray:
+def enlarged(cells: pd.DataFrame, partitions: list[str]) -> list[str]:
+    """Return the partitions after the first if they need an axis of their own, else none.
+
+    Args:
+        cells: The `mean` of each `partition` and method.
+        partitions: In their order on the axis.
+    """
+    means = cells["mean"].dropna()
+    rest = means[cells["partition"] != partitions[0]]
+    if len(rest) < 2 or np.ptp(rest) >= _FLAT * np.ptp(means):
+        return []
+    return partitions[1:]
+
+
+def _places(dataset: str, runs: pd.DataFrame, metric: str) -> list[_Place]:
+    """Return the panels of a data set: all partitions, and maybe those after the first."""
+    partitions = values(runs, "partition")
+    cells = summarise(runs[runs["dataset"] == dataset], ["partition", "method"], metric)
+    larger = enlarged(cells, partitions)
+    found = [_Place(dataset, partitions, True)]
+    return [*found, _Place(dataset, larger, False)] if larger else found
+
+
+def _panels(rows: list[list[_Place]], metric: str) -> tuple[Figure, list[tuple[Axes, _Place]]]:
+    """Return a figure and its panels: side by side, or a row per dataset if one has two."""
+    if max(map(len, rows)) == 1:
+        rows = [[place for row in rows for place in row]]
+    figure, grid = new_figure(len(rows), max(map(len, rows)), panel=(4.0, 3.1))
+    panels: list[tuple[Axes, _Place]] = []
+    for line, row in zip(grid, rows, strict=True):
+        for axes in line[len(row) :]:
+            axes.set_visible(False)
+        panels += zip(line[: len(row)], row, strict=True)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(metric_label(metric).capitalize())
+    return figure, panels
+
+
+def _across(axes: Axes, artefact: Artefact, place: _Place) -> None:
+    """Write what a panel shows, and its partitions below it."""
+    name = artefact.label(place.dataset)
+    axes.set_title(name if place.whole else f"{name}, part of it enlarged")
+    axes.set_xticks(range(len(place.partitions)), map(artefact.label, place.partitions))
+    axes.set_xlim(-0.4, len(place.partitions) - 0.6)
+
+
+def _dodge(methods: Collection[str]) -> np.ndarray:
     """Return how far each method is moved sideways, so that none hides another."""
-    return (np.arange(len(methods)) - (len(methods) - 1) / 2) * min(0.09, 0.5 / len(methods))
+    return (np.arange(len(methods)) - (len(methods) - 1) / 2) * min(0.15, 0.5 / len(methods))
 
 
 def _lines(
-    axes: Axes, artefact: Artefact, runs: pd.DataFrame, partitions: list[str], methods: list[str]
+    axes: Axes, runs: pd.DataFrame, metric: str, partitions: list[str], styles: dict[str, Stroke]
 ) -> None:
-    cells = summarise(runs, ["partition", "method"], artefact.metric)
-    for method, shift in zip(methods, _dodge(methods), strict=True):
+    cells = summarise(runs, ["partition", "method"], metric)
+    for (method, style), shift in zip(styles.items(), _dodge(styles), strict=True):
         own = cells[cells["method"] == method].set_index("partition").reindex(partitions)
-        colour, marker = look(method)
         axes.errorbar(
-            np.arange(len(partitions)) + shift,
-            own["mean"],
-            yerr=own["std"].fillna(0),
-            color=colour,
-            marker=marker,
-            capsize=2.5,
-            elinewidth=1.2,
+            np.arange(len(partitions)) + shift, own["mean"], yerr=own["std"].fillna(0),
+            color=style.colour, marker=style.marker, ls=style.dash, capsize=2.5, elinewidth=1.2,
             zorder=3,
-        )
+        )  # fmt: skip
 
 
 def _paper(
     axes: Axes,
-    metric: str,
-    dataset: str,
-    partitions: list[str],
-    methods: list[str],
     reference: pd.DataFrame | None,
+    metric: str,
+    place: _Place,
+    styles: dict[str, Stroke],
 ) -> bool:
     """Add the paper's numbers; return whether it has any for this panel."""
     if reference is None:
         return False
-    there = reference[(reference["dataset"] == dataset) & (reference["metric"] == metric)]
-    for method, shift in zip(methods, _dodge(methods), strict=True):
+    there = reference[(reference["dataset"] == place.dataset) & (reference["metric"] == metric)]
+    for (method, style), shift in zip(styles.items(), _dodge(styles), strict=True):
         own = there[there["method"] == method].drop_duplicates("partition")
-        own = own[own["partition"].isin(partitions)]
-        x = np.array([partitions.index(p) for p in own["partition"]]) + shift
-        colour, marker = look(method)
+        own = own[own["partition"].isin(place.partitions)]
+        x = np.array([place.partitions.index(p) for p in own["partition"]]) + shift
         axes.plot(
-            x, own["mean"], marker, mfc="white", mec=colour, ms=8, mew=1.3, ls="none", zorder=2
-        )
+            x, own["mean"], style.marker, mfc="white", mec=style.colour, ms=8, mew=1.3, ls="none",
+            zorder=2,
+        )  # fmt: skip
     for line in there.loc[there["method"] == REFERENCE, "mean"]:
         axes.axhline(line, color=INK, linestyle=":", linewidth=1.1, zorder=1)
     return not there.empty

@@ -12,17 +12,17 @@ from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
-    Dash,
+    Stroke,
     bars,
     competitors,
-    dashes,
     legend,
     method_handle,
+    strokes,
     title,
     values,
 )
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.style import family, look, new_figure
+from fedlogit.results.style import family, new_figure
 
 __all__ = ["draw"]
 
@@ -43,7 +43,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     frame = frame.assign(x=_positions(frame, axis))
     drawn = _of_common_seeds(frame, artefact.metric)
     panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
-    styles = dashes(values(frame, "method"))
+    styles = strokes(values(frame, "method"))
     figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = drawn[(drawn["dataset"] == dataset) & (drawn["partition"] == partition)]
@@ -103,11 +103,10 @@ def _of_common_seeds(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return known[of_seed == positions]
 
 
-def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Dash], metric: str) -> None:
+def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: str) -> None:
     cells = summarise(runs, ["method", "x"], metric).sort_values("x")
-    for method, dash in styles.items():
+    for method, (colour, marker, dash) in styles.items():
         own = cells[cells["method"] == method]
-        colour, marker = look(method)
         axes.errorbar(
             own["x"],
             own["mean"],

@@ -15,17 +15,19 @@ from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import (
+    Stroke,
     band,
     competitors,
     legend,
     method_handle,
     reference_handle,
     reference_line,
+    strokes,
     title,
     values,
 )
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.style import PALETTE, look, new_figure
+from fedlogit.results.style import PALETTE, new_figure
 
 __all__ = ["draw"]
 
@@ -44,7 +46,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     shown = competitors(frame)
     # Partitions that differ in a dataset's parameters only have one label, and one column.
     shown = shown.assign(partition=shown["partition"].map(artefact.label))
-    datasets, methods = values(shown, "dataset"), values(shown, "method")
+    datasets, styles = values(shown, "dataset"), strokes(values(shown, "method"))
     partitions = values(shown, "partition")
     figure, grid = new_figure(len(datasets), len(partitions), panel=(3.1, 2.5), share_y="row")
     has_reference = False
@@ -57,7 +59,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             has_reference |= reference_line(
                 axes, final[final["dataset"] == dataset], artefact.metric
             )
-            _panel(axes, here, methods, artefact.metric)
+            _panel(axes, here, styles, artefact.metric)
             if artefact.options.get("log"):
                 axes.set_yscale("log")
                 axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -72,7 +74,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         first.tick_params(labelleft=True)  # shared axes have numbers in the first column alone
     for column in grid.T:
         _there(column)[-1].set_xlabel("Round")
-    handles: list[Artist] = [method_handle(artefact, method) for method in methods]
+    handles: list[Artist] = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
     if artefact.options.get("shade_warm_up") and "seconds_probe" in shown:
         handles.append(Patch(color=PALETTE["grey"], alpha=0.18, lw=0, label="warm-up of CELM"))
@@ -86,16 +88,17 @@ def _there(panels: Iterable[Axes]) -> list[Axes]:
     return [axes for axes in panels if axes.get_visible()]
 
 
-def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str], metric: str) -> None:
+def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: str) -> None:
     measured = runs.dropna(subset=[metric])
-    for method in methods:
+    for method, (colour, marker, dash) in styles.items():
         own = measured[measured["method"] == method].groupby("round")[metric]
         band = own.agg(["mean", "min", "max"])
-        colour, marker = look(method)
         if len(band) == 1:  # a method of one round beside others of several
             axes.axhline(band["mean"].iloc[0], color=colour, lw=1.2, ls=(0, (4, 2)), zorder=1)
         every = max(1, len(band) // 8)
-        axes.plot(band.index, band["mean"], color=colour, marker=marker, markevery=every, ms=4.5)
+        axes.plot(
+            band.index, band["mean"], color=colour, marker=marker, ls=dash, markevery=every, ms=4.5
+        )
         axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.2, lw=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
 

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import band, legend, method_handle, panels_of, title
+from fedlogit.results.figures._parts import band, legend, method_handle, panels_of, strokes, title
 from fedlogit.results.metrics.detection import THRESHOLDS, false_positive_rate
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.style import in_order, new_figure
 
 __all__ = ["draw"]
 
@@ -19,21 +19,21 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition and a line per method: the mean over seeds."""
     panels = panels_of(artefact)
     figure, grid = new_figure(1, len(panels), panel=(3.1, 2.6), share_y=True)
-    methods: dict[str, None] = {}
+    methods = in_order({str(ref.axes["method"]) for runs in panels.values() for ref, _ in runs})
+    styles = strokes(methods)
     for axes, (name, runs) in zip(grid[0], panels.items(), strict=True):
         by_method: dict[str, list[np.ndarray]] = {}
         for ref, run in runs:
             curve = false_positive_rate(run.contributions(), run.result.split.free_riders)
             by_method.setdefault(str(ref.axes["method"]), []).append(curve)
         for method, curves in by_method.items():
-            colour, marker = look(method)
+            colour, marker, dash = styles[method]
             mean, low, high = (f(curves, axis=0) for f in (np.mean, np.min, np.max))
-            axes.plot(THRESHOLDS, mean, color=colour, marker=marker, markevery=4, ms=4.5)
+            axes.plot(THRESHOLDS, mean, color=colour, marker=marker, ls=dash, markevery=4, ms=4.5)
             axes.fill_between(THRESHOLDS, low, high, color=colour, alpha=0.15, lw=0)
-        methods |= dict.fromkeys(by_method)
         axes.set(title=name, xlabel="Threshold on the z-score", ylim=(-0.02, 1.02))
     grid[0, 0].set_ylabel("False-positive rate")
     frame = collect(artefact)
     title(figure, artefact, frame, band(frame))
-    legend(figure, [method_handle(artefact, method) for method in methods])
+    legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure

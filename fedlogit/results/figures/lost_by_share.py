@@ -12,14 +12,14 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import (
     BARS,
-    Dash,
-    dashes,
+    Stroke,
     legend,
     method_handle,
+    strokes,
     title,
     values,
 )
-from fedlogit.results.style import GREY, look, new_figure
+from fedlogit.results.style import GREY, new_figure
 
 __all__ = ["draw"]
 
@@ -35,7 +35,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     shown = _placed(artefact, options, losses(artefact, options))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     attacks = values(shown, "attack")
-    styles = dashes(values(shown[shown["cannot"] == ""], "method"))
+    styles = strokes(values(shown[shown["cannot"] == ""], "method"))
     figure, grid = new_figure(len(places), len(attacks), panel=(3.1, 2.5), share_y="row")
     datasets = shown["dataset"].nunique()
     for row, (dataset, partition) in zip(grid, places, strict=True):
@@ -67,13 +67,12 @@ def _placed(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.D
     return rows.assign(attack=attacks, share=shares)
 
 
-def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Dash]) -> None:
+def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Stroke]) -> None:
     axes.axhline(0, color=GREY, linewidth=0.8)
-    for method, dash in styles.items():
+    for method, (colour, marker, dash) in styles.items():
         own = runs[(runs["method"] == method) & (runs["cannot"] == "")].sort_values("share")
         if own.empty:
             continue
-        colour, marker = look(method)
         axes.errorbar(
             [0.0, *(100 * own["share"])], [0.0, *(100 * own["lost"])],
             yerr=[0.0, *(100 * own["lost_std"].fillna(0))], color=colour, marker=marker,
