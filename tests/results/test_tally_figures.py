@@ -1,14 +1,14 @@
 """The figures of TallyTrain: what is drawn, by hand, from made runs."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.compare import compare, read_reference
 from fedlogit.results.figures import draw
+from fedlogit.results.figures._names import NEAR, Obstacle, anchors, cross, overlap, place
 from fedlogit.results.figures.bandwidth_ratio import measured, ratio
-from fedlogit.results.figures.pareto import edge, frontier, inside, spaced
+from fedlogit.results.figures.pareto import frontier
 from fedlogit.results.runs import read_run
 
 AXES = {"dataset": "mnist", "partition": "iid"}
@@ -56,33 +56,36 @@ def test_pareto_has_the_papers_points(make_tally, make_artefact, tmp_path):
     assert (1, 0.5) in points  # 4 MB of 4 peers
 
 
-def test_names_are_moved_apart_by_hand():
-    # .1 .1 .5 at least .2 apart: steps .2 .4, so 0 .2 .6, around the mean .7 / 3.
-    found = spaced(np.array([0.1, 0.1, 0.5]), 0.2)
-    assert found == pytest.approx(np.array([0, 0.2, 0.6]) + (0.7 - 0.8) / 3)
-    assert len(spaced(np.array([]), 0.2)) == 0
+def test_pareto_may_be_of_what_a_client_sends_in_the_whole_run(make_tally, make_artefact):
+    """Bytes are drawn in MB: 8 MB of 4 peers; what models cost to receive is left out."""
+    run = make_tally(method="fedavg", sent={"model": 8_000_000})
+    artefact = make_artefact(run, kind="figure", plot="pareto", options={"x": "bytes_sent"})
+    (axes,) = draw(artefact).axes
+    assert axes.get_xlabel() == "Bytes that a client sends in the whole run [MB]"
+    assert any(line.get_xydata().tolist() == [[2.0, 0.5]] for line in axes.lines)
+    with pytest.raises(FedlogitError, match="unknown key 'y'"):
+        draw(make_artefact(run, kind="figure", plot="pareto", options={"y": "bytes_sent"}))
 
 
-def test_names_stay_inside_the_axes_by_hand():
-    # A line is .2 high, so that its middle is at most .9 and at least .1.
-    assert inside(np.array([0.5, 0.8, 1.0]), 0, 1, 0.2) == pytest.approx([0.4, 0.7, 0.9])
-    assert inside(np.array([0.0, 0.3]), 0, 1, 0.2) == pytest.approx([0.1, 0.4])
-    assert inside(np.array([0.2, 0.4]), 0, 1, 0.2) == pytest.approx([0.2, 0.4])
-    assert len(inside(np.array([]), 0, 1, 0.2)) == 0
+def test_a_name_alone_stands_at_the_right_of_its_point():
+    (box,) = place(np.array([[2.0, 1.0]]), ["FedAvg"], [], (5.0, 3.0))
+    assert box[0] == pytest.approx(2 + NEAR)
+    assert (box[1] + box[3]) / 2 == pytest.approx(1)
 
 
-def test_names_are_level_with_each_other_and_lines_begin_at_their_left(make_tally, make_artefact):
-    signals = ("votes", "probabilities")
-    runs = [make_tally(method=f"tally_train(signal='{signal}')") for signal in signals]
-    (axes,) = draw(make_artefact(*runs, kind="figure", plot="pareto")).axes
-    assert {text.get_va() for text in axes.texts} == {"center"}
-    assert all(t.arrowprops is None or t.arrowprops["relpos"] == (0.0, 0.5) for t in axes.texts)
+def test_a_name_without_room_at_the_right_stands_at_the_left():
+    (box,) = place(np.array([[4.9, 1.0]]), ["FedAvg"], [], (5.0, 3.0))
+    assert box[2] == pytest.approx(4.9 - NEAR)
 
 
-def test_a_name_stands_beyond_the_neighbours_of_its_point():
-    # 1.5 and 2.2 are less than 1.6 times the one before; of 1 only 1.5 is a neighbour.
-    payloads = pd.Series([1.0, 1.5, 2.2, 9.0])
-    assert [edge(payload, payloads) for payload in payloads] == [1.5, 2.2, 2.2, 9.0]
+def test_no_name_lies_on_another_or_on_a_line_and_no_leaders_cross():
+    points = np.array([[2.0, 1.0 + 0.02 * i] for i in range(6)])
+    line = Obstacle((2.0, 1.1, 4.0, 1.1), 3.0)
+    boxes = place(points, ["FedAvg"] * 6, [line], (5.0, 3.0))
+    assert overlap(boxes, boxes).sum() == 6  # each with itself
+    assert not overlap(boxes, np.array([line.box])).any()
+    ends = anchors(points, boxes)
+    assert not any(cross(points[i], ends, points, ends)[i].any() for i in range(6))
 
 
 def test_the_ratio_is_the_ledgers():

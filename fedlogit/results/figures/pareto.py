@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,42 +12,54 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
+from fedlogit.component import FrozenConfig
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
+from fedlogit.results.figures._names import NEAR, Obstacle, anchors, place
 from fedlogit.results.figures._parts import bars, competitors, kin_look, legend, title, values
 from fedlogit.results.formatting import sentence
-from fedlogit.results.metrics import metric_label
+from fedlogit.results.metrics import metric_label, metric_of
 from fedlogit.results.style import GREY, INK, new_figure
 
-__all__ = ["draw", "frontier", "inside", "spaced"]
+__all__ = ["draw", "frontier"]
 
-_BYTES = "payload_megabytes"
+
+class _Options(FrozenConfig):
+    """What a figure of this kind lets one choose.
+
+    Attributes:
+        by: The axis whose values make a panel each.
+        x: The metric across, of bytes or megabytes; bytes are drawn in MB, too.
+    """
+
+    by: str = "dataset"
+    x: str = "payload_megabytes"
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a panel per value of the axis `by`, else per dataset: a point a method, the frontier.
+    """Draw a panel per value of the axis `by`: a point a method, and the frontier.
 
     At scale ``paper`` the paper's points are there, too, hollow.
 
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
-    at its left end, at 0; `x_label` says whose bytes they are. Bars are standard deviations over
-    seeds.
+    at its left end, at 0. Bars are standard deviations over seeds.
     """
+    options = _Options.read(artefact.options, f"{artefact.name}: options")
     if artefact.scale != "paper":
         reference = None  # other models and rounds send other bytes
-    frame = competitors(collect(artefact, [_BYTES]))
-    by = artefact.options.get("by", "dataset")
+    frame = competitors(collect(artefact, [options.x]))
+    by = options.by
     panels = values(frame.dropna(subset=[by]), by)
     columns = min(len(panels), 2)
     figure, grid = new_figure(-(-len(panels) // columns), columns, panel=(6.2, 3.8))
     has_paper = False
     for axes, panel in zip(grid.flat, panels, strict=False):
-        points = _points(frame[frame[by] == panel], artefact.metric)
-        theirs = _published(reference, panel, list(points["method"]), artefact.metric)
+        points = _points(frame[frame[by] == panel], artefact.metric, options.x)
+        theirs = _published(reference, panel, list(points["method"]), artefact.metric, options.x)
         has_paper |= len(theirs) > 0
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
-        axes.set_xlabel(artefact.options.get("x_label", sentence(metric_label(_BYTES))))
+        axes.set_xlabel(_across(options.x))
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
@@ -58,6 +73,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
+def _across(metric: str) -> str:
+    """Return what is written below the horizontal axis."""
+    return sentence(metric_label(metric)) + (" [MB]" if metric_of(metric).unit == "bytes" else "")
+
+
+def _megabytes(values: pd.Series, metric: str) -> pd.Series:
+    return values / 1e6 if metric_of(metric).unit == "bytes" else values
+
+
 def frontier(payload: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
     """Return which points no other one beats: none sends as little and is as accurate, bool (n,).
 
@@ -68,24 +92,31 @@ def frontier(payload: np.ndarray, accuracy: np.ndarray) -> np.ndarray:
     return np.asarray(~np.any(worse & better, axis=1))
 
 
-def _points(runs: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _front(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the points of the frontier, by rising payload."""
+    best = points[frontier(points["payload"].to_numpy(), points["mean"].to_numpy())]
+    return best.sort_values(["payload", "mean"])
+
+
+def _points(runs: pd.DataFrame, metric: str, across: str) -> pd.DataFrame:
     cells = summarise(runs, ["method"], metric).dropna(subset=["mean"])
-    sent = summarise(runs, ["method"], _BYTES).set_index("method")["mean"]
-    return cells.assign(payload=cells["method"].map(sent))
+    sent = summarise(runs, ["method"], across).set_index("method")["mean"]
+    return cells.assign(payload=_megabytes(cells["method"].map(sent), across))
 
 
 def _published(
-    reference: pd.DataFrame | None, dataset: str, methods: list[str], metric: str
+    reference: pd.DataFrame | None, dataset: str, methods: list[str], metric: str, across: str
 ) -> pd.DataFrame:
     """Return the paper's accuracy and payload of these methods, where it has both."""
     if reference is None:
         return pd.DataFrame(columns=["method", "mean", "payload"])
     there = reference[(reference["dataset"] == dataset) & reference["method"].isin(methods)]
-    wide = there[there["metric"].isin([metric, _BYTES])].pivot_table(
+    wide = there[there["metric"].isin([metric, across])].pivot_table(
         index="method", columns="metric", values="mean", aggfunc="first"
     )
-    wide = wide.reindex(columns=[metric, _BYTES]).dropna().reset_index()
-    return wide.rename(columns={metric: "mean", _BYTES: "payload"})
+    wide = wide.reindex(columns=[metric, across]).dropna().reset_index()
+    wide = wide.rename(columns={metric: "mean", across: "payload"})
+    return wide.assign(payload=_megabytes(wide["payload"], across))
 
 
 def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.DataFrame) -> None:
@@ -103,8 +134,7 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
             row["payload"], row["mean"], yerr=spread, color=colour, marker=marker, ms=7,
             capsize=2.5, zorder=4,
         )  # fmt: skip
-    best = points[frontier(points["payload"].to_numpy(), points["mean"].to_numpy())]
-    best = best.sort_values("payload")
+    best = _front(points)
     axes.step(best["payload"], best["mean"], where="post", color=INK, lw=1.1, ls="--", zorder=1)
     axes.set_xlim(left=-smallest / 6)
     # 0, and the powers of ten where the axis is logarithmic: smaller ones would crowd the 0.
@@ -115,61 +145,57 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
 
 
 def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
-    """Write each method beside its point, or in a column at the right, with a line to its point.
-
-    Methods that send models differ little in bytes; there is room for their names only beyond them.
-    """
+    """Write each method near its point, with a line to it where it cannot stand beside it."""
+    names = [artefact.label(method) for method in points["method"]]
     least, most = _least(points), float(points["payload"].max())
-    far = points["payload"] > np.sqrt(max(most, 1e-9) * least)
-    line = 0.05 * float(np.diff(axes.get_ylim())[0])
-    column = most * (most / least) ** 0.08
-    if far.any():
-        axes.set_xlim(right=most * (most / least) ** 0.42)
-    for there, aside in ((points[far], True), (points[~far], False)):
-        rows = there.sort_values("mean").to_dict("records")
-        heights = inside(
-            spaced(np.array([row["mean"] for row in rows]), line), *axes.get_ylim(), line
+    if most > 0:
+        axes.set_xlim(right=most * (most / least) ** 0.42)  # room for names beyond all points
+    axes.set_ylim(axes.get_ylim())
+    where = _inches(axes, points["payload"], points["mean"])
+    boxes = place(where, names, list(_drawn(axes, points)), _SIZE)
+    for name, point, box, end in zip(names, where, boxes, anchors(where, boxes), strict=True):
+        right = box[0] >= point[0]
+        apart = np.hypot(*(end - point)) > 1.5 * NEAR
+        axes.annotate(
+            name,
+            tuple(point / _SIZE),
+            tuple(end / _SIZE),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            ha="left" if right else "right",
+            va="center",
+            fontsize=8.5,
+            arrowprops=_LINE | {"relpos": (0.0 if right else 1.0, 0.5)} if apart else None,
+            path_effects=[_ON_WHITE],
         )
-        for row, height in zip(rows, heights, strict=True):
-            beyond = edge(row["payload"], there["payload"])
-            aloof = aside or beyond > row["payload"]
-            axes.annotate(
-                artefact.label(row["method"]),
-                (row["payload"], row["mean"]),
-                (column if aside else beyond * 1.25 + least / 8, height),
-                ha="left",
-                va="center",
-                fontsize=8.5,
-                arrowprops=_LINE if aloof else None,
-                path_effects=[_ON_WHITE],
-            )
 
 
-def edge(payload: float, payloads: pd.Series) -> float:
-    """Return the largest payload of a point's neighbours, on which its name would lie."""
-    near = payloads[(payloads >= payload) & (payloads <= _NEIGHBOUR * payload)]
-    return float(near.max())
-
-
-_NEIGHBOUR = 1.6  # times as many bytes
-_ON_WHITE = withStroke(linewidth=2.5, foreground="white")  # where the front crosses a name
+_SIZE = (5.5, 3.2)  # inches that a panel's axes have, about
+_MARK = 0.06  # inches from the middle of a marker to its edge
+_ON_WHITE = withStroke(linewidth=1.5, foreground="white")  # where a grid line crosses a name
 _LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
-_LINE |= {"relpos": (0.0, 0.5)}  # from the left edge of a name, so that it crosses no other
 
 
-def spaced(heights: np.ndarray, least: float) -> np.ndarray:
-    """Return sorted heights moved apart to at least a distance, around the same mean, (n,)."""
-    steps = np.maximum(np.diff(heights), least)
-    apart = np.concatenate([np.zeros(min(1, len(heights))), np.cumsum(steps)])
-    return apart + (heights.mean() - apart.mean() if len(heights) else 0.0)
+def _inches(axes: Axes, x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) -> np.ndarray:
+    """Return where points stand within the axes, in inches, (n, 2)."""
+    to_share = axes.transData + axes.transAxes.inverted()
+    return np.asarray(to_share.transform(np.column_stack([x, y])) * _SIZE)
 
 
-def inside(heights: np.ndarray, low: float, high: float, line: float) -> np.ndarray:
-    """Return heights moved together so that lines of text stay between two, the top one first."""
-    if not len(heights):
-        return heights
-    lifted = heights + max(0.0, low + line / 2 - heights[0])
-    return np.asarray(lifted - max(0.0, lifted[-1] - (high - line / 2)))
+def _drawn(axes: Axes, points: pd.DataFrame) -> Iterator[Obstacle]:
+    """Yield what a name should not lie on: markers, bars, and the frontier."""
+    spread = points["std"].fillna(0)
+    where = _inches(axes, points["payload"], points["mean"])
+    low = _inches(axes, points["payload"], points["mean"] - spread)
+    high = _inches(axes, points["payload"], points["mean"] + spread)
+    for (x, y), (_, bottom), (_, top) in zip(where, low, high, strict=True):
+        yield Obstacle((x - _MARK, y - _MARK, x + _MARK, y + _MARK), 3.0)
+        yield Obstacle((x - 0.02, bottom, x + 0.02, top), 1.0)
+    best = _front(points)
+    steps = _inches(axes, best["payload"], best["mean"])
+    for (x, y), (right, top) in itertools.pairwise(steps):
+        yield Obstacle((x, y, right, y), 3.0)
+        yield Obstacle((right, y, right, top), 3.0)
 
 
 def _least(points: pd.DataFrame) -> float:
