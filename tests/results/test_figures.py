@@ -8,14 +8,16 @@ from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
+from fedlogit.results.analyses.contribution import Compared
 from fedlogit.results.compare import read_reference
 from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures._parts import in_per_cent
 from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged
 from fedlogit.results.figures.aggregation_weights import mean_weights
+from fedlogit.results.figures.contributions_by_value import correlation
 from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs import read_run
-from fedlogit.results.style import new_figure
+from fedlogit.results.style import look, new_figure
 from fedlogit.results.tables import write_table
 
 CELM = {
@@ -228,6 +230,43 @@ def test_a_heat_map_s_cells_are_means_in_per_cent(make_celm, make_artefact):
     assert cells == {(0.5, 0.5): "25.00", (0.5, 1.5): "55.00", (1.5, 1.5): "70.00"}
     assert [t.get_text() for t in axes.get_xticklabels()] == ["5", "10"]
     assert [t.get_text() for t in axes.get_yticklabels()] == ["0.01", "0.1"]
+
+
+def test_a_heat_map_of_one_cell_is_left_out_beside_others_and_named(make_celm, make_artefact):
+    methods = [f"celm(steps={steps}, rate=0.1)" for steps in (5, 10)]
+    runs = [make_celm(a, method=m) for a, m in zip((0.5, 0.502), methods, strict=True)]
+    alone = make_celm(0.3, method=methods[0], dataset="cifar10")
+    alone = alone.model_copy(update={"axes": alone.axes | {"dataset": "cifar10"}})
+    drawn = draw(make_artefact(*runs, alone, kind="figure", plot="probe_heat_map"))
+    (axes,) = drawn.axes
+    assert axes.get_title(loc="left") == "mnist, frm"
+    assert "of one cell alone and not drawn: cifar10, frm" in texts(drawn).replace("\n", " ")
+    # .2 points around 50.1: the colours go half a point to both sides.
+    assert axes.collections[0].get_clim() == pytest.approx((49.6, 50.6))
+    assert len(draw(make_artefact(alone, kind="figure", plot="probe_heat_map")).axes) == 1
+
+
+def test_a_correlation_of_some_partitions_says_of_which(make_artefact, make_run):
+    artefact = make_artefact(make_run(), labels={"dir": "Dir(0.3)"})
+    values = np.array([0.1, 0.2, 0.3])
+    alike = Compared("k_classes(2)", "uwa", 0, np.full(3, 1 / 3), values)
+    ranked = Compared("dir", "uwa", 0, values, values)
+    assert correlation(artefact, [alike]) == "equal shares"
+    assert correlation(artefact, [ranked]) == "rank correlation 1.00"
+    assert correlation(artefact, [alike, ranked]) == "rank correlation 1.00 (Dir(0.3) only)"
+
+
+def test_contributions_that_hardly_differ_look_alike(figure):
+    for axes in draw(figure("contributions_by_value")).axes:
+        low, high = axes.get_ylim()
+        assert high - low >= 0.1 - 1e-12
+
+
+def test_targets_of_each_method_have_their_own_mark(make_fedol, make_artefact):
+    runs = [make_fedol(method="feddf"), make_fedol(method="mine")]
+    axes = draw(make_artefact(*runs, kind="figure", plot="ensemble")).axes[0]
+    marks = {(line.get_color(), line.get_marker()) for line in axes.lines}
+    assert {look("feddf"), look("mine")} <= marks
 
 
 def test_rounds_copes_with_a_method_that_diverged(make_run, make_artefact):

@@ -58,6 +58,25 @@ def test_a_line_begins_at_nothing_lost_without_adversaries(lost):
     assert [text.get_text() for text in axes.texts] == ["cannot: fedavg"]
 
 
+def test_an_axis_says_that_below_nothing_is_a_gain_and_is_the_same_in_all_panels(
+    make_tested, make_artefact
+):
+    runs = []
+    for partition, loss in (("k_classes(2)", 0.4), ("k_classes(5)", -0.1)):
+        for accuracy, who in ((0.5, None), (0.5 - loss, LOUD)):
+            run = make_tested(accuracy, partition=partition, axis="adversaries", condition=who)
+            runs.append(run.model_copy(update={"axes": run.axes | {"partition": partition}}))
+    options = {"condition": "adversaries", "against": "None"}
+    artefact = make_artefact(
+        *runs, kind="figure", plot="accuracy_lost", labels=LABELS, options=options
+    )
+    left, right = draw(artefact).axes
+    assert left.get_xlabel() == "Points lost (below 0: gained)"
+    assert left.get_xlim() == right.get_xlim()
+    assert left.get_xlim()[0] < -10
+    assert left.get_xlim()[1] > 40
+
+
 @pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
 def test_seeds_of_what_it_is_against_alone_are_no_spread(lost, kind):
     said = " ".join(text.get_text() for text in lost(kind, seeds=(1, 2)).texts)

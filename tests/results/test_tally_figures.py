@@ -1,7 +1,9 @@
 """The figures of TallyTrain: what is drawn, by hand, from made runs."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.compare import compare, read_reference
@@ -128,6 +130,28 @@ def test_a_setting_across_a_line_each_and_the_papers_numbers(make_tally, make_ar
     assert not any(0.66 in y for y in heights(axes)), "another public set"
 
 
+def test_lines_with_bars_stand_side_by_side(make_tally, make_artefact):
+    """Two lines, and two places 16 apart: each is moved by half of 2 % of that."""
+    runs = [
+        make_tally(method=f"tally_train(probes_per_round={n}, signal='{signal}')", seed=seed)
+        for n in (16, 32)
+        for signal in ("votes", "probabilities")
+        for seed in (0, 1)
+    ]
+    options = {"x": "method.probes_per_round", "lines": ["method.signal"]}
+    several = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
+    single = make_artefact(*runs[::2], kind="figure", plot="accuracy_by_setting", options=options)
+
+    def places(artefact):
+        lines = draw(artefact).axes[0].lines
+        return sorted({float(line.get_xdata()[0]) for line in lines if line.get_marker() in "os"})
+
+    assert places(single) == [16]
+    assert places(several) == pytest.approx([15.84, 16.16])
+    logarithmic = several.model_copy(update={"options": options | {"log": True}})
+    assert places(logarithmic) == pytest.approx([16 / 2**0.01, 16 * 2**0.01])
+
+
 def test_levels_are_lines_across(make_tally, make_artefact):
     runs = [
         make_tally((0.1, 0.3, 0.5), method="tally_train", axes=AXES | {"method": "tt"}),
@@ -194,6 +218,18 @@ def test_theory_draws_what_was_measured(make_tally, make_artefact):
     assert any(np.allclose(y, [0.5, 0.4, 0.3]) for y in third)
     marks = [line.get_xdata()[0] for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
     assert marks == [2]
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_theory_says_where_no_bound_can_be_drawn(make_tally, make_artefact, measured):
+    run = make_tally(method="tally_train")
+    if not measured:
+        rounds = pd.read_csv(run.dir / "rounds.csv")
+        rounds.assign(theory_bound="").to_csv(run.dir / "rounds.csv", index=False)
+        seal(run.dir)
+    drawn = draw(make_artefact(run, kind="figure", plot="voting_theory"))
+    said = " ".join(" ".join(text.get_text() for text in drawn.texts).split())
+    assert ("no bound: no minimum peer above 1/2" in said) != measured
 
 
 def test_published_numbers_may_name_further_axes(make_run, make_artefact, tmp_path):

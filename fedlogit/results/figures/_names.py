@@ -53,8 +53,9 @@ def place(
     fixed = [
         _apart(point, boxes, obstacles, room) for point, boxes in zip(points, choices, strict=True)
     ]
-    rising = [int(i) for i in np.argsort(points[:, 1], kind="stable")]
-    found = [_settled(points, choices, fixed, order) for order in (rising, rising[::-1])]
+    by_axis = [np.argsort(points[:, axis], kind="stable") for axis in (1, 0)]
+    orders = [list(order) for one in by_axis for order in (one, one[::-1])]
+    found = [_settled(points, choices, fixed, order) for order in orders]
     return min(found, key=lambda one: one[1])[0]
 
 
@@ -108,7 +109,7 @@ def _apart(
     there = np.array([obstacle.box for obstacle in obstacles]).reshape(-1, 4)
     prices = np.array([obstacle.cost for obstacle in obstacles])
     own = overlap(np.array([[*point, *point]]), there)[0]
-    over = _passes(point, ends, there[~own]) @ (0.3 * prices[~own])
+    over = _passes(point, ends, there[~own]) @ (0.5 * prices[~own])
     return np.asarray(cost + 1000.0 * outside + overlap(boxes, there) @ prices + over)
 
 

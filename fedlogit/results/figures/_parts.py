@@ -22,6 +22,7 @@ from fedlogit.results.style import INK, Look, family, header, in_order, look, lo
 
 __all__ = [
     "BARS",
+    "POINTS_LOST",
     "Dash",
     "Stroke",
     "band",
@@ -45,6 +46,7 @@ __all__ = [
 
 Dash = Literal["-", "--", ":", "-."]
 BARS = "bars: standard deviation over seeds"
+POINTS_LOST = "Points lost (below 0: gained)"
 _DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
 _HANDLE = 3.6  # times the size of a legend's letters, so that a line shows its dashes; else 2
 

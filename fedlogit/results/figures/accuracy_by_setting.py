@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ __all__ = ["draw"]
 
 _COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
 _DASHES = ("--", ":", "-.")
+_BESIDE = 0.02  # of the axis, between two lines that would hide each other's bars
 _ROOM = 0.09  # of the axis, for the number at a tick
 
 
@@ -42,6 +43,26 @@ class _Level(FrozenConfig):
 
     method: str
     metric: str = ""
+
+
+class _Style(NamedTuple):
+    """How a line is drawn.
+
+    Attributes:
+        colour: Of line and marker.
+        marker: At its points.
+        shift: How far it is moved to the right, on a logarithmic axis in its logarithm.
+        log: Whether the axis is logarithmic.
+    """
+
+    colour: str
+    marker: str
+    shift: float
+    log: bool
+
+    def moved(self, x: pd.Series) -> pd.Series:
+        """Return places moved by the line's shift."""
+        return x * np.exp(self.shift) if self.log else x + self.shift
 
 
 class _Options(FrozenConfig):
@@ -70,7 +91,11 @@ class _Options(FrozenConfig):
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow."""
+    """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow.
+
+    Where there are bars, lines stand beside each other, so that none hides another's; the ticks are
+    at the true values.
+    """
     options = _Options.read(artefact.options, f"{artefact.name}: options")
     metrics = options.metrics or (artefact.metric,)
     of_levels = [level.metric for level in options.levels if level.metric]
@@ -81,7 +106,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if shown.empty:
         raise FedlogitError(f"{artefact.name}: no run has a number for x = {options.x!r}")
     lines = [(line, metric) for line in values(shown, "line") for metric in metrics]
-    looks = dict(zip(lines, _looks(shown, [line for line, _ in lines]), strict=True))
+    looks = dict(zip(lines, _styles(shown, [line for line, _ in lines], options), strict=True))
     panels = values(shown, "panel")
     figure, grid = new_figure(1, len(panels), panel=(3.9, 3.0), share_y=True)
     has_paper = False
@@ -94,9 +119,24 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _across(axes, here, artefact, options)
         axes.set_title(panel)
     grid[0, 0].set_ylabel(sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy")
-    title(figure, artefact, frame, bars(frame))
+    moved = any(style.shift for style in looks.values())
+    title(figure, artefact, frame, bars(frame) + (", lines side by side" if moved else ""))
     legend(figure, _handles(looks, len(metrics) > 1, has_paper))
     return figure
+
+
+def _styles(runs: pd.DataFrame, lines: Sequence[str], options: _Options) -> Iterator[_Style]:
+    """Yield the style of each line; where there are bars, lines are moved apart a little."""
+    step = _step(runs, len(lines), options.log) if bars(runs) else 0.0
+    for place, (colour, marker) in enumerate(_looks(runs, lines)):
+        yield _Style(colour, marker, (place - (len(lines) - 1) / 2) * step, options.log)
+
+
+def _step(runs: pd.DataFrame, lines: int, log: bool) -> float:
+    """Return how far neighbouring lines are apart: little beside the way to the next place."""
+    places = np.unique(np.log(runs["x"]) if log else runs["x"])
+    gaps = np.diff(places)
+    return float(min(_BESIDE * np.ptp(places), gaps.min() / 2 / lines)) if len(gaps) else 0.0
 
 
 def _looks(runs: pd.DataFrame, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -139,13 +179,12 @@ def _called(artefact: Artefact, spec: RunSpec, keys: tuple[str, ...]) -> str:
     return ", ".join(filter(None, names))
 
 
-def _line(axes: Axes, runs: pd.DataFrame, metric: str, style: tuple[str, str]) -> None:
+def _line(axes: Axes, runs: pd.DataFrame, metric: str, style: _Style) -> None:
     cells = summarise(runs, ["x"], metric).sort_values("x")
-    colour, marker = style
     spread = cells["std"].fillna(0)
     axes.errorbar(
-        cells["x"], cells["mean"], yerr=spread, color=colour, marker=marker, capsize=2.5,
-        elinewidth=1.2, zorder=3,
+        style.moved(cells["x"]), cells["mean"], yerr=spread, color=style.colour,
+        marker=style.marker, capsize=2.5, elinewidth=1.2, zorder=3,
     )  # fmt: skip
 
 
@@ -154,7 +193,7 @@ def _paper(
     runs: pd.DataFrame,
     options: _Options,
     metrics: tuple[str, ...],
-    looks: Mapping[tuple[str, str], tuple[str, str]],
+    looks: Mapping[tuple[str, str], _Style],
     reference: pd.DataFrame | None,
 ) -> bool:
     """Add the paper's numbers where their runs stand; return whether there are any."""
@@ -166,10 +205,10 @@ def _paper(
         same = matching(runs, published)
         if same[["x", "line"]].drop_duplicates().shape[0] != 1:
             continue
-        colour, marker = looks[same["line"].iloc[0], published["metric"]]
+        style = looks[same["line"].iloc[0], published["metric"]]
         axes.plot(
-            same["x"].iloc[0], published["mean"], marker, mfc="white", mec=colour, ms=8, mew=1.3,
-            zorder=2,
+            style.moved(same["x"].iloc[:1]), [published["mean"]], style.marker, mfc="white",
+            mec=style.colour, ms=8, mew=1.3, zorder=2,
         )  # fmt: skip
         found = True
     return found
@@ -216,13 +255,13 @@ def _apart(places: Sequence[float]) -> list[int]:
 
 
 def _handles(
-    looks: Mapping[tuple[str, str], tuple[str, str]], several: bool, has_paper: bool
+    looks: Mapping[tuple[str, str], _Style], several: bool, has_paper: bool
 ) -> list[Line2D]:
     handles = []
-    for (line, metric), (colour, marker) in looks.items():
+    for (line, metric), style in looks.items():
         parts = [line, metric_label(metric)] if several or not line else [line]
         name = ", ".join(filter(None, parts))
-        handles.append(Line2D([], [], color=colour, marker=marker, label=name))
+        handles.append(Line2D([], [], color=style.colour, marker=style.marker, label=name))
     if has_paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
         handles.append(Line2D([], [], label="reported in the paper", **hollow))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from fedlogit.results.analyses.lost import Options, losses
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, title, values
+from fedlogit.results.figures._parts import POINTS_LOST, legend, title, values
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
 __all__ = ["draw"]
@@ -23,7 +23,7 @@ _GAP = 0.14  # inches between the bars of two methods
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a panel per data set and partition: methods down, points lost across.
+    """Draw a panel per data set and partition: methods down, points lost across, of one range.
 
     The options are those of the table `lost`. Bars are means over seeds of the differences of each
     seed, whiskers one standard deviation.
@@ -37,14 +37,14 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     methods = values(shown, "method")
     most = shown.groupby(["dataset", "partition"])["condition"].nunique().max()
     size = (3.6, len(methods) * (most * _BAR + _GAP) + 0.5)
-    figure, grid = new_figure(1, len(places), panel=size, share_y=True)
+    figure, grid = new_figure(1, len(places), panel=size, share_x=True, share_y=True)
     for axes, (dataset, partition) in zip(grid.flat, places, strict=True):
         here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
         _panel(axes, artefact, here, methods, colours)
         several = shown["dataset"].nunique() > 1
         name = artefact.label(partition)
         axes.set_title(f"{artefact.label(dataset)}, {name}" if several else name)
-        axes.set_xlabel("Points of accuracy lost")
+        axes.set_xlabel(POINTS_LOST)
     frame = collect(artefact)
     whiskers = "whiskers: standard deviation over seeds" if shown["n"].max() > 1 else ""
     title(figure, artefact, frame, f"against: {options.against}; {whiskers}".rstrip("; "))

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from fedlogit.results.analyses.contribution import Compared, Options, compared, correlations
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import title
+from fedlogit.results.figures._parts import legend, title
 from fedlogit.results.style import GREY, MARKERS, PALETTE, in_order, new_figure
 
-__all__ = ["draw"]
+__all__ = ["correlation", "draw"]
 
 _COLOURS = ("blue", "orange", "green")
+_ACROSS = 3  # panels in a row, at most
+_LEAST = 0.1  # of shares, that a panel's height is, so that equal shares look equal
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a point per client and seed, coloured by partition.
+    """Draw a point per client and seed, coloured by partition; each panel has a height of its own.
 
     Contributions are shares of the sum of their sizes within a run, Shapley values in points of
     accuracy; the options are those of the table `contribution`.
@@ -27,24 +31,45 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     found = list(compared(artefact, options))
     methods = in_order(dict.fromkeys(one.method for one in found))
     partitions = list(dict.fromkeys(one.partition for one in found))
-    figure, grid = new_figure(1, len(methods), panel=(2.5, 2.6), share_y="row")
-    for axes, method in zip(grid[0], methods, strict=True):
-        for place, partition in enumerate(partitions):
-            own = [o for o in found if (o.method, o.partition) == (method, partition)]
-            if own:
-                axes.plot(
-                    100 * np.concatenate([o.values for o in own]),
-                    np.concatenate([_shares(o.contributions) for o in own]),
-                    MARKERS[place], color=PALETTE[_COLOURS[place % 3]], ms=5, alpha=0.8,
-                    label=artefact.label(partition),
-                )  # fmt: skip
-        axes.axhline(1 / len(found[0].values), color=GREY, lw=0.8, ls=":")
-        axes.set_title(f"{artefact.label(method)}\n{_correlation(found, method)}", fontsize="small")
+    down = -(-len(methods) // _ACROSS)
+    figure, grid = new_figure(down, -(-len(methods) // down), panel=(2.7, 2.5), share_x=True)
+    panels = list(grid.flat)
+    for axes, method in zip(panels, methods, strict=False):
+        _panel(axes, [one for one in found if one.method == method], partitions)
+        said = correlation(artefact, [one for one in found if one.method == method])
+        axes.set_title(f"{artefact.label(method)}\n{said}", fontsize="small")
+    for axes in panels[len(methods) :]:
+        axes.set_visible(False)
+    for row in grid:
+        row[0].set_ylabel("Contribution [share]")
+    for axes in panels[max(0, len(methods) - grid.shape[1]) : len(methods)]:
         axes.set_xlabel("Shapley value [points]")
-    grid[0, 0].set_ylabel("Contribution [share]")
-    grid[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    title(figure, artefact, collect(artefact), "dotted: equal shares")
+        axes.tick_params(labelbottom=True)
+    extra = "dotted: equal shares; every panel has its own vertical axis"
+    title(figure, artefact, collect(artefact), extra)
+    legend(figure, [_handle(i, artefact.label(name)) for i, name in enumerate(partitions)])
     return figure
+
+
+def _panel(axes: Axes, found: list[Compared], partitions: list[str]) -> None:
+    for place, partition in enumerate(partitions):
+        own = [one for one in found if one.partition == partition]
+        if own:
+            axes.plot(
+                100 * np.concatenate([one.values for one in own]),
+                np.concatenate([_shares(one.contributions) for one in own]),
+                MARKERS[place], color=PALETTE[_COLOURS[place % 3]], ms=5, alpha=0.8,
+            )  # fmt: skip
+    axes.axhline(1 / len(found[0].values), color=GREY, lw=0.8, ls=":")
+    low, high = axes.get_ylim()
+    more = max(0.0, _LEAST - (high - low)) / 2
+    axes.set_ylim(low - more, high + more)
+
+
+def _handle(place: int, name: str) -> Line2D:
+    """Return the legend entry of a partition."""
+    colour = PALETTE[_COLOURS[place % 3]]
+    return Line2D([], [], color=colour, marker=MARKERS[place], ls="none", alpha=0.8, label=name)
 
 
 def _shares(contributions: np.ndarray) -> np.ndarray:
@@ -53,6 +78,12 @@ def _shares(contributions: np.ndarray) -> np.ndarray:
     return contributions / total if total else contributions
 
 
-def _correlation(found: list[Compared], method: str) -> str:
-    known = correlations(one for one in found if one.method == method)
-    return f"rank correlation {known.mean():.2f}" if len(known) else "equal shares"
+def correlation(artefact: Artefact, own: list[Compared]) -> str:
+    """Return the mean correlation of a method, and of which partitions it is if not of all."""
+    known = correlations(own)
+    if not len(known):
+        return "equal shares"
+    ranked = dict.fromkeys(one.partition for one in own if len(correlations([one])))
+    some = len(ranked) < len({one.partition for one in own})
+    of = f" ({', '.join(map(artefact.label, ranked))} only)" if some else ""
+    return f"rank correlation {known.mean():.2f}{of}"

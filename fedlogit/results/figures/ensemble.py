@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import bars, legend, title, values
-from fedlogit.results.style import GREY, INK, look, new_figure
+from fedlogit.results.style import GREY, INK, looks, new_figure
 
 __all__ = ["draw"]
 
@@ -21,7 +21,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per partition and a line per method, all on the public set.
 
     A line goes from the mean accuracy of a client to the share of samples on which at least one
-    client is right; the dot is how often the method's targets are.
+    client is right; the mark in a method's colour is how often its targets are.
     """
     frame = collect(artefact, (_ALONE, _TARGETS, _ORACLE))
     panels = list(frame.groupby(["dataset", "partition"], sort=False))
@@ -51,7 +51,7 @@ def _range(frame: pd.DataFrame) -> tuple[float, float]:
 
 
 def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:
-    for row, method in enumerate(methods):
+    for row, (method, (colour, marker)) in enumerate(looks(methods).items()):
         own = runs[runs["method"] == method]
         if own.empty:
             continue
@@ -60,7 +60,7 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:
         axes.plot(alone, row, "|", color=INK, ms=10, mew=1.6)
         axes.plot(oracle, row, "o", mfc="white", mec=INK, ms=6)
         spread = own[_TARGETS].std() if len(own) > 1 else 0.0
-        axes.errorbar(own[_TARGETS].mean(), row, xerr=spread, color=look(method)[0], marker="o")
+        axes.errorbar(own[_TARGETS].mean(), row, xerr=spread, color=colour, marker=marker)
     axes.set_ylim(-0.6, len(methods) - 0.4)
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
@@ -69,7 +69,9 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:
 def _handles() -> list[Line2D]:
     return [
         Line2D([], [], color=INK, marker="|", ms=10, mew=1.6, ls="none", label="single client"),
-        Line2D([], [], color=GREY, marker="o", ls="none", label="pseudo-labels of the method"),
+        Line2D(
+            [], [], color=GREY, marker="o", ls="none", label="pseudo-labels (each method its mark)"
+        ),
         Line2D(
             [],
             [],

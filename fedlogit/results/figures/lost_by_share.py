@@ -12,6 +12,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import (
     BARS,
+    POINTS_LOST,
     Stroke,
     legend,
     method_handle,
@@ -45,7 +46,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             name = artefact.label(partition)
             name = f"{artefact.label(dataset)}, {name}" if datasets > 1 else name
             axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
-        row[0].set_ylabel("Points of accuracy lost")
+        row[0].set_ylabel(POINTS_LOST)
     for axes in grid[-1]:
         axes.set_xlabel("Adversaries, % of the clients")
     several = shown["n"].max() > 1  # differences, whatever they are against

@@ -10,34 +10,57 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panels_of, title
 from fedlogit.results.metrics import value
+from fedlogit.results.runs import Run
 from fedlogit.results.style import new_figure
 
 __all__ = ["draw"]
+
+_LEAST = 1.0  # points that a panel's colours span
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition: steps across, rate down, each with its own colours.
 
-    A cell is the mean over seeds, in per cent.
+    A cell is the mean over seeds, in per cent. Colours span a point at least, so that what hardly
+    differs looks alike. A panel of a single cell is left out beside others, and named above them.
     """
-    panels = panels_of(artefact)
+    tables = {
+        name: _table([run for _, run in runs], artefact.metric)
+        for name, runs in panels_of(artefact).items()
+    }
+    panels = {name: table for name, table in tables.items() if table.count().sum() > 1} or tables
+    alone = [name for name in tables if name not in panels]
     figure, grid = new_figure(1, len(panels), panel=(3.6, 2.7))
-    for axes, (name, runs) in zip(grid[0], panels.items(), strict=True):
-        rows = [
-            {
-                "steps": run.spec.method.params["steps"],
-                "rate": run.spec.method.params["rate"],
-                "accuracy": 100 * value(run, artefact.metric),
-            }
-            for _, run in runs
-        ]
-        table = pd.DataFrame(rows).pivot_table(index="rate", columns="steps", values="accuracy")
+    for axes, (name, table) in zip(grid[0], panels.items(), strict=True):
+        low, high = _colours(table)
         seaborn.heatmap(
             table, annot=True, fmt=".2f", cmap="Blues", cbar=False, ax=axes, linewidths=1,
-            annot_kws={"fontsize": 8.5},
+            annot_kws={"fontsize": 8.5}, vmin=low, vmax=high,
         )  # fmt: skip
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
         axes.tick_params(length=0, rotation=0)
         axes.grid(visible=False)
-    title(figure, artefact, collect(artefact), "test accuracy [%]")
+    said = ["test accuracy [%], whose colours span at least one point"]
+    said += [f"of one cell alone and not drawn: {', '.join(alone)}"] if alone else []
+    title(figure, artefact, collect(artefact), "; ".join(said))
     return figure
+
+
+def _table(runs: list[Run], metric: str) -> pd.DataFrame:
+    """Return the mean of each rate (down) and number of steps (across), in per cent."""
+    rows = [
+        {
+            "steps": run.spec.method.params["steps"],
+            "rate": run.spec.method.params["rate"],
+            "accuracy": 100 * value(run, metric),
+        }
+        for run in runs
+    ]
+    return pd.DataFrame(rows).pivot_table(index="rate", columns="steps", values="accuracy")
+
+
+def _colours(table: pd.DataFrame) -> tuple[float, float]:
+    """Return where the colours of a panel begin and end: at its values, or further apart."""
+    low, high = float(table.min().min()), float(table.max().max())
+    more = max(0.0, _LEAST - (high - low)) / 2
+    return low - more, high + more

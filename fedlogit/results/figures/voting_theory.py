@@ -70,7 +70,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes in grid[-1]:
         axes.set_xlabel("Round")
     seen = [s for _, series in _PANELS for s in series if s[0] in values_of(frame)]
-    title(figure, artefact, collect(artefact), "dotted: the warm-up ends and votes begin")
+    bound = "" if "theory_bound" in values_of(frame) else "; no bound: no minimum peer above 1/2"
+    said = f"dotted: the warm-up ends and votes begin{bound}"
+    title(figure, artefact, collect(artefact), said)
     legend(
         figure, [Line2D([], [], color=PALETTE[c], ls=ls, label=label) for _, label, c, ls in seen]
     )
