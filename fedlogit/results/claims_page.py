@@ -104,5 +104,5 @@ def _cell(judged: Judged | None, claim: Claim, notes: dict[str, int]) -> str:
         return "–"
     worded = f"Tested as: {judged.claim}." if judged.claim != claim.text else ""
     own = [note for note in (worded, f"Data: {judged.data}." if judged.data else "") if note]
-    numbers = [notes.setdefault(note, len(notes) + 1) for note in own]
+    numbers = sorted(notes.setdefault(note, len(notes) + 1) for note in own)
     return judged.text + (f" [{', '.join(map(str, numbers))}]" if numbers else "")
