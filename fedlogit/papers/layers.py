@@ -27,7 +27,7 @@ from fedlogit.papers.model import Paper, Scale
 from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
-__all__ = ["calls_of", "layered", "merge", "named", "value_at"]
+__all__ = ["calls_of", "layered", "merge", "named"]
 
 
 def layered(
@@ -85,13 +85,6 @@ def named(
             name, params = call["name"], {**params, **call["params"]}
         layers.append(layer)
     return {"name": name, "params": {**params, **further["params"]}}, layers
-
-
-def value_at(data: Any, key: str) -> Any:
-    """Return the value of a dotted key, or None."""
-    for part in key.split("."):
-        data = data.get(part) if isinstance(data, Mapping) else None
-    return data
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:
