@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.claim_checks import check_claims
 from fedlogit.papers.metric_names import check_metric
 from fedlogit.papers.model import (
     CLAIM_TESTS,
@@ -52,6 +53,7 @@ def load_paper(name: str, folder: Path) -> Paper:
         _check_kinds(paper)
         _check_metrics(paper)
         check_options(paper)
+        check_claims(paper)
         _check_labels(paper)
         _check_overrides(paper)
     except FedlogitError as error:

@@ -215,7 +215,8 @@ def test_paths_name_what_a_run_is(tmp_path):
 
 def test_artefact_json_is_plain_and_complete(tmp_path):
     data = small()
-    data["claims"] = {"c": {"text": "so it is", "from": "t", "test": "greater"}}
+    options = {"left": {"method": "uwa"}, "right": {"method": "average"}}
+    data["claims"] = {"c": {"text": "so it is", "from": "t", "test": "greater", "options": options}}
     table, figure = (artefact_json(a, "runs") for a in expand(load(tmp_path, data), "tiny"))
     assert (table["kind"], table["rows"], table["plot"]) == ("table", ["method"], None)
     assert (figure["kind"], figure["rows"], figure["plot"]) == ("figure", None, "accuracy_by_round")
