@@ -13,6 +13,7 @@ from pathlib import Path
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.planned import PlannedArtefact
+from fedlogit.papers.published import check_published
 from fedlogit.runs.places import data_stems, stage_options
 from fedlogit.spec import RunSpec
 
@@ -30,8 +31,8 @@ class Inputs:
         references: The folder of the papers' published numbers.
         forced: Whether a rule was asked to make again what is there, by the rule's name.
 
-    All methods raise a `FedlogitError` for what the plan does not have, and for runs that are
-    missing where they could not be trained.
+    Wrong published numbers are refused at once. All methods raise a `FedlogitError` for what the
+    plan does not have, and for runs that are missing where they could not be trained.
     """
 
     def __init__(
@@ -42,6 +43,9 @@ class Inputs:
         self._prepared = f"{plan.settings.data}/prepared"
         self._references = references
         self._forced = forced
+        for name, paper in plan.papers.items():
+            for path in self.reference(name):
+                check_published(Path(path), paper)
 
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""

@@ -224,3 +224,21 @@ def test_a_study_may_have_no_published_numbers(planned):
 )  # fmt: skip
 def test_what_earlier_stages_left_are_options_of_train(found, options):
     assert stage_options(found) == options.split()
+
+
+def test_published_numbers_that_cannot_be_are_refused_when_planned(planned, tmp_path):
+    plan, _ = planned("who_to_trust")
+    path = tmp_path / "who_to_trust.csv"
+    head = "table,dataset,partition,method,metric,mean,std"
+    for row, said in (
+        (
+            "tabel1,mnist,,average,accuracy,0.5,",
+            "column table: unknown table 'tabel1'; did you mea",
+        ),
+        ("table1,mnist,,average,accuracy,0.5,abc", "column std: 'abc' must be a number from 0, or"),
+    ):
+        path.write_text(f"{head}\n{row}\n")
+        with refused(f"{path}, row 2, {said}"):
+            Inputs(plan, str(tmp_path))
+    path.write_text(f"{head}\ntable1,mnist,,average,accuracy,0.5,\n")
+    assert Inputs(plan, str(tmp_path)).reference("who_to_trust") == [str(path)]
