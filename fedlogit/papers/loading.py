@@ -100,19 +100,34 @@ def _check_names(paper: Paper) -> None:
 
 
 def _check_axes(paper: Paper) -> None:
-    """Check that what lies down the rows and across the columns of a table are axes of its runs."""
+    """Check that what tables are laid out by, and scales change, are axes of their runs."""
+    grids = [grid for entry in paper.artefacts.values() for grid in entry.grid or []]
+    every = {axis for grid in grids for axis in grid}
+    for name, scale in paper.scales.items():
+        for axis in scale.axes:
+            check_known(f"scales.{name}.axes", axis, every, "axis")
     for key, entry in paper.artefacts.items():
         source = entry.source or key
         of_scales = [scale.artefacts.get(source) for scale in paper.scales.values()]
         written = [grid for own in of_scales if own for grid in own.grid or []]
         axes = {axis for grid in [*(paper.artefacts[source].grid or []), *written] for axis in grid}
         if isinstance(entry, Table):
-            for axis in (*entry.rows, *entry.columns):
-                if axis != "metric" and not axis.startswith("method."):
-                    check_known(f"{key}: rows and columns", axis, axes, "axis")
+            _check_layout(key, entry, axes)
         for name, scale in paper.scales.items():
             for axis in scale.artefacts[key].axes if key in scale.artefacts else ():
                 check_known(f"scales.{name}.artefacts.{key}.axes", axis, axes, "axis")
+
+
+def _check_layout(key: str, table: Table, axes: set[str]) -> None:
+    """Check that what lies down the rows and across the columns are axes, each once."""
+    laid_out = (*table.rows, *table.columns)
+    for axis in laid_out:
+        if axis != "metric" and not axis.startswith("method."):
+            check_known(f"{key}: rows and columns", axis, axes, "axis")
+        if laid_out.count(axis) > 1:
+            raise FedlogitError(
+                f"{key}: rows and columns have the axis {axis!r} twice; give it once"
+            )
 
 
 def _check_kinds(paper: Paper) -> None:

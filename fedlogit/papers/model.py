@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fedlogit.component import FrozenConfig
 from fedlogit.errors import unknown
@@ -29,10 +30,22 @@ __all__ = [
 CLAIM_TESTS = ("greater", "best", "alike", "shrinking")
 """Kinds of statements, which `fedlogit.results.claim_tests` tests."""
 
-Seeds = tuple[Annotated[int, Field(ge=0)], ...]
+
+def _not_empty(value: Sized) -> Sized:
+    if not value:
+        raise ValueError("should have one entry at least")
+    return value
+
+
+# An empty list would mean the same as none, or leave out a table without a word.
+NotEmpty = AfterValidator(_not_empty)
+Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], NotEmpty]
+Names = Annotated[tuple[str, ...], NotEmpty]
 Overrides = dict[str, Any]
-Grid = dict[str, list[Any]]
-Grids = Annotated[list[Grid], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
+Grid = dict[str, Annotated[list[Any], NotEmpty]]
+Grids = Annotated[
+    list[Grid], NotEmpty, BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)
+]
 
 
 class Source(FrozenConfig):
@@ -72,7 +85,7 @@ class Table(Source):
             own. See `fedlogit.results.analyses`.
     """
 
-    metrics: tuple[str, ...] | None = None
+    metrics: Names | None = None
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     analysis: str | None = None
@@ -184,7 +197,7 @@ class Scale(FrozenConfig):
     partitions: dict[str, str] = Field(default_factory=dict)
     methods: dict[str, str | Overrides] = Field(default_factory=dict)
     axes: Grid = Field(default_factory=dict)
-    include: tuple[str, ...] | None = None
+    include: Names | None = None
     artefacts: dict[str, ScaledArtefact] = Field(default_factory=dict)
     claims: dict[str, ScaledClaim] = Field(default_factory=dict)
     seeds: Seeds | None = None
