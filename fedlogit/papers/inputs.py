@@ -113,6 +113,11 @@ class Inputs:
     def compare(self, paper: str, scale: str) -> Files:
         """Return what a summary is written from: the plans of what is judged, and their runs."""
         judged = self._plan.judged(paper, scale)
+        if not judged:
+            raise FedlogitError(
+                f"{paper} has no table at scale {scale}, so there is no summary of it; ask for its"
+                f" figures: snakemake --cores all --config scale={scale} -- {paper}"
+            )
         self._allow(judged)
         plans = [self._plan.artefact_file(artefact) for artefact in judged]
         return {"artefacts": plans, "runs": self._results_of(judged)}
@@ -149,10 +154,12 @@ class Inputs:
         """Return all that papers have at the configured scale: drawings, summary, page and runs.
 
         A run that is asked for by name is trained where it is missing, also if its tables exist.
+        Where there is no table, there is nothing to sum up.
         """
         names = list(names)
         artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
-        summaries = [self._summary(name, self._plan.settings.scale) for name in names]
+        scale = self._plan.settings.scale
+        summaries = [self._summary(name, scale) for name in names if self._plan.judged(name, scale)]
         return [
             *self.drawn(artefacts),
             *summaries,
