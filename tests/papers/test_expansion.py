@@ -407,6 +407,14 @@ def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
         ("dataset", "digit", "unknown dataset 'digit'; did you mean 'digits'"),
         ("public.sise", 5, "axis public.sise.public: unknown key 'sise'; did you mean 'size'"),
         ("method", 5, "method = 5: should be a name or a call"),
+        (
+            "method",
+            "uwa(variance_floor={1})",
+            "variance_floor = {1}: should be a number, a text in",
+        ),
+        ("method", "uwa(validation=b'x')", "validation = b'x': should be a number, a text in quot"),
+        ("method", "uwa(validation=1j)", "validation = 1j: should be a number, a text in quotes"),
+        ("partition", "k({1, 2})", "0 = {1, 2}: should be a number, a text in quotes, True"),
     ],
 )
 def test_misspelt_cells_name_the_nearest(tmp_path, axis, value, said):
