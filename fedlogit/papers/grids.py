@@ -32,15 +32,14 @@ def axes_of(paper: Paper, id_: str) -> set[str]:
 def values_of(paper: Paper, id_: str) -> dict[str, list[Any]]:
     """Return the values, as tables have them, of each axis that a grid of an artefact has.
 
-    They are those of all scales. Of an axis that only some of the grids have, they are also all
-    that the paper's file says of it elsewhere, since the others' runs take theirs from there.
+    They are those of all scales, and those that scales replace. Of an axis that only some of the
+    grids have, they are also all that the paper's file says of it elsewhere, since the others'
+    runs take theirs from there.
     """
     source = paper.artefacts[id_].source or id_
-    grids = [
-        grid
-        for scale in paper.scales.values()
-        for grid in grids_at(scale, source, paper.artefacts[source])
-    ]
+    entry = paper.artefacts[source]
+    scaled = [grid for scale in paper.scales.values() for grid in grids_at(scale, source, entry)]
+    grids = [*(entry.grid or []), *scaled]
     found: dict[str, list[Any]] = {axis: [] for grid in grids for axis in grid}
     for axis, values in found.items():
         values += [value for grid in grids for value in grid.get(axis, [])]

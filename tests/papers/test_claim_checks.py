@@ -87,6 +87,13 @@ def test_a_value_that_one_scale_has_is_enough(tmp_path):
     assert load(tmp_path, data).claims
 
 
+def test_a_value_that_every_scale_replaces_is_the_papers_own(tmp_path):
+    data = stated({**GREATER, "where": {"partition": "k(5)"}})
+    for scale in data["scales"].values():
+        scale["axes"] = {"partition": ["k(7)"]}
+    assert load(tmp_path, data).claims
+
+
 def test_numbers_are_values_however_they_are_written(tmp_path):
     data = stated({"left": {"participation": 1}, "right": {"participation": 0.5}})
     data["tables"]["t"]["grid"][0]["participation"] = [1.0, 0.5]
