@@ -71,7 +71,8 @@ def _at_scale(args: argparse.Namespace) -> list[str]:
     plan = Plan(settings, args.papers_folder, args.results)
     if told := plan.left_out():
         print(told, file=sys.stderr)
-    labels = {paper: plan.papers[paper].labels for paper in plan.chosen}
+    judged = [paper for paper in plan.chosen if plan.judged(paper, settings.scale)]
+    labels = {paper: plan.papers[paper].labels for paper in judged}
     full = write_text(args.results / "summary.md", overview(args.results, settings.scale, labels))
     made = [a for a in plan.artefacts if a.paper.paper in plan.chosen]
     return closing(plan, made, where_to_look(args.results, full, args.report, settings.scale))

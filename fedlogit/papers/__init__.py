@@ -9,7 +9,8 @@ asks: which run lives at a path, which runs a table needs. `docs/scales.md` and 
 from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.inputs import Inputs, stage_options
-from fedlogit.papers.model import Paper, list_papers, load_paper
+from fedlogit.papers.loading import list_papers, load_paper
+from fedlogit.papers.model import Paper
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.runs.places import run_dir, split_dir

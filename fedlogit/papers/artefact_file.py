@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from fedlogit.papers.grids import shown
 from fedlogit.papers.layers import merge
 from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
@@ -18,9 +18,9 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
     """Return what drawing the artefact needs, as plain data; `runs` is the folder of the runs."""
     entry, paper = artefact.entry, artefact.paper
     optional = dict.fromkeys(("rows", "columns", "plot", "metrics", "analysis"))
-    shown = optional | entry.model_dump(mode="json")
+    said = optional | entry.model_dump(mode="json")
     # Without one the key is left out, so that plans keep their names.
-    analysis = {"analysis": shown["analysis"]} if shown["analysis"] else {}
+    analysis = {"analysis": said["analysis"]} if said["analysis"] else {}
     return {
         "paper": paper.paper,
         "paper_title": paper.title,
@@ -29,7 +29,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
         "scale": artefact.scale,
         "labels": paper.labels,
         **{
-            key: shown[key]
+            key: said[key]
             for key in (
                 "title",
                 "caption",
@@ -91,17 +91,10 @@ def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
 
 
 def _cannot(place: Refused) -> dict[str, Any]:
-    axes = {key: _shown(value) for key, value in place.axes.items()}
+    axes = {key: shown(value) for key, value in place.axes.items()}
     return {"before": place.before, "axes": axes, "reason": place.reason}
 
 
 def _shown_axes(cell: Cell) -> dict[str, Any]:
     """Return a run's place on the axes and its seed, as a table is sorted and labelled by."""
-    return {k: _shown(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed}
-
-
-def _shown(value: Any) -> Any:
-    """Make an axis value one that a table can be sorted and labelled by."""
-    return (
-        "all" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
-    )
+    return {k: shown(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed}

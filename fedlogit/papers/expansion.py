@@ -14,8 +14,9 @@ from typing import Any
 from fedlogit.component import Component, ComponentRef, parse_call
 from fedlogit.errors import Cannot, FedlogitError, MissingKeyError, unknown
 from fedlogit.papers.completed import Completed, complete
-from fedlogit.papers.layers import calls_of, layered, named, value_at
-from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
+from fedlogit.papers.grids import grids_at, value_at
+from fedlogit.papers.layers import calls_of, layered, named
+from fedlogit.papers.model import Grid, Paper, Scale, Table
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
 
 __all__ = ["check_calls", "expand", "method_of"]
@@ -103,7 +104,7 @@ def _artefact(
     of_scale, entry = paper.scale(scale), paper.artefacts[source]
     own = of_scale.artefacts.get(source)
     chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
-    grids = _grids(of_scale, source, entry)
+    grids = grids_at(of_scale, source, entry)
     names = dict.fromkeys(key for grid in grids for key in grid)
     printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
     parameters = [name for name in printed if name.startswith("method.")]
@@ -139,16 +140,6 @@ def _artefact(
         tuple(left_out.values()),
         tuple(cannot.values()),
     )
-
-
-def _grids(scale: Scale, id_: str, entry: Table | Figure) -> list[Grid]:
-    """Return an artefact's grids: those that the scale has for it, or its own with other axes."""
-    own = scale.artefacts.get(id_)
-    written = (own and own.grid) or []  # for this scale, so its axes have nothing to replace
-    axes = {**({} if written else scale.axes), **(own.axes if own else {})}
-    return [
-        {**grid, **{k: axes[k] for k in grid if k in axes}} for grid in written or entry.grid or []
-    ]
 
 
 def method_of(paper: Paper, entry: str) -> ComponentRef:

@@ -13,6 +13,7 @@ from pathlib import Path
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.planned import PlannedArtefact
+from fedlogit.papers.published import check_published
 from fedlogit.runs.places import data_stems, stage_options
 from fedlogit.spec import RunSpec
 
@@ -30,8 +31,8 @@ class Inputs:
         references: The folder of the papers' published numbers.
         forced: Whether a rule was asked to make again what is there, by the rule's name.
 
-    All methods raise a `FedlogitError` for what the plan does not have, and for runs that are
-    missing where they could not be trained.
+    Wrong published numbers are refused at once. All methods raise a `FedlogitError` for what the
+    plan does not have, and for runs that are missing where they could not be trained.
     """
 
     def __init__(
@@ -42,6 +43,9 @@ class Inputs:
         self._prepared = f"{plan.settings.data}/prepared"
         self._references = references
         self._forced = forced
+        for name, paper in plan.papers.items():
+            for path in self.reference(name):
+                check_published(Path(path), paper)
 
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""
@@ -109,6 +113,11 @@ class Inputs:
     def compare(self, paper: str, scale: str) -> Files:
         """Return what a summary is written from: the plans of what is judged, and their runs."""
         judged = self._plan.judged(paper, scale)
+        if not judged:
+            raise FedlogitError(
+                f"{paper} has no table at scale {scale}, so there is no summary of it; ask for its"
+                f" figures: snakemake --cores all --config scale={scale} -- {paper}"
+            )
         self._allow(judged)
         plans = [self._plan.artefact_file(artefact) for artefact in judged]
         return {"artefacts": plans, "runs": self._results_of(judged)}
@@ -145,10 +154,12 @@ class Inputs:
         """Return all that papers have at the configured scale: drawings, summary, page and runs.
 
         A run that is asked for by name is trained where it is missing, also if its tables exist.
+        Where there is no table, there is nothing to sum up.
         """
         names = list(names)
         artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
-        summaries = [self._summary(name, self._plan.settings.scale) for name in names]
+        scale = self._plan.settings.scale
+        summaries = [self._summary(name, scale) for name in names if self._plan.judged(name, scale)]
         return [
             *self.drawn(artefacts),
             *summaries,

@@ -18,6 +18,7 @@ parameters: ``uwa(variance_floor=1e-6)`` is the paper's ``uwa`` with that one ch
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ from fedlogit.papers.model import Paper, Scale
 from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
-__all__ = ["calls_of", "layered", "merge", "named", "value_at"]
+__all__ = ["calls_of", "layered", "merge", "named"]
 
 
 def layered(
@@ -72,7 +73,7 @@ def named(
     """
     if not isinstance(entry, str):
         raise FedlogitError(f"{kind} = {entry!r}: should be a name or a call like 'name(x=1)'")
-    further = parse_call(entry)
+    further = _plain_call(entry)
     alias = further["name"]
     if alias not in of_paper:
         raise unknown(kind, alias, of_paper)
@@ -81,17 +82,24 @@ def named(
     for definition in (of_paper[alias], of_scale.get(alias, {})):
         layer = {kind: definition} if isinstance(definition, str) else dict(definition)
         if kind in layer:
-            call = parse_call(layer.pop(kind))
+            call = _plain_call(layer.pop(kind))
             name, params = call["name"], {**params, **call["params"]}
         layers.append(layer)
     return {"name": name, "params": {**params, **further["params"]}}, layers
 
 
-def value_at(data: Any, key: str) -> Any:
-    """Return the value of a dotted key, or None."""
-    for part in key.split("."):
-        data = data.get(part) if isinstance(data, Mapping) else None
-    return data
+def _plain_call(text: str) -> dict[str, Any]:
+    """Return the parts of a call, whose arguments a run's spec, a JSON file, can hold."""
+    call = parse_call(text)
+    for key, value in call["params"].items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            raise FedlogitError(
+                f"{text!r}: {key} = {value!r}: should be a number, a text in quotes, True, False,"
+                " None, or a list or mapping of these"
+            ) from None
+    return call
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from fedlogit.files import write_atomic
 from fedlogit.papers.artefact_file import artefact_json, claims_of
 from fedlogit.papers.completed import Completed, Completions
 from fedlogit.papers.expansion import check_calls, expand
-from fedlogit.papers.model import Paper, load_paper
+from fedlogit.papers.loading import load_paper
+from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.spec import RunSpec
 

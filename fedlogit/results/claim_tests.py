@@ -18,50 +18,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
-from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.comparison import ANY, Comparison
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.formatting import number
 from fedlogit.results.verdict import INSIDE, p_above, paired_interval
 
 __all__ = ["TESTS", "Comparison", "Evidence", "cells", "dataset_of", "pooled"]
-
-ANY = "*"
-
-
-class Comparison(FrozenConfig):
-    """The options of a claim.
-
-    Attributes:
-        metric: What is compared; `left` and `right` may each name another one.
-        where: Conditions on the axes, as axis: value or axis: [values].
-        left: Conditions on the left side; they win over `where`, and ``"*"`` lifts one.
-        right: The same for the right side. For ``best`` and ``alike``, one axis lists the rivals;
-            without it they are all other methods except the reference. For ``alike`` it may also
-            be a single one, or the same runs by another metric.
-        over: The claim must hold for each combination of these axes' values: those `where` lists,
-            or those that are planned.
-        along: For ``shrinking``, the axis along which the gap should shrink.
-        size: For ``shrinking``, whether the gap is |left - right|, for claims about how far apart
-            two things are.
-        margin: What the difference should exceed; for ``alike``, what it should stay below.
-    """
-
-    metric: str = "accuracy"
-    where: dict[str, Any] = Field(default_factory=dict)
-    left: dict[str, Any]
-    right: dict[str, Any] | None = None
-    over: tuple[str, ...] = ()
-    along: str | None = None
-    size: bool = False
-    margin: float = 0.0
-
-    def metrics(self) -> set[str]:
-        """Return all metrics that the comparison needs."""
-        sides = [self.left, self.right or {}]
-        return {self.metric, *(side["metric"] for side in sides if "metric" in side)}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.papers.published import check_numbers
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
@@ -52,8 +53,8 @@ def read_reference(path: Path) -> pd.DataFrame:
     column `where` may name further axes: ``public.size=5000; public.anchors=1000``.
 
     Raises:
-        DataError: if the file is missing, lacks a column, or has an empty metric, a mean that is no
-            number, or a share below 0 or above 1.
+        DataError: if the file is missing, lacks a column, has a row twice, or has an empty metric,
+            a mean, std or n that cannot be, or a share below 0 or above 1.
     """
     try:
         text = dict.fromkeys(("table", *_KEYS, "metric"), str)
@@ -68,6 +69,7 @@ def read_reference(path: Path) -> pd.DataFrame:
         raise DataError(
             f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})"
         )
+    check_numbers(path)
     frame = frame if "n" in frame else frame.assign(n=math.nan)
     frame = frame if "where" in frame else frame.assign(where="")
     for column in ("mean", "std", "n"):
@@ -79,20 +81,20 @@ def read_reference(path: Path) -> pd.DataFrame:
 
 
 def _check_published(path: Path, frame: pd.DataFrame) -> None:
-    """Refuse a row without a metric, or with a mean that cannot be one of its metric.
+    """Refuse a row without a metric, or with a share that is no fraction.
 
     Raises:
         DataError: naming the first such row by its line in the file.
     """
     for place, row in enumerate(frame.to_dict("records")):
-        metric, mean = row["metric"], row["mean"]
+        metric = row["metric"]
+        where = f"{path}, row {_line(path, place)}"
         if pd.isna(metric):
-            raise DataError(f"{path}, row {_line(path, place)}: metric is empty; name one")
-        share = is_share(metric)
-        if math.isnan(mean) or (share and not 0 <= mean <= 1):
-            wanted = "a fraction, from 0 to 1" if share else "a number"
-            where = f"{path}, row {_line(path, place)}"
-            raise DataError(f"{where}: {metric} = {mean} must be {wanted}")
+            raise DataError(f"{where}: metric is empty; name one")
+        for column in ("mean", "std") if is_share(metric) else ():
+            if row[column] < 0 or row[column] > 1:
+                of = f"{where}, column {column}: {metric}"
+                raise DataError(f"{of} = {row[column]} must be a fraction, from 0 to 1")
 
 
 def _line(path: Path, place: int) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -57,9 +59,21 @@ def spread(
 
 
 def markdown(frame: pd.DataFrame, style: str = "pipe", right: Iterable[str] = ()) -> str:
-    """Return a frame of strings as a table; `style` is one of tabulate's formats."""
-    align = ["right" if column in set(right) else "left" for column in frame.columns]
+    """Return a frame of strings as a table; `style` is one of tabulate's formats.
+
+    In Markdown, a bar in a cell is escaped, unless it is already.
+    """
+    if style == "pipe":
+        frame = frame.map(_one_cell).rename(columns=_one_cell)
+        right = map(_one_cell, right)
+    right = set(right)
+    align = ["right" if column in right else "left" for column in frame.columns]
     return frame.to_markdown(index=False, tablefmt=style, disable_numparse=True, colalign=align)
+
+
+def _one_cell(text: Any) -> Any:
+    """Return a text whose bars end no cell of a table."""
+    return re.sub(r"(?<!\\)\|", r"\\|", text) if isinstance(text, str) else text
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -187,7 +187,7 @@ def _figures() -> str:
 
 
 def _claim_tests() -> str:
-    module = inspect.getmodule(Comparison)
+    module = inspect.getmodule(TESTS["greater"])
     return "\n\n".join(
         [
             "# Tests of claims",

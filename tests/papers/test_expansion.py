@@ -215,7 +215,8 @@ def test_paths_name_what_a_run_is(tmp_path):
 
 def test_artefact_json_is_plain_and_complete(tmp_path):
     data = small()
-    data["claims"] = {"c": {"text": "so it is", "from": "t", "test": "greater"}}
+    options = {"left": {"method": "uwa"}, "right": {"method": "average"}}
+    data["claims"] = {"c": {"text": "so it is", "from": "t", "test": "greater", "options": options}}
     table, figure = (artefact_json(a, "runs") for a in expand(load(tmp_path, data), "tiny"))
     assert (table["kind"], table["rows"], table["plot"]) == ("table", ["method"], None)
     assert (figure["kind"], figure["rows"], figure["plot"]) == ("figure", None, "accuracy_by_round")
@@ -293,7 +294,20 @@ def test_mistakes_in_claims_of_a_scale(tmp_path, path, value, said):
         ("tables/t/metric", "accuracy@last", "t: metric = 'accuracy@last': should be a metric and"),
         ("tables/t/metric", "test accuracy", "should be a metric or a column of rounds.csv, such "),
         ("figures/f/metric", "balanced_acuracy", "did you mean 'balanced_accuracy'?"),
-        ("scales/tiny/artefacts", {"t": {"axes": {"methd": []}}}, "t.axes: unknown axis 'methd'"),
+        ("scales/tiny/artefacts", {"t": {"axes": {"methd": [1]}}}, "t.axes: unknown axis 'methd'"),
+        ("scales/tiny/axes", {"metod": ["uwa"]}, "scales.tiny.axes: unknown axis 'metod'; did you"),
+        ("seeds", [], "small.yaml: seeds = []: should have one entry at least"),
+        ("tables/t/seeds", [], "small.yaml: tables.t.seeds = []: should have one entry at least"),
+        ("scales/tiny/seeds", [], "scales.tiny.seeds = []: should have one entry at least"),
+        ("scales/tiny/include", [], "scales.tiny.include = []: should have one entry at least"),
+        ("scales/tiny/axes", {"method": []}, "scales.tiny.axes.method = []: should have one entry"),
+        ("scales/tiny/artefacts", {"t": {"seeds": []}}, "tiny.artefacts.t.seeds = []: should have"),
+        ("scales/tiny/artefacts", {"t": {"grid": []}}, "tiny.artefacts.t.grid = []: should have"),
+        ("tables/t/grid", {"dataset": ["digits"], "method": []}, "tables.t.grid.0.method = []: "),
+        ("tables/t/grid", [], "tables.t.grid = []: should have one entry at least"),
+        ("tables/t/metrics", [], "tables.t.metrics = []: should have one entry at least"),
+        ("tables/t/rows", ["method", "method"], "t: rows and columns have the axis 'method' twice"),
+        ("tables/t/rows", ["method", "partition"], "t: rows and columns have the axis 'partition'"),
         (
             "claims/c",
             {"text": "C", "from": "t", "test": "greater", "options": {"metric": "bal_acc"}},
@@ -393,6 +407,14 @@ def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
         ("dataset", "digit", "unknown dataset 'digit'; did you mean 'digits'"),
         ("public.sise", 5, "axis public.sise.public: unknown key 'sise'; did you mean 'size'"),
         ("method", 5, "method = 5: should be a name or a call"),
+        (
+            "method",
+            "uwa(variance_floor={1})",
+            "variance_floor = {1}: should be a number, a text in",
+        ),
+        ("method", "uwa(validation=b'x')", "validation = b'x': should be a number, a text in quot"),
+        ("method", "uwa(validation=1j)", "validation = 1j: should be a number, a text in quotes"),
+        ("partition", "k({1, 2})", "0 = {1, 2}: should be a number, a text in quotes, True"),
     ],
 )
 def test_misspelt_cells_name_the_nearest(tmp_path, axis, value, said):

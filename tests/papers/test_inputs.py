@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Inputs, Plan, run_dir, split_dir, stage_options
+from fedlogit.reading import load_yaml
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
 REFERENCES = str(PAPERS.parent / "reference")
@@ -224,3 +226,38 @@ def test_a_study_may_have_no_published_numbers(planned):
 )  # fmt: skip
 def test_what_earlier_stages_left_are_options_of_train(found, options):
     assert stage_options(found) == options.split()
+
+
+def test_published_numbers_that_cannot_be_are_refused_when_planned(planned, tmp_path):
+    plan, _ = planned("who_to_trust")
+    path = tmp_path / "who_to_trust.csv"
+    head = "table,dataset,partition,method,metric,mean,std"
+    for row, said in (
+        (
+            "tabel1,mnist,,average,accuracy,0.5,",
+            "column table: unknown table 'tabel1'; did you mea",
+        ),
+        ("table1,mnist,,average,accuracy,0.5,abc", "column std: 'abc' must be a number from 0, or"),
+    ):
+        path.write_text(f"{head}\n{row}\n")
+        with refused(f"{path}, row 2, {said}"):
+            Inputs(plan, str(tmp_path))
+    path.write_text(f"{head}\ntable1,mnist,,average,accuracy,0.5,\n")
+    assert Inputs(plan, str(tmp_path)).reference("who_to_trust") == [str(path)]
+
+
+def test_a_paper_without_a_table_at_the_scale_has_no_summary(tmp_path):
+    data = load_yaml(PAPERS / "fedol.yaml")
+    figures = list(data["figures"])
+    data["scales"] = {"smoke": data["scales"]["smoke"] | {"include": figures}}
+    del data["claims"]
+    (tmp_path / "fedol.yaml").write_text(yaml.safe_dump(data))
+    settings = Settings.load({"papers": "fedol", "scale": "smoke"}, "options")
+    plan = Plan(settings, tmp_path, tmp_path)
+    inputs = Inputs(plan, REFERENCES)
+    assert [a.kind for a in plan.artefacts] == ["figure"] * len(figures)
+    asked = inputs.papers(["fedol"])
+    assert f"{tmp_path}/report/fedol/smoke.html" in asked
+    assert not [path for path in asked if "/summary/" in path]
+    with refused("fedol has no table at scale smoke, so there is no summary of it"):
+        inputs.compare("fedol", "smoke")

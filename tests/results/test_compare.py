@@ -178,10 +178,19 @@ def test_a_row_of_several_runs_shows_its_interval(make_run, make_artefact, refer
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("table1,mnist,,average,accuracy,81.88,", "row 2: accuracy = 81.88 must be a fraction"),
-        ("table1,mnist,,average,accuracy,many,", "row 2: accuracy = nan must be a fraction"),
-        ("table1,mnist,,average,accuracy,-0.5,", "row 2: accuracy = -0.5 must be a fraction"),
-        ("table1,mnist,,average,bytes_up,many,", "row 2: bytes_up = nan must be a number"),
+        ("table1,mnist,,average,accuracy,81.88,", "column mean: accuracy = 81.88 must be a fract"),
+        ("table1,mnist,,average,accuracy,many,", "row 2, column mean: 'many' must be a number"),
+        ("table1,mnist,,average,accuracy,-0.5,", "row 2, column mean: accuracy = -0.5 must be a"),
+        ("table1,mnist,,average,bytes_up,many,", "row 2, column mean: 'many' must be a number"),
+        ("table1,mnist,,average,bytes_up,inf,", "row 2, column mean: 'inf' must be a number"),
+        ("table1,mnist,,average,accuracy,,", "row 2, column mean: '' must be a number"),
+        (
+            "table1,mnist,,average,accuracy,0.5,-1",
+            "row 2, column std: '-1' must be a number from 0",
+        ),
+        ("table1,mnist,,average,accuracy,0.5,inf", "row 2, column std: 'inf' must be a number"),
+        ("table1,mnist,,average,accuracy,0.5,abc", "row 2, column std: 'abc' must be a number"),
+        ("table1,mnist,,average,accuracy,0.5,2.1", "column std: accuracy = 2.1 must be a fraction"),
         ("table1,mnist,,average,,0.5,", "row 2: metric is empty; name one"),
     ],
 )
@@ -190,10 +199,24 @@ def test_a_wrong_reference_names_the_row(reference, line, message):
         reference(line)
 
 
+@pytest.mark.parametrize("n", ["0", "-3", "1.5", "abc", "inf"])
+def test_a_wrong_number_of_runs_names_the_row(reference, n):
+    with refused(f"row 2, column n: {n!r} must be a whole number from 1, or empty"):
+        reference(f"table1,mnist,,average,accuracy,0.5,0.1,{n}", head=f"{HEAD},n")
+
+
+def test_a_row_with_a_cell_too_many_is_refused(reference):
+    with refused("row 2 has more cells than there are columns"):
+        reference("table1,mnist,,average,accuracy,0.5,0.1,3")
+
+
 def test_comments_and_empty_lines_count_as_rows_of_a_reference(reference):
     good = "table1,mnist,,average,accuracy,0.5,"
-    lines = ("# Table 1", good, "", "# as printed", good.replace("0.5", "50"))
-    with refused("row 7: accuracy = 50.0 must be a fraction, from 0 to 1"):
+    wrong = good.replace("0.5", "50").replace("average", "uwa")
+    with refused("row 7, column mean: accuracy = 50.0 must be a fraction, from 0 to 1"):
+        reference("# Table 1", good, "", "# as printed", wrong, head=f"# From the paper\n{HEAD}")
+    lines = ("# Table 1", good, "", "# as printed", good)
+    with refused("row 7 is of the same number as row 4: table1, mnist, average, accuracy; give"):
         reference(*lines, head=f"# From the paper\n{HEAD}")
 
 

@@ -2,9 +2,11 @@
 
 import math
 
+import pandas as pd
 import pytest
 
-from fedlogit.results.formatting import number, spread
+from fedlogit.results.formatting import markdown, number, spread
+from fedlogit.results.page import to_html
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,15 @@ def test_a_spread_has_the_decimals_of_its_mean():
     assert spread(0.00921, 0.00004, "payload_megabytes") == "0.0092 ± 0.0000"
     assert spread(0.5, 0.0123, "accuracy", percent=True) == "50.00 ± 1.23"
     assert spread(0.5, math.nan, "accuracy") == "0.5000"
+
+
+def test_a_bar_in_a_label_ends_no_cell():
+    frame = pd.DataFrame({"Method": ["A|B", r"C\|D"], "p(x|y)": ["1", "2"]})
+    text = markdown(frame, right=["p(x|y)"])
+    assert [line.replace(r"\|", "").count("|") for line in text.splitlines()] == [3] * 4
+    assert text.splitlines()[1].endswith(":|")
+    html = to_html(text)
+    assert ">A|B</td>" in html
+    assert ">C|D</td>" in html
+    assert "p(x|y)</th>" in html
+    assert "A|B" in markdown(frame, "simple")

@@ -11,8 +11,8 @@ import pandas as pd
 import scipy
 
 from fedlogit.coalitions import coalitions, shapley_values
-from fedlogit.component import FrozenConfig
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.options import Contribution as Options
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
@@ -23,17 +23,6 @@ __all__ = ["Compared", "Options", "analyse", "compared", "correlations"]
 
 _ROUNDING = 1e-9  # values that differ by less do not rank clients
 _ALIKE = 0.01  # nor do contributions, by less than this part of what each had if all had as much
-
-
-class Options(FrozenConfig):
-    """What coalitions are worth.
-
-    Attributes:
-        value: The method whose runs, one for each coalition, give its worth: the accuracy of the
-            global model that the coalition's clients train without the others.
-    """
-
-    value: str
 
 
 @dataclass(frozen=True)

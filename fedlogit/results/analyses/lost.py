@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedlogit.component import FrozenConfig
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.options import Lost as Options
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import scalar
@@ -22,18 +22,6 @@ __all__ = ["Options", "analyse", "losses"]
 
 _LEAST = 0.0005  # half of the last decimal that is printed
 _KEYS = ["dataset", "partition", "method"]
-
-
-class Options(FrozenConfig):
-    """What is compared.
-
-    Attributes:
-        condition: The axis of the conditions.
-        against: The label of the condition that the others are compared with.
-    """
-
-    condition: str
-    against: str
 
 
 def analyse(artefact: Artefact) -> Analysis:

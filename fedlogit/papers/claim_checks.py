@@ -1,0 +1,89 @@
+"""Claims of a paper's file, checked when it is read: their options, axes, metrics and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fedlogit.errors import FedlogitError
+from fedlogit.papers.comparison import ANY, Comparison, check_test
+from fedlogit.papers.grids import axes_of, values_of
+from fedlogit.papers.layers import merge
+from fedlogit.papers.metric_names import check_metric
+from fedlogit.papers.model import Paper
+from fedlogit.papers.option_checks import check_known
+
+__all__ = ["check_claims"]
+
+_NUMBER = (int, float)
+
+
+def check_claims(paper: Paper) -> None:
+    """Check every claim, as the paper has it and as each scale changes it.
+
+    Raises:
+        FedlogitError: one line with the key, the value and the nearest that would be right.
+    """
+    for where, test, source, given in _stated(paper):
+        options = Comparison.read(given, where)
+        _check_metrics(paper, options, where)
+        check_test(test, options, where)
+        axes, values = axes_of(paper, source), values_of(paper, source)
+        for key, axis in [("along", options.along), *(("over", axis) for axis in options.over)]:
+            if axis is not None:
+                check_known(f"{where}.{key}", axis, axes, "axis")
+        for side, conditions in _sides(options).items():
+            for axis, value in conditions.items():
+                if axis != "metric":
+                    check_known(f"{where}.{side}", axis, axes, "axis")
+                    _check_value(f"{where}.{side}.{axis}", value, values.get(axis))
+
+
+def _stated(paper: Paper) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """Yield for each claim, also as scales change it, its key, test, source and options."""
+    for key, claim in paper.claims.items():
+        yield f"claims.{key}.options", claim.test, claim.source, claim.options
+    for name, scale in paper.scales.items():
+        for key, own in scale.claims.items():
+            claim = paper.claims[key]
+            options = merge(claim.options, own.options)
+            where = f"scales.{name}.claims.{key}.options"
+            yield where, claim.test, own.source or claim.source, options
+
+
+def _sides(options: Comparison) -> dict[str, dict[str, Any]]:
+    return {"where": options.where, "left": options.left, "right": options.right or {}}
+
+
+def _check_metrics(paper: Paper, options: Comparison, where: str) -> None:
+    """Check the metrics of both sides, and that there is none among the conditions on both."""
+    if "metric" in options.where:
+        raise FedlogitError(
+            f"{where}.where.metric = {options.where['metric']!r}: is no condition; give it as"
+            " the option 'metric'"
+        )
+    check_metric(f"{where}.metric", options.metric, paper.labels)
+    for side, conditions in _sides(options).items():
+        metric = conditions.get("metric", options.metric)
+        if not isinstance(metric, str):
+            raise FedlogitError(
+                f"{where}.{side}.metric = {metric!r}: should be one metric, such as accuracy"
+            )
+        check_metric(f"{where}.{side}.metric", metric, paper.labels)
+
+
+def _check_value(where: str, value: Any, values: list[Any] | None) -> None:
+    """Check that an axis has a value, or each of a list; `values` is None where none are known."""
+    if value == []:
+        raise FedlogitError(f"{where} = []: should have a value at least")
+    if values is None:
+        return
+    for one in value if isinstance(value, list) else [value]:
+        if one != ANY and not _among(one, values):
+            check_known(where, str(one), set(map(str, values)), "value")
+
+
+def _among(value: Any, values: list[Any]) -> bool:
+    """Return whether a value is there, as conditions are compared: by its text, numbers as such."""
+    same = isinstance(value, _NUMBER) and value in [v for v in values if isinstance(v, _NUMBER)]
+    return same or str(value) in map(str, values)

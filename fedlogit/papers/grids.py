@@ -1,0 +1,78 @@
+"""The grids that a table or figure has at a scale, and the values on its axes at any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
+
+__all__ = ["axes_of", "grids_at", "label_of", "shown", "value_at", "values_of"]
+
+
+def grids_at(scale: Scale, id_: str, entry: Table | Figure) -> list[Grid]:
+    """Return an artefact's grids: those that the scale has for it, or its own with other axes."""
+    own = scale.artefacts.get(id_)
+    written = (own and own.grid) or []  # for this scale, so its axes have nothing to replace
+    axes = {**({} if written else scale.axes), **(own.axes if own else {})}
+    return [
+        {**grid, **{k: axes[k] for k in grid if k in axes}} for grid in written or entry.grid or []
+    ]
+
+
+def axes_of(paper: Paper, id_: str) -> set[str]:
+    """Return the axes of an artefact's runs at any scale, and parameters down or across it."""
+    entry = paper.artefacts[id_]
+    printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
+    parameters = {axis for axis in printed if axis.startswith("method.")}
+    return {"dataset", "partition", *parameters, *values_of(paper, id_)}
+
+
+def values_of(paper: Paper, id_: str) -> dict[str, list[Any]]:
+    """Return the values, as tables have them, of each axis that a grid of an artefact has.
+
+    They are those of all scales, and those that scales replace. Of an axis that only some of the
+    grids have, they are also all that the paper's file says of it elsewhere, since the others'
+    runs take theirs from there.
+    """
+    source = paper.artefacts[id_].source or id_
+    entry = paper.artefacts[source]
+    scaled = [grid for scale in paper.scales.values() for grid in grids_at(scale, source, entry)]
+    grids = [*(entry.grid or []), *scaled]
+    found: dict[str, list[Any]] = {axis: [] for grid in grids for axis in grid}
+    for axis, values in found.items():
+        values += [value for grid in grids for value in grid.get(axis, [])]
+        if any(axis not in grid for grid in grids):
+            values += _elsewhere(paper, axis)
+        values[:] = list(dict.fromkeys(map(shown, values)))
+    return found
+
+
+def _elsewhere(paper: Paper, key: str) -> Iterator[Any]:
+    """Yield what a paper's file says of a dotted key, grids aside; None stands for nothing."""
+    yield None
+    layers: list[Any] = [paper.defaults, *paper.datasets.values(), *paper.methods.values()]
+    for scale in paper.scales.values():
+        layers += [scale.overrides, *scale.datasets.values(), *scale.methods.values()]
+        layers += [own.set for own in scale.artefacts.values()]
+    yield from (value_at(layer, key) for layer in layers)
+
+
+def value_at(data: Any, key: str) -> Any:
+    """Return the value of a dotted key, or None."""
+    for part in key.split("."):
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data
+
+
+def shown(value: Any) -> Any:
+    """Make an axis value one that a table can be sorted and labelled by."""
+    return (
+        "all" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
+    )
+
+
+def label_of(paper: Paper, axis: str, value: Any) -> str:
+    """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
+    return paper.labels.get(f"{axis}={value}", paper.labels.get(str(value), str(value)))

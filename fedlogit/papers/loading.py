@@ -1,0 +1,185 @@
+"""A paper's YAML file, read and checked: each mistake is one line, before anything is trained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.claim_checks import check_claims
+from fedlogit.papers.metric_names import check_metric
+from fedlogit.papers.model import (
+    CLAIM_TESTS,
+    Claim,
+    Paper,
+    ScaledClaim,
+    Source,
+    Table,
+    analysis_names,
+    figure_names,
+)
+from fedlogit.papers.option_checks import check_known, check_options
+from fedlogit.reading import check_keys, load_yaml
+from fedlogit.spec import RunSpec
+
+__all__ = ["list_papers", "load_paper"]
+
+_NAME = r"\w[\w-]*"
+
+
+def list_papers(folder: Path) -> list[str]:
+    """Return the names of the papers in `folder`."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def load_paper(name: str, folder: Path) -> Paper:
+    """Read and check ``<folder>/<name>.yaml``.
+
+    Raises:
+        FedlogitError: unknown paper, unknown key, wrong type, or a name that points nowhere; one
+            line that names the file and the key.
+    """
+    if name not in list_papers(folder):
+        raise unknown("paper", name, list_papers(folder))
+    path = folder / f"{name}.yaml"
+    paper = Paper.read(load_yaml(path), path.name)
+    if paper.paper != name:
+        raise FedlogitError(f"{path.name}: paper = {paper.paper!r}: should be {name!r}")
+    try:
+        _check_names(paper)
+        _check_axes(paper)
+        _check_kinds(paper)
+        _check_metrics(paper)
+        check_options(paper)
+        check_claims(paper)
+        _check_labels(paper)
+        _check_overrides(paper)
+    except FedlogitError as error:
+        raise FedlogitError(f"{path.name}: {error}") from None
+    return paper
+
+
+def _check_names(paper: Paper) -> None:
+    """Check every reference from one section of the file to another."""
+    for key in (paper.paper, *paper.artefacts, *paper.scales):
+        if not re.fullmatch(_NAME, key):
+            raise FedlogitError(
+                f"name = {key!r}: should be letters, digits, '_' and '-' alone, as files are"
+                " called by it"
+            )
+    shared = sorted(set(paper.tables) & set(paper.figures))
+    if shared:
+        raise FedlogitError(f"{shared[0]!r} is both a table and a figure")
+    for name in paper.proposes:
+        check_known("proposes", name, paper.methods)
+    sources: list[tuple[str, Source | Claim | ScaledClaim]]
+    sources = [*paper.artefacts.items(), *paper.claims.items()]
+    for name, scale in paper.scales.items():
+        sources += [(f"scales.{name}.claims.{key}", claim) for key, claim in scale.claims.items()]
+    for key, entry in sources:
+        if entry.source is not None:
+            check_known(f"{key}: from", entry.source, paper.artefacts)
+            if getattr(paper.artefacts[entry.source], "source", None):
+                raise FedlogitError(f"{key}: from = {entry.source!r} says 'from' itself")
+    for key, claim in paper.claims.items():
+        check_known(f"claims.{key}.test", claim.test, CLAIM_TESTS, "test")
+    for name, scale in paper.scales.items():
+        for section, known in (
+            ("datasets", paper.datasets),
+            ("partitions", paper.partitions),
+            ("methods", paper.methods),
+            ("artefacts", paper.artefacts),
+            ("claims", paper.claims),
+        ):
+            for key in getattr(scale, section):
+                check_known(f"scales.{name}.{section}", key, known)
+        for key in scale.include or ():
+            check_known(f"scales.{name}.include", key, paper.artefacts)
+
+
+def _check_axes(paper: Paper) -> None:
+    """Check that what tables are laid out by, and scales change, are axes of their runs."""
+    grids = [grid for entry in paper.artefacts.values() for grid in entry.grid or []]
+    every = {axis for grid in grids for axis in grid}
+    for name, scale in paper.scales.items():
+        for axis in scale.axes:
+            check_known(f"scales.{name}.axes", axis, every, "axis")
+    for key, entry in paper.artefacts.items():
+        source = entry.source or key
+        of_scales = [scale.artefacts.get(source) for scale in paper.scales.values()]
+        written = [grid for own in of_scales if own for grid in own.grid or []]
+        axes = {axis for grid in [*(paper.artefacts[source].grid or []), *written] for axis in grid}
+        if isinstance(entry, Table):
+            _check_layout(key, entry, axes)
+        for name, scale in paper.scales.items():
+            for axis in scale.artefacts[key].axes if key in scale.artefacts else ():
+                check_known(f"scales.{name}.artefacts.{key}.axes", axis, axes, "axis")
+
+
+def _check_layout(key: str, table: Table, axes: set[str]) -> None:
+    """Check that what lies down the rows and across the columns are axes, each once."""
+    laid_out = (*table.rows, *table.columns)
+    for axis in laid_out:
+        if axis != "metric" and not axis.startswith("method."):
+            check_known(f"{key}: rows and columns", axis, axes, "axis")
+        if laid_out.count(axis) > 1:
+            raise FedlogitError(
+                f"{key}: rows and columns have the axis {axis!r} twice; give it once"
+            )
+
+
+def _check_kinds(paper: Paper) -> None:
+    """Check that there is each kind of figure and analysis, before runs are trained for it."""
+    for key, figure in paper.figures.items():
+        check_known(f"{key}: plot", figure.plot, figure_names(), "plot")
+    for key, table in paper.tables.items():
+        if table.analysis is not None:
+            check_known(f"{key}: analysis", table.analysis, analysis_names(), "analysis")
+
+
+def _check_metrics(paper: Paper) -> None:
+    """Check that each metric can be one, before runs are trained for it."""
+    for where, name in _metrics(paper):
+        check_metric(where, name, paper.labels)
+
+
+def _metrics(paper: Paper) -> Iterator[tuple[str, str]]:
+    """Yield the metrics that tables, figures and claims name, each after its key."""
+    for key, entry in paper.artefacts.items():
+        yield f"{key}: metric", entry.metric
+        for name in (entry.metrics if isinstance(entry, Table) else None) or ():
+            yield f"{key}: metrics", name
+    for key, claim in paper.claims.items():
+        if isinstance(compared := claim.options.get("metric"), str):
+            yield f"claims.{key}.options.metric", compared
+
+
+def _check_labels(paper: Paper) -> None:
+    """Check that every method of a table or figure has a name to print, at every scale."""
+    scaled = [entry for scale in paper.scales.values() for entry in scale.artefacts.values()]
+    grids = [grid for entry in paper.artefacts.values() for grid in entry.grid or []]
+    grids += [grid for entry in scaled for grid in (*(entry.grid or []), entry.axes)]
+    grids += [scale.axes for scale in paper.scales.values()]
+    for method in (method for grid in grids for method in grid.get("method", [])):
+        name = str(method).partition("(")[0]
+        if name in paper.methods and not {name, method} & paper.labels.keys():
+            raise FedlogitError(
+                f"labels: the method {name!r} has no name to print; add a line such as"
+                f" '{name}: {name.replace('_', ' ').capitalize()}'"
+            )
+
+
+def _check_overrides(paper: Paper) -> None:
+    """Check the keys of every set of overrides where it is written, not where it is used."""
+    layers: dict[str, Any] = {"defaults": paper.defaults}
+    layers |= {f"datasets.{k}": v for k, v in paper.datasets.items()}
+    layers |= {f"methods.{k}": v for k, v in paper.methods.items()}
+    for name, scale in paper.scales.items():
+        layers[f"scales.{name}.overrides"] = scale.overrides
+        layers |= {f"scales.{name}.datasets.{k}": v for k, v in scale.datasets.items()}
+        layers |= {f"scales.{name}.methods.{k}": v for k, v in scale.methods.items()}
+        layers |= {f"scales.{name}.artefacts.{k}.set": v.set for k, v in scale.artefacts.items()}
+    for where, tree in layers.items():
+        check_keys(RunSpec, tree, where)

@@ -1,0 +1,95 @@
+"""The file of a paper's published numbers, checked before anything is trained.
+
+`fedlogit.results.compare` reads it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.model import Paper
+from fedlogit.papers.option_checks import check_known
+
+__all__ = ["check_numbers", "check_published"]
+
+_PLACE = ("table", "dataset", "partition", "method", "metric", "where")
+_Row = dict[str, str]
+
+
+def check_published(path: Path, paper: Paper) -> None:
+    """Check the numbers in a file, and that the paper has the tables that they are of.
+
+    Raises:
+        DataError: naming the file, the line, and mostly the column.
+    """
+    check_numbers(path)
+    tables = {*paper.tables, *(claim.source for claim in paper.claims.values())}
+    for line, row in _rows(path):
+        try:
+            check_known(f"{path}, row {line}, column table", row["table"], tables, "table")
+        except FedlogitError as error:
+            raise DataError(str(error)) from None
+
+
+def check_numbers(path: Path) -> None:
+    """Check that mean, std and n of each row are numbers that can be, and that none is there twice.
+
+    Raises:
+        DataError: naming the file, the line, and mostly the column.
+    """
+    seen: dict[tuple[str, ...], int] = {}
+    for line, row in _rows(path):
+        where = f"{path}, row {line}"
+        if not math.isfinite(_number(row["mean"])):
+            raise DataError(f"{where}, column mean: {row['mean']!r} must be a number")
+        if row["std"] and not 0 <= _number(row["std"]) < math.inf:
+            raise DataError(
+                f"{where}, column std: {row['std']!r} must be a number from 0, or empty"
+            )
+        n = _number(row["n"])
+        if row["n"] and not (n >= 1 and n.is_integer()):
+            raise DataError(
+                f"{where}, column n: {row['n']!r} must be a whole number from 1, or empty"
+            )
+        place = tuple(row[key] for key in _PLACE)
+        if place in seen:
+            raise DataError(
+                f"{where} is of the same number as row {seen[place]}:"
+                f" {', '.join(filter(None, place))}; give it once"
+            )
+        seen[place] = line
+
+
+def _number(text: str) -> float:
+    """Return a number, or NaN for a text that is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
+    """Yield each row after its line in the file, from 1; columns that it lacks are empty.
+
+    Raises:
+        DataError: if the file cannot be read, or a row has more cells than there are columns.
+    """
+    try:
+        told = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8: {error}; save it as UTF-8") from None
+    kept = [(line, text) for line, text in told if text.strip() and not text.startswith("#")]
+    reader = csv.DictReader(text for _, text in kept)
+    for found in reader:
+        line = kept[reader.line_num - 1][0]
+        if None in found:
+            columns = ", ".join(reader.fieldnames or ())
+            raise DataError(f"{path}, row {line} has more cells than there are columns ({columns})")
+        row: _Row = dict.fromkeys((*_PLACE, "mean", "std", "n"), "")
+        yield line, row | {key: (value or "").strip() for key, value in found.items()}
