@@ -131,7 +131,7 @@ def add(
     try:
         write_listing(part, {run: {"path": f"{listing.stem}/{run}"} for run in new})
         dvc("commit", "--force", str(part))
-        outs = dict(published) | read_listing(part)
+        outs = dict(published) | read_listing(part, listing.stem)
         size = sum(out.get("size", 0) for out in outs.values())
         if size > LIMIT and remote is None:
             raise FedlogitError(

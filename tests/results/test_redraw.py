@@ -91,11 +91,13 @@ def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
 
 
 def test_runs_that_were_published_and_not_pulled_are_counted(tmp_path):
-    outs = [{"path": f"runs/{name}", "md5": "0" * 32} for name in ("here", "away", "too")]
+    here, away, too = (f"runs/digits/iid/average/seed{i}-00000000" for i in range(3))
+    digest = {"md5": f"{'0' * 32}.dir", "size": 1}
+    outs = [{"path": path} | digest for path in (here, away, too)]
     (tmp_path / "runs.dvc").write_text(yaml.safe_dump({"outs": outs}))
-    (tmp_path / "runs/here").mkdir(parents=True)
-    (tmp_path / "runs/here/result.json").write_text("{}")
-    (tmp_path / "runs/away").mkdir()  # as an interrupted pull leaves it
+    (tmp_path / here).mkdir(parents=True)
+    (tmp_path / here / "result.json").write_text("{}")
+    (tmp_path / away).mkdir()  # as an interrupted pull leaves it
     assert not_here(tmp_path) == 2
     assert not_here(tmp_path / "runs") == 0, "nothing was published there"
 
