@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pickle
 import tarfile
 from collections.abc import Callable
@@ -22,7 +23,8 @@ from test_bombs import memory_below
 from fedlogit.commands._many.archive import kind_of, pack, unpack
 from fedlogit.commands._many.filing import files_of_runs
 from fedlogit.errors import FedlogitError
-from fedlogit.files import file_digest, read_json, save_npz, write_json
+from fedlogit.files import file_digest, json_digest, read_json, save_npz, write_json
+from fedlogit.results.finished import check_run
 from fedlogit.runs.places import run_dir
 
 SPEC = small_spec(rounds=1, method="uwa", export=["aggregation", "weights"])
@@ -240,6 +242,35 @@ def test_an_export_that_the_result_does_not_list(archive, name, tmp_path):
     assert (code, files) == (2, [])
     assert "result.json" in said
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    "export", ["/etc/hostname", "../../spec.json", "../spec.json", "a\\b", ".hidden", "..", "x\n"]
+)
+def test_an_export_elsewhere_is_never_read(archive, export):
+    name = f"{RUN}/result.json"
+
+    def elsewhere(files: dict[str, bytes]) -> None:
+        result = json.loads(files[name])
+        result.pop("digest")
+        result["exports"][export] = "0" * 64
+        files[name] = json.dumps(result | {"digest": json_digest(result)}).encode()
+
+    listed(archive, elsewhere)
+    code, said, files = filed(archive)
+    assert (code, files) == (2, [])
+    assert f"{name}: exports lists {export!r}, should be a plain name" in said
+    assert said.count("\n") == 1
+
+
+def test_an_export_that_is_a_pipe_is_refused_and_not_waited_for(archive):
+    filed(archive)
+    root = archive.parent / "results/runs"
+    export = root / RUN / "exports/aggregation.npz"
+    export.unlink()
+    os.mkfifo(export)
+    with refused(f"{export} is no regular file; remove {root / RUN} and run it again"):
+        check_run(root, root / RUN)
 
 
 def test_a_run_that_is_here_stays_and_another_outcome_is_refused(archive):
