@@ -18,8 +18,9 @@ from typing import Any
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
 from fedlogit.commands._first import tell_first
-from fedlogit.errors import FedlogitError
-from fedlogit.papers import expand, list_papers, load_paper
+from fedlogit.commands._settings import papers_in
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers import Paper, expand, load_paper
 from fedlogit.results.finished import sort_runs
 
 USUALLY_LEFT_OUT = ("smoke", "quick")
@@ -54,7 +55,9 @@ def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     listing = args.runs.with_suffix(".dvc")
     left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
-    needed = needed_runs(args.papers)
+    papers = [load_paper(name, args.papers) for name in papers_in(args.papers)]
+    _check_scales(args.included, papers)
+    needed = needed_runs(papers)
 
     def is_wanted(run: str) -> bool:
         return bool(needed[run] - {*left_out}) if run in needed else not args.prune
@@ -108,10 +111,22 @@ def _tell_unused(listing: Path, unused: set[str], prune: bool) -> None:
         print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
 
 
-def needed_runs(folder: Path) -> dict[str, set[str]]:
+def _check_scales(names: Sequence[str], papers: Sequence[Paper]) -> None:
+    """Refuse a scale that no paper has.
+
+    Raises:
+        FedlogitError: with the nearest one.
+    """
+    known = {*USUALLY_LEFT_OUT}.union(*(paper.scales for paper in papers))
+    for name in names:
+        if name not in known:
+            raise unknown("scale", name, known)
+
+
+def needed_runs(papers: Sequence[Paper]) -> dict[str, set[str]]:
     """Return every run that a table or figure of any paper shows, and at which scales."""
     needed: dict[str, set[str]] = defaultdict(set)
-    for paper in (load_paper(name, folder) for name in list_papers(folder)):
+    for paper in papers:
         for scale in paper.scales:
             for artefact in expand(paper, scale):
                 for cell in artefact.cells:

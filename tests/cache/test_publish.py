@@ -151,3 +151,20 @@ def test_a_remote_that_does_not_answer_lists_nothing(project, finished):
         " config file error: remote 'lab' doesn't exist\n"
     )
     assert not LISTING.exists()
+
+
+def test_a_folder_without_papers_takes_no_run_off_the_list(published):
+    before = LISTING.read_text()
+    for options in (["--prune"], []):
+        done = script("publish", "--papers", "nosuch", *options)
+        said = "error: there is no nosuch/*.yaml; give the folder of the papers' files\n"
+        assert (done.returncode, done.stderr) == (2, said)
+    assert LISTING.read_text() == before
+
+
+def test_a_scale_that_no_paper_has_is_refused_with_the_nearest(published):
+    before = LISTING.read_text()
+    done = script("publish", "--with", "smoke", "qick")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown scale 'qick'; did you mean 'quick'? (one of: ")
+    assert LISTING.read_text() == before

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import yaml
+from support.calls import script
 
 from fedlogit.commands.redraw import not_here
 from fedlogit.config import Settings
@@ -120,3 +121,11 @@ def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, mak
     assert orphans(tmp_path, drawn) == [stale]
     claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
     assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all
+
+
+@pytest.mark.parametrize("name", ["redraw", "record"])
+def test_a_folder_of_results_that_is_not_there_is_refused_and_not_made(tmp_path, name):
+    folder = tmp_path / "nosuch"
+    done = script(name, "--results", str(folder), "--papers", str(WORKFLOW / "papers"))
+    said = f"error: --results {folder} is no folder; give the one that has runs/\n"
+    assert (done.returncode, done.stderr, folder.exists()) == (2, said, False)
