@@ -12,16 +12,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
 from fedlogit.commands._first import tell_first
 from fedlogit.commands._settings import papers_in
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.errors import DataError, FedlogitError, unknown
+from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper
-from fedlogit.results.finished import sort_runs
+from fedlogit.results.finished import Sorted, sort_runs
 
 USUALLY_LEFT_OUT = ("smoke", "quick")
 LIMIT = 100_000_000
@@ -62,7 +63,24 @@ def main(args: argparse.Namespace) -> int:
     def is_wanted(run: str) -> bool:
         return bool(needed[run] - {*left_out}) if run in needed else not args.prune
 
+    if not listing.parent.is_dir():
+        raise DataError(f"--runs {args.runs}: there is no folder {listing.parent}")
     found = sort_runs(args.runs, is_wanted)
+    waiting = f"another process publishes in {listing.parent}; waiting for it to end"
+    with held(listing.with_name(".publish.lock"), waiting):
+        _publish(args, listing, found, needed.keys())
+    refused = [f"error: refused {reason}" for reason in found.refused.values()]
+    tell_first(refused, Path("logs/refused.txt"))
+    if found.refused:
+        return 2
+    print(f"Next: make redraw, then git add {listing} dvc-remote results (docs/cache.md)")
+    return 0
+
+
+def _publish(
+    args: argparse.Namespace, listing: Path, found: Sorted, needed: Collection[str]
+) -> None:
+    """Add what was found to the list, for who alone writes it, and say what came of it."""
     published = before = read_listing(listing)
     changed = [run for run in changed_runs(listing) if run in found.ready] if published else []
     if args.replace and changed:
@@ -76,24 +94,19 @@ def main(args: argparse.Namespace) -> int:
             if len(published) < len(before):
                 write_listing(listing, before)
             raise
+    left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
     print(
         f"{len(new)} runs published, {len(found.ready) - len(new)} were;"
         f" left out {len(found.left_out)} that nothing but {' or '.join(left_out) or '-'} needs;"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
-    _tell_unused(listing, {*published, *new} - needed.keys(), args.prune)
+    _tell_unused(listing, {*published, *new}.difference(needed), args.prune)
     if changed and not args.replace:
         print(
             f"not published again, although they differ from the cache (--replace would;"
             f" dvc checkout --force {listing} restores the cache's): {_some(changed)}",
             file=sys.stderr,
         )
-    refused = [f"error: refused {reason}" for reason in found.refused.values()]
-    tell_first(refused, Path("logs/refused.txt"))
-    if found.refused:
-        return 2
-    print(f"Next: make redraw, then git add {listing} dvc-remote results (docs/cache.md)")
-    return 0
 
 
 def _some(runs: Sequence[str]) -> str:
