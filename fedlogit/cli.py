@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import NoReturn
 
 from fedlogit.commands._all import command_names, first_line, load
 from fedlogit.errors import FedlogitError
-from fedlogit.stopping import exit_when_asked
+from fedlogit.stopping import exit_when_asked, is_stop
 
 __all__ = [
     "call",
@@ -50,14 +51,30 @@ def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
         program: How its usage calls it; None: by the file that Python runs.
 
     Raises:
-        FedlogitError: for an unknown command, for options that it does not have, or by the command.
+        FedlogitError: for an unknown command, for options that it does not have, or by the command;
+            also where code that is not ours, such as a method, ends Python.
     """
     command = load(name)
     parser = _Parser(
         program, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     command.add_arguments(parser)
-    return int(command.main(parser.parse_args(argv)) or 0)
+    args = parser.parse_args(argv)
+    try:
+        return int(command.main(args) or 0)
+    except SystemExit as end:
+        if is_stop(end):
+            raise
+        raise FedlogitError(_ended(name, end)) from end
+
+
+def _ended(name: str, end: SystemExit) -> str:
+    """Say where a command was ended that should have gone on, and perhaps with the code 0."""
+    where = traceback.extract_tb(end.__traceback__)[-1]
+    return (
+        f"{name} did not end: sys.exit({end.code!r}) was called in {where.filename}, line"
+        f" {where.lineno}; raise a FedlogitError there instead"
+    )
 
 
 def console() -> None:

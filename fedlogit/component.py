@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
+from fedlogit.stopping import heed
 
 __all__ = [
     "Component",
@@ -221,7 +222,8 @@ def catalogue(package: str, base: type[C]) -> dict[str, type[C]]:
             continue
         try:
             module = importlib.import_module(f"{package}.{info.name}")
-        except Exception as error:  # of a file that somebody has just put there
+        except (Exception, SystemExit) as error:  # of a file that somebody has just put there
+            heed()
             place = f"{package.replace('.', '/')}/{info.name}.py"
             raise FedlogitError(f"{place} cannot be imported: {_said(error)}") from error
         for value in vars(module).values():
@@ -272,12 +274,18 @@ def from_outside(kind: str, name: str, what: str = "Class") -> Any:
         )
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # whatever a module that is not ours does
+    except (Exception, SystemExit) as error:  # whatever a module that is not ours does
+        heed()
         raise FedlogitError(f"{kind} {name!r} cannot be imported: {_said(error)}") from error
 
 
-def _said(error: Exception) -> str:
+def _said(error: Exception | SystemExit) -> str:
     """Return an error in one line, with its kind."""
+    if isinstance(error, SystemExit):
+        return (
+            f"it calls sys.exit({error.code!r}) when it is imported; put what it does as a script"
+            " below if __name__ == '__main__'"
+        )
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 

@@ -8,15 +8,49 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-__all__ = ["SIGNALS", "asked_to_stop", "exit_code", "exit_when_asked", "stop_after_round"]
+__all__ = [
+    "SIGNALS",
+    "Stopped",
+    "asked_to_stop",
+    "exit_code",
+    "exit_when_asked",
+    "heed",
+    "is_stop",
+    "stop_after_round",
+]
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 _WAITS = b"\nstops when this round has ended and is saved; Ctrl-C again does not wait for it\n"
+
+_came: list[int] = []  # the signals that became `Stopped` since `exit_when_asked` began
+
+
+class Stopped(SystemExit):
+    """A signal asked this process to end; the code is the signal's."""
 
 
 def exit_code(number: int) -> int:
     """Return the exit code of a process that a signal stopped, as shells give it."""
     return 128 + number
+
+
+def is_stop(end: SystemExit) -> bool:
+    """Return whether a process ends because a signal asked it to, and not by a call of its own."""
+    codes = [exit_code(number) for number in (*SIGNALS, signal.SIGINT)]
+    return isinstance(end, Stopped) or end.code in codes
+
+
+def heed() -> None:
+    """End as a signal asked, for who is about to handle another error.
+
+    Compiled libraries make an error of their own of whatever is raised while they run, of `Stopped`
+    too: pydantic a SchemaError.
+
+    Raises:
+        Stopped: if a signal of `exit_when_asked` came.
+    """
+    if _came:
+        raise Stopped(exit_code(_came[0]))
 
 
 @contextmanager
@@ -57,13 +91,25 @@ def stop_after_round() -> Iterator[list[int]]:
 
 @contextmanager
 def exit_when_asked() -> Iterator[None]:
-    """Leave at once when a signal of `SIGNALS` comes, through every `finally` on the way."""
+    """Leave at once when a signal of `SIGNALS` comes, through every `finally` on the way.
+
+    Raises:
+        Stopped: when one comes, also in the place of an error that a library made of that.
+    """
 
     def leave(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(exit_code(number))
+        _came.append(number)
+        raise Stopped(exit_code(number))
 
-    with _handled(leave, SIGNALS):
-        yield
+    _came.clear()
+    try:
+        with _handled(leave, SIGNALS):
+            yield
+    except Exception:
+        heed()
+        raise
+    finally:
+        _came.clear()
 
 
 @contextmanager

@@ -87,14 +87,20 @@ def as_targets(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) ->
         FedlogitError: if the shape is wrong, a value is not finite or negative, or a row does not
             sum to 1.
     """
+    wanted = tuple(logits.shape[1:])
     if isinstance(found, torch.Tensor):
-        found = Targets(found, torch.ones(len(found), device=found.device))
+        found = Targets(found, torch.ones(found.shape[:1], device=found.device))
     if not isinstance(found, Targets):
         raise FedlogitError(
             f"aggregator {who} returned {type(found).__name__}; give a tensor (points, classes)"
         )
+    for part in ("distributions", "weights"):
+        if not isinstance(getattr(found, part), torch.Tensor):
+            raise FedlogitError(
+                f"aggregator {who} returned Targets whose {part} are"
+                f" {type(getattr(found, part)).__name__}; give a tensor, or distributions alone"
+            )
     rows, weights = found.distributions.float(), found.weights.float()
-    wanted = tuple(logits.shape[1:])
     if tuple(rows.shape) != wanted or tuple(weights.shape) != wanted[:1]:
         raise FedlogitError(
             f"aggregator {who} returned shape {tuple(rows.shape)} with {tuple(weights.shape)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
@@ -28,25 +29,74 @@ __all__ = [
     "write_listing",
 ]
 
+# Names that start with a letter, digit or _: neither . nor .., nor hidden, nor empty.
+_RUN = re.compile(r"(?:\w[\w.+-]{0,79}/){3}seed[0-9]{1,19}-[0-9a-f]{8}")
+_LIST = re.compile(r"[0-9a-f]{32}\.dir")
 _HEADER = "# The published runs, one output each. `snakemake publish` adds to this file.\n"
 # libyaml's, where PyYAML has it: a list of thousands of runs takes seconds without.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def read_listing(path: Path) -> dict[str, dict[str, Any]]:
+def read_listing(path: Path, root: str | None = None) -> dict[str, dict[str, Any]]:
     """Return the outputs that a ``.dvc`` file lists, by run.
 
+    Args:
+        path: The file.
+        root: The name of the folder of runs beside it; None: that of the file, less its suffix.
+
     Raises:
-        FedlogitError: if it is not such a file.
+        FedlogitError: if it is not such a file, or an entry is none of a run: whoever wrote it
+            would decide which files here are written.
     """
     if not path.exists():
         return {}
     try:
-        outs = yaml.load(path.read_text(), Loader=_LOADER)["outs"]  # noqa: S506
-        return {out["path"].partition("/")[2]: out for out in outs}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
-        raise FedlogitError(f"{path} is not a list of DVC's outputs; git checkout it") from None
+        outs = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)["outs"]  # noqa: S506
+    except (yaml.YAMLError, ValueError, KeyError, TypeError):
+        outs = None
+    if not isinstance(outs, list):
+        raise FedlogitError(f"{path} is not a list of DVC's outputs; git checkout it")
+    found: dict[str, dict[str, Any]] = {}
+    for number, out in enumerate(outs, 1):
+        run = _listed_run(out, root or path.stem, f"{path}: outs, entry {number}")
+        if run in found:
+            raise FedlogitError(
+                f"{path}: outs, entry {number}: {run} is listed twice; list it once"
+            )
+        found[run] = out
+    return found
+
+
+def _listed_run(out: Any, root: str, where: str) -> str:
+    """Return the run, as a path below the folder of runs, of one entry of a list of outputs.
+
+    Raises:
+        FedlogitError: if the entry is none of a run; `where` names it.
+    """
+    if not isinstance(out, dict):
+        raise FedlogitError(f"{where}: {_short(out)} is no output of DVC; git checkout the file")
+    first, _, run = str(out.get("path")).partition("/")
+    checks = {
+        "path": (
+            isinstance(out.get("path"), str) and first == root and bool(_RUN.fullmatch(run)),
+            f"{root}/DATASET/PARTITION/METHOD/seedN-HASH, with 8 hexadecimal digits as HASH",
+        ),
+        "md5": (bool(_LIST.fullmatch(str(out.get("md5")))), "32 hexadecimal digits and .dir"),
+        "size": (type(out.get("size")) is int and out["size"] >= 0, "a number of bytes"),
+    }
+    for key, (is_right, wanted) in checks.items():
+        if not is_right:
+            given = _short(out[key]) if key in out else "missing"
+            raise FedlogitError(
+                f"{where}: {key} is {given}, should be {wanted}; git checkout the file"
+            )
+    return run
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:160]}…"
 
 
 def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:

@@ -27,6 +27,17 @@ __all__ = ["put_in_place"]
 _DIGEST = re.compile("[0-9a-f]{32}")
 
 
+def _is_plain(part: str) -> bool:
+    """Return whether a part of a path is a name that a file may have, of a folder's own files."""
+    return part not in ("", ".", "..") and part.isprintable() and len(part.encode()) <= 255
+
+
+def _printable(name: str) -> str:
+    """Return a name as it is if it fits a line, else shortened and with its odd characters told."""
+    short = name if len(name) <= 160 else f"{name[:160]}…"
+    return short if short.isprintable() else ascii(short)
+
+
 def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> dict[str, str]:
     """Fetch runs and put each one that can be had, whole, into its folder.
 
@@ -120,8 +131,8 @@ class _Objects:
         except (ObjectFormatError, LookupError, TypeError, ValueError, AttributeError):
             raise FedlogitError(f"the list of its files is none ({digest})") from None
         for key, _, oid in tree:
-            if {"", ".", ".."} & {*key} or not _DIGEST.fullmatch(str(oid.value)):
-                named = f"{'/'.join(key)}, {oid.value}"
+            if not all(map(_is_plain, key)) or not _DIGEST.fullmatch(str(oid.value)):
+                named = f"{_printable('/'.join(key))}, {oid.value}"
                 raise FedlogitError(f"the list of its files names {named} ({digest})")
         return tree
 

@@ -6,9 +6,32 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedlogit.config import Settings
+from fedlogit.errors import DataError
 from fedlogit.papers import list_papers
 
-__all__ = ["of_finished_runs"]
+__all__ = ["of_finished_runs", "papers_in", "refuse_missing"]
+
+
+def papers_in(folder: Path) -> list[str]:
+    """Return the names of the papers in a folder.
+
+    Raises:
+        DataError: if there is none, of which a command would say that nothing needs any run.
+    """
+    names = list_papers(folder)
+    if not names:
+        raise DataError(f"there is no {folder}/*.yaml; give the folder of the papers' files")
+    return names
+
+
+def refuse_missing(results: Path) -> None:
+    """Refuse a folder of results that is not there, and would be made with nothing in it.
+
+    Raises:
+        DataError: naming the folder.
+    """
+    if not results.is_dir():
+        raise DataError(f"--results {results} is no folder; give the one that has runs/")
 
 
 def of_finished_runs(folder: Path, papers: Sequence[str] = ()) -> Settings:
@@ -21,8 +44,8 @@ def of_finished_runs(folder: Path, papers: Sequence[str] = ()) -> Settings:
     Raises:
         FedlogitError: if there is no paper, or a name that can be none's.
     """
-    where = "options" if papers else f"{folder}/*.yaml"
-    chosen = list(papers) or list_papers(folder)
+    chosen = list(papers) or papers_in(folder)
     return Settings.load(
-        {"papers": chosen, "scale": "paper", "frozen": True, "partial": True}, where
+        {"papers": chosen, "scale": "paper", "frozen": True, "partial": True},
+        "options" if papers else f"{folder}/*.yaml",
     )

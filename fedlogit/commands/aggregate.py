@@ -16,6 +16,7 @@ from fedlogit.aggregation.targets import as_targets
 from fedlogit.commands._options import read_spec
 from fedlogit.component import ComponentRef
 from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.methods.aggregator import Aggregator
 from fedlogit.methods.one_shot import OneShot
 from fedlogit.runs.logit_files import load_answers
 from fedlogit.runs.target_files import pass_on_targets, save_targets
@@ -44,7 +45,8 @@ def main(args: argparse.Namespace) -> None:
         pass_on_targets(str(error), args.out)
         print(f"{args.out}: the clients diverged: {error}")
         return
-    targets = as_targets(method.targets(answers.public), answers.public, method.name)
+    who = method.function if isinstance(method, Aggregator) else method.name
+    targets = as_targets(method.targets(answers.public), answers.public, who)
     made_by = ComponentRef(name=call.name, params=method.params())
     save_targets(targets, answers, made_by, args.out)
     points, classes = targets.distributions.shape[0], targets.distributions.shape[-1]

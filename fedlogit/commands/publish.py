@@ -12,15 +12,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
 from fedlogit.commands._first import tell_first
-from fedlogit.errors import FedlogitError
-from fedlogit.papers import expand, list_papers, load_paper
-from fedlogit.results.finished import sort_runs
+from fedlogit.commands._settings import papers_in
+from fedlogit.errors import DataError, FedlogitError, unknown
+from fedlogit.locks import held
+from fedlogit.papers import Paper, expand, load_paper
+from fedlogit.results.finished import Sorted, sort_runs
 
 USUALLY_LEFT_OUT = ("smoke", "quick")
 LIMIT = 100_000_000
@@ -54,12 +56,31 @@ def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     listing = args.runs.with_suffix(".dvc")
     left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
-    needed = needed_runs(args.papers)
+    papers = [load_paper(name, args.papers) for name in papers_in(args.papers)]
+    _check_scales(args.included, papers)
+    needed = needed_runs(papers)
 
     def is_wanted(run: str) -> bool:
         return bool(needed[run] - {*left_out}) if run in needed else not args.prune
 
+    if not listing.parent.is_dir():
+        raise DataError(f"--runs {args.runs}: there is no folder {listing.parent}")
     found = sort_runs(args.runs, is_wanted)
+    waiting = f"another process publishes in {listing.parent}; waiting for it to end"
+    with held(listing.with_name(".publish.lock"), waiting):
+        _publish(args, listing, found, needed.keys())
+    refused = [f"error: refused {reason}" for reason in found.refused.values()]
+    tell_first(refused, Path("logs/refused.txt"))
+    if found.refused:
+        return 2
+    print(f"Next: make redraw, then git add {listing} dvc-remote results (docs/cache.md)")
+    return 0
+
+
+def _publish(
+    args: argparse.Namespace, listing: Path, found: Sorted, needed: Collection[str]
+) -> None:
+    """Add what was found to the list, for who alone writes it, and say what came of it."""
     published = before = read_listing(listing)
     changed = [run for run in changed_runs(listing) if run in found.ready] if published else []
     if args.replace and changed:
@@ -73,24 +94,19 @@ def main(args: argparse.Namespace) -> int:
             if len(published) < len(before):
                 write_listing(listing, before)
             raise
+    left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
     print(
         f"{len(new)} runs published, {len(found.ready) - len(new)} were;"
         f" left out {len(found.left_out)} that nothing but {' or '.join(left_out) or '-'} needs;"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
-    _tell_unused(listing, {*published, *new} - needed.keys(), args.prune)
+    _tell_unused(listing, {*published, *new}.difference(needed), args.prune)
     if changed and not args.replace:
         print(
             f"not published again, although they differ from the cache (--replace would;"
             f" dvc checkout --force {listing} restores the cache's): {_some(changed)}",
             file=sys.stderr,
         )
-    refused = [f"error: refused {reason}" for reason in found.refused.values()]
-    tell_first(refused, Path("logs/refused.txt"))
-    if found.refused:
-        return 2
-    print(f"Next: make redraw, then git add {listing} dvc-remote results (docs/cache.md)")
-    return 0
 
 
 def _some(runs: Sequence[str]) -> str:
@@ -108,10 +124,22 @@ def _tell_unused(listing: Path, unused: set[str], prune: bool) -> None:
         print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
 
 
-def needed_runs(folder: Path) -> dict[str, set[str]]:
+def _check_scales(names: Sequence[str], papers: Sequence[Paper]) -> None:
+    """Refuse a scale that no paper has.
+
+    Raises:
+        FedlogitError: with the nearest one.
+    """
+    known = {*USUALLY_LEFT_OUT}.union(*(paper.scales for paper in papers))
+    for name in names:
+        if name not in known:
+            raise unknown("scale", name, known)
+
+
+def needed_runs(papers: Sequence[Paper]) -> dict[str, set[str]]:
     """Return every run that a table or figure of any paper shows, and at which scales."""
     needed: dict[str, set[str]] = defaultdict(set)
-    for paper in (load_paper(name, folder) for name in list_papers(folder)):
+    for paper in papers:
         for scale in paper.scales:
             for artefact in expand(paper, scale):
                 for cell in artefact.cells:
@@ -131,7 +159,7 @@ def add(
     try:
         write_listing(part, {run: {"path": f"{listing.stem}/{run}"} for run in new})
         dvc("commit", "--force", str(part))
-        outs = dict(published) | read_listing(part)
+        outs = dict(published) | read_listing(part, listing.stem)
         size = sum(out.get("size", 0) for out in outs.values())
         if size > LIMIT and remote is None:
             raise FedlogitError(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.commands._settings import of_finished_runs
+from fedlogit.commands._settings import of_finished_runs, refuse_missing
 from fedlogit.papers import Plan
 from fedlogit.results.record_files import write_record
 
@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    plan = Plan(of_finished_runs(args.papers), args.papers, args.results)
+    settings = of_finished_runs(args.papers)
+    refuse_missing(args.results)
+    plan = Plan(settings, args.papers, args.results)
     write_record(plan, args.references, args.results)
     print((args.results / "record.counts.md").read_text(encoding="utf-8").rstrip())

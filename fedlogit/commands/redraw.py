@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedlogit.commands._cache import is_here, read_listing
-from fedlogit.commands._settings import of_finished_runs
+from fedlogit.commands._settings import of_finished_runs, refuse_missing
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.redraw import differences, orphans, redraw
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
-    plan = Plan(of_finished_runs(args.papers), args.papers, args.results)
+    settings = of_finished_runs(args.papers)
+    refuse_missing(args.results)
+    plan = Plan(settings, args.papers, args.results)
     if not args.check:
         drawn = redraw(plan, args.references, args.results)
         lost = not_here(args.results) if args.prune else 0

@@ -11,13 +11,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 from fedlogit.commands._many.archive import kind_of, unpack
 from fedlogit.commands._many.filing import Filed, file_runs
 from fedlogit.commands._many.inputs import file_inputs
 from fedlogit.errors import FedlogitError
+from fedlogit.locks import held
+
+_PREFIX = ".unpack-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
     for path in args.archives:
         filed = _unpack(path, args.runs, args.out)
         for name, reason in filed.refused.items():
-            print(f"error: refused {name}: {reason}", file=sys.stderr)
+            print(f"error: {path}: refused {name}: {reason}", file=sys.stderr)
         code = 2 if filed.refused else code
     return code
 
@@ -44,15 +50,29 @@ def _unpack(path: Path, runs: Path, inputs: Path) -> Filed:
     """Unpack one archive beside where its files belong, and file them."""
     of_runs = kind_of(path) == "runs"
     target = (runs if of_runs else inputs).resolve()
-    with TemporaryDirectory(prefix=".unpack-", dir=_made(target.parent)) as folder:
-        names = list(unpack(path, Path(folder)).files)
-        filed = (file_runs if of_runs else file_inputs)(Path(folder), names, target)
+    with _emptied(target.parent) as folder:
+        names = list(unpack(path, folder).files)
+        try:
+            filed = (file_runs if of_runs else file_inputs)(folder, names, target)
+        except FedlogitError as error:
+            raise FedlogitError(f"{path}: {str(error).replace(f'{folder}/', '')}") from None
     what = "runs" if of_runs else "files"
     print(
         f"{path}: {len(filed.new)} {what} filed in {runs if of_runs else inputs},"
         f" {len(filed.there)} were there, {len(filed.refused)} refused"
     )
     return filed
+
+
+@contextmanager
+def _emptied(parent: Path) -> Iterator[Path]:
+    """Yield a new folder in another, without those that killed processes left there."""
+    waiting = f"another process unpacks in {parent}; waiting for it to end"
+    with held(_made(parent) / ".unpack.lock", waiting):
+        for left in parent.glob(f"{_PREFIX}*"):
+            rmtree(left, ignore_errors=True)
+        with TemporaryDirectory(prefix=_PREFIX, dir=parent) as folder:
+            yield Path(folder)
 
 
 def _made(folder: Path) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,9 @@ from fedlogit.spec import RunSpec
 __all__ = ["Result", "Run", "read_run"]
 
 _FILES = ("spec.json", "result.json", "rounds.csv")
+
+
+_EXPORT = re.compile(r"\w[\w.+-]{0,99}")  # a file of the run's own folder: no path, and not hidden
 
 
 class _Final(BaseModel):
@@ -143,6 +147,8 @@ class Run:
         path, listed = self.folder / "exports" / name, self.result.exports
         if listed is None or not path.exists():
             return
+        if not path.is_file():  # a pipe or a device is read for ever
+            raise DataError(f"{path} is no regular file; remove {self.folder} and run it again")
         if file_digest(path) != listed.get(name):
             raise DataError(
                 f"{path} is damaged: result.json has another digest of it, or none; remove"
@@ -215,6 +221,12 @@ def _read_result(path: Path) -> Result:
         raise DataError(str(explain(error, str(path)))) from None
     if result.status not in ("finished", "diverged"):
         raise DataError(f"{path}: status is {result.status!r}, must be 'finished' or 'diverged'")
+    for name in result.exports or {}:
+        if not _EXPORT.fullmatch(name):  # whose file would be read, here or anywhere
+            raise DataError(
+                f"{path}: exports lists {name[:100]!r}, should be a plain name of a file in the"
+                " run's folder exports, such as aggregation.npz"
+            )
     return result
 
 

@@ -9,6 +9,7 @@ another method of the same figure leads to it, too.
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -247,10 +248,16 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
 
     Returns:
         The two paths written.
+
+    Raises:
+        FedlogitError: if they cannot be written; then neither is.
     """
     png, pdf = Path(path).with_suffix(".png"), Path(path).with_suffix(".pdf")
-    with write_atomic(png) as temporary:
-        figure.savefig(temporary, dpi=200, metadata={"Software": None})
-    with write_atomic(pdf) as temporary:
-        figure.savefig(temporary, metadata=dict.fromkeys(_VOLATILE))
+    # In memory first: on a full disk matplotlib's writer of PDF fails in a way of its own.
+    image, page = io.BytesIO(), io.BytesIO()
+    figure.savefig(image, format="png", dpi=200, metadata={"Software": None})
+    figure.savefig(page, format="pdf", metadata=dict.fromkeys(_VOLATILE))
+    with write_atomic(png) as of_image, write_atomic(pdf) as of_page:  # both, or neither
+        of_image.write_bytes(image.getvalue())
+        of_page.write_bytes(page.getvalue())
     return [png, pdf]

@@ -107,6 +107,9 @@ def test_hard_targets_leave_the_unlabelled_out():
         (torch.tensor([1.5, -0.5, 0, 0]).expand(7, 4), "smallest -0.5"),
         (Targets(torch.ones(7, 4) / 4, -torch.ones(7)), "weight -1"),
         (Targets(torch.ones(7, 4) / 4, torch.ones(6)), r"\(6,\) weights"),
+        (Targets(torch.ones(7, 4) / 4, None), "Targets whose weights are NoneType; give a tensor"),
+        (Targets([0.5], torch.ones(7)), "Targets whose distributions are list; give a tensor"),
+        (torch.tensor(1.0), r"returned shape \(\) with \(\) weights; the logits ask for \(7, 4\)"),
     ],
 )
 def test_what_is_no_distribution_is_refused(found, said):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from support.calls import RUNS, dvc, script
 from support.small import SMALL
 
 from fedlogit.files import json_digest, write_json
+from fedlogit.locks import held
 
 pytestmark = pytest.mark.slow  # DVC takes seconds to start
 
@@ -151,3 +153,33 @@ def test_a_remote_that_does_not_answer_lists_nothing(project, finished):
         " config file error: remote 'lab' doesn't exist\n"
     )
     assert not LISTING.exists()
+
+
+def test_a_folder_without_papers_takes_no_run_off_the_list(published):
+    before = LISTING.read_text()
+    for options in (["--prune"], []):
+        done = script("publish", "--papers", "nosuch", *options)
+        said = "error: there is no nosuch/*.yaml; give the folder of the papers' files\n"
+        assert (done.returncode, done.stderr) == (2, said)
+    assert LISTING.read_text() == before
+
+
+def test_a_scale_that_no_paper_has_is_refused_with_the_nearest(published):
+    before = LISTING.read_text()
+    done = script("publish", "--with", "smoke", "qick")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: unknown scale 'qick'; did you mean 'quick'? (one of: ")
+    assert LISTING.read_text() == before
+
+
+def test_two_that_publish_at_once_both_add_to_the_list(project, finished):
+    mine = str(finished().relative_to("results"))
+    theirs = {"path": f"{mine[:-1]}{int(mine[-1] == '0')}", "md5": f"{'0' * 32}.dir", "size": 1}
+    with ThreadPoolExecutor() as pool:
+        with held(LISTING.with_name(".publish.lock"), ""):
+            other = pool.submit(script, "publish")
+            with pytest.raises(TimeoutError):
+                other.result(timeout=10)
+            LISTING.write_text(yaml.safe_dump({"outs": [theirs]}))
+        assert other.result().returncode == 0, other.result().stderr
+    assert sorted(listed()) == sorted([mine, theirs["path"]])

@@ -268,6 +268,18 @@ def test_targets_of_a_function_serve_the_method_that_names_it(stages):
     assert load_precomputed(spec, weights, logits, path).targets is not None
 
 
+def test_a_function_that_gives_no_targets_is_named(stages, monkeypatch):
+    (stages / "summed.py").write_text("def of(logits):\n    return logits.sum(2)\n")
+    monkeypatch.syspath_prepend(stages)
+    logits, out = stages / "clients" / "logits.npz", stages / "none.npz"
+    done = script(
+        "aggregate", "--function", "summed:of", "--logits", str(logits), "--out", str(out)
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: aggregator summed:of returned shape (")
+    assert not out.exists()
+
+
 def test_an_ensemble_has_a_digest_and_takes_no_damaged_logits(stages):
     logits, out = stages / "clients" / "logits.npz", stages / "ensemble.json"
     function = "fedlogit.aggregation.average:average_probabilities"

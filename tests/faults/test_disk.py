@@ -4,10 +4,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 from support.small import SMALL
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import save_npz, write_json
+from fedlogit.results.style import new_figure, save_figure
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -77,3 +79,13 @@ def test_a_write_that_fails_half_way_leaves_the_old_file(tiny_disk):
     with pytest.raises(FedlogitError, match="No space left"):
         save_npz(tiny_disk / "b.npz", {"noise": noise})
     assert [p.name for p in tiny_disk.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("kilobytes", [4, 24, 28])  # 24: the picture alone
+def test_a_figure_on_a_full_disk_is_one_line_and_leaves_neither_file(tiny_disk, kilobytes):
+    figure, axes = new_figure()
+    axes[0, 0].plot(range(9))
+    (tiny_disk / "filler").write_bytes(bytes((96 - kilobytes) << 10))
+    with refused("No space left on device"):
+        save_figure(figure, tiny_disk / "half")
+    assert [path.name for path in tiny_disk.iterdir()] == ["filler"]

@@ -6,9 +6,12 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import pickle
 import tarfile
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,9 @@ from test_bombs import memory_below
 from fedlogit.commands._many.archive import kind_of, pack, unpack
 from fedlogit.commands._many.filing import files_of_runs
 from fedlogit.errors import FedlogitError
-from fedlogit.files import file_digest, read_json, save_npz, write_json
+from fedlogit.files import file_digest, json_digest, read_json, save_npz, write_json
+from fedlogit.locks import held
+from fedlogit.results.finished import check_run
 from fedlogit.runs.places import run_dir
 
 SPEC = small_spec(rounds=1, method="uwa", export=["aggregation", "weights"])
@@ -214,7 +219,7 @@ def test_a_run_in_another_runs_folder(archive):
     listed(archive, moved)
     code, said, files = filed(archive)
     assert (code, files) == (2, [])
-    assert said.startswith(f"error: refused {other}: {other}: its spec belongs to ")
+    assert said.startswith(f"error: {archive}: refused {other}: {other}: its spec belongs to ")
 
 
 def test_numbers_that_were_changed(archive):
@@ -225,7 +230,10 @@ def test_numbers_that_were_changed(archive):
         files[name] = json.dumps(result | {"status": "diverged"}).encode()
 
     listed(archive, better)
-    assert f"error: refused {RUN}: {name} is damaged: its digest does not" in filed(archive)[1]
+    assert (
+        f"error: {archive}: refused {RUN}: {name} is damaged: its digest does not"
+        in filed(archive)[1]
+    )
 
 
 @pytest.mark.parametrize("name", ["aggregation.npz", "more.npz"])
@@ -240,6 +248,35 @@ def test_an_export_that_the_result_does_not_list(archive, name, tmp_path):
     assert (code, files) == (2, [])
     assert "result.json" in said
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    "export", ["/etc/hostname", "../../spec.json", "../spec.json", "a\\b", ".hidden", "..", "x\n"]
+)
+def test_an_export_elsewhere_is_never_read(archive, export):
+    name = f"{RUN}/result.json"
+
+    def elsewhere(files: dict[str, bytes]) -> None:
+        result = json.loads(files[name])
+        result.pop("digest")
+        result["exports"][export] = "0" * 64
+        files[name] = json.dumps(result | {"digest": json_digest(result)}).encode()
+
+    listed(archive, elsewhere)
+    code, said, files = filed(archive)
+    assert (code, files) == (2, [])
+    assert f"{name}: exports lists {export!r}, should be a plain name" in said
+    assert said.count("\n") == 1
+
+
+def test_an_export_that_is_a_pipe_is_refused_and_not_waited_for(archive):
+    filed(archive)
+    root = archive.parent / "results/runs"
+    export = root / RUN / "exports/aggregation.npz"
+    export.unlink()
+    os.mkfifo(export)
+    with refused(f"{export} is no regular file; remove {root / RUN} and run it again"):
+        check_run(root, root / RUN)
 
 
 def test_a_run_that_is_here_stays_and_another_outcome_is_refused(archive):
@@ -258,7 +295,9 @@ def test_a_run_that_is_here_stays_and_another_outcome_is_refused(archive):
     before = here.read_bytes()
     code, said, _ = filed(archive)
     assert code == 2
-    assert said.startswith(f"error: refused {RUN}: a run with another outcome is here, which stays")
+    assert said.startswith(
+        f"error: {archive}: refused {RUN}: a run with another outcome is here, which stays"
+    )
     assert here.read_bytes() == before
 
 
@@ -282,6 +321,41 @@ def test_inputs_that_are_none(tmp_path, name):
     assert not (tmp_path / "there").exists()
 
 
+def test_one_input_that_is_none_leaves_the_others_where_they_are(tmp_path):
+    save_npz(tmp_path / "x.npz", {})
+    (tmp_path / "broken.npz").write_text("none")
+    path, there = tmp_path / "x.tar.gz", tmp_path / "there"
+    broken = "partitions/a/b/c/indices.npz"
+    pack(path, "inputs", {"data/x.npz": tmp_path / "x.npz", broken: tmp_path / "broken.npz"})
+    done = script("unpack", str(path), "--out", str(there))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {path}: {broken} is not a readable .npz archive")
+    assert done.stderr.count("\n") == 1
+    assert not there.exists()
+
+
+def test_what_a_killed_unpack_left_goes_with_the_next(archive):
+    left = archive.parent / "results/.unpack-0123/a/b.npz"
+    left.parent.mkdir(parents=True)
+    left.write_text("half")
+    assert filed(archive)[:2] == (0, "")
+    assert [path.name for path in (archive.parent / "results").iterdir()] == ["runs"]
+
+
+def test_the_folder_of_an_unpack_that_goes_on_is_left_alone(archive):
+    live = archive.parent / "results/.unpack-0123"
+    live.mkdir(parents=True)
+    there = []
+    with ThreadPoolExecutor() as pool:
+        with held(live.with_name(".unpack.lock"), ""):
+            other = pool.submit(filed, archive)
+            time.sleep(1)
+            there.append(live.exists())
+        assert other.result()[0] == 0
+    assert there == [True]
+    assert not live.exists()
+
+
 def test_inputs_are_checked_and_what_is_there_stays(tmp_path):
     write_json(tmp_path / "spec.json", SPEC.model_dump(mode="json"))
     save_npz(tmp_path / "x.npz", {})
@@ -293,7 +367,7 @@ def test_inputs_are_checked_and_what_is_there_stays(tmp_path):
     (there / "data/x.npz").write_text("other")
     done = script("unpack", str(path), "--out", str(there))
     assert done.returncode == 2
-    assert done.stderr.startswith("error: refused data/x.npz: ")
+    assert done.stderr.startswith(f"error: {path}: refused data/x.npz: ")
     pack(path, "inputs", {f"specs/{RUN[:-1]}0.json": tmp_path / "spec.json"})
     done = script("unpack", str(path), "--out", str(there))
     assert "its spec belongs to specs/" in done.stderr

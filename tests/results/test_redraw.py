@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import yaml
+from support.calls import script
 
 from fedlogit.commands.redraw import not_here
 from fedlogit.config import Settings
@@ -91,11 +92,13 @@ def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
 
 
 def test_runs_that_were_published_and_not_pulled_are_counted(tmp_path):
-    outs = [{"path": f"runs/{name}", "md5": "0" * 32} for name in ("here", "away", "too")]
+    here, away, too = (f"runs/digits/iid/average/seed{i}-00000000" for i in range(3))
+    digest = {"md5": f"{'0' * 32}.dir", "size": 1}
+    outs = [{"path": path} | digest for path in (here, away, too)]
     (tmp_path / "runs.dvc").write_text(yaml.safe_dump({"outs": outs}))
-    (tmp_path / "runs/here").mkdir(parents=True)
-    (tmp_path / "runs/here/result.json").write_text("{}")
-    (tmp_path / "runs/away").mkdir()  # as an interrupted pull leaves it
+    (tmp_path / here).mkdir(parents=True)
+    (tmp_path / here / "result.json").write_text("{}")
+    (tmp_path / away).mkdir()  # as an interrupted pull leaves it
     assert not_here(tmp_path) == 2
     assert not_here(tmp_path / "runs") == 0, "nothing was published there"
 
@@ -118,3 +121,11 @@ def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, mak
     assert orphans(tmp_path, drawn) == [stale]
     claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
     assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all
+
+
+@pytest.mark.parametrize("name", ["redraw", "record"])
+def test_a_folder_of_results_that_is_not_there_is_refused_and_not_made(tmp_path, name):
+    folder = tmp_path / "nosuch"
+    done = script(name, "--results", str(folder), "--papers", str(WORKFLOW / "papers"))
+    said = f"error: --results {folder} is no folder; give the one that has runs/\n"
+    assert (done.returncode, done.stderr, folder.exists()) == (2, said, False)

@@ -137,7 +137,7 @@ def test_a_users_mistake_is_one_line(call, artefact, tmp_path):
 def test_a_folder_without_papers_is_one_line(call, tmp_path, command, option):
     done = call(command, option, tmp_path, "--results", tmp_path / "results")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {tmp_path}/*.yaml: papers = []: ")
+    assert done.stderr.startswith(f"error: there is no {tmp_path}/*.yaml; give the folder")
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "results").exists()
 

@@ -53,6 +53,17 @@ def test_what_a_shell_gives_is_understood():
     assert read.datasets is None
 
 
+@pytest.mark.slow
+def test_a_key_given_twice_in_the_configuration_is_refused_before_anything_is_made(
+    snakemake, tmp_path
+):
+    (tmp_path / "config.yaml").write_text("scale: smoke\nscale: quick\n")
+    done = snakemake.run("-n", "--directory", str(tmp_path))
+    assert done.returncode == 1
+    assert "config.yaml: key 'scale' is given twice in the mapping at line 1\n" in done.stdout
+    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == ["config.yaml"]
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [

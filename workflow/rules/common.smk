@@ -4,6 +4,7 @@ import signal
 import threading
 
 from fedlogit.papers.progress import be_brief
+from fedlogit.reading import load_yaml
 from snakemake.logging import logger as snakemakes
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
@@ -42,6 +43,10 @@ def checked(function, *args, **kwargs):
         return function(*args, **kwargs)
     except FedlogitError as error:
         raise WorkflowError(str(error)) from None
+
+
+if Path("config.yaml").exists():  # of a key given twice Snakemake takes the last
+    checked(load_yaml, Path("config.yaml"))
 
 
 def say(line):

@@ -86,7 +86,7 @@ def _texts(data: Any) -> Iterator[str]:
 
 
 def file_inputs(arrived: Path, files: Sequence[str], target: Path) -> Filed:
-    """Check inputs that arrived, and put each that is not there into its place.
+    """Check all inputs that arrived, and then put each that is not there into its place.
 
     Args:
         arrived: A folder with the files, on the file system of `target`; they are taken from it.
@@ -94,11 +94,13 @@ def file_inputs(arrived: Path, files: Sequence[str], target: Path) -> Filed:
         target: The folder of inputs.
 
     Raises:
-        DataError: if there is a file that is no spec, division or prepared data.
+        DataError: if there is a file that is no spec, division or prepared data; then none is put
+            into its place.
     """
-    filed = Filed()
     for name in files:
         _check(arrived, name)
+    filed = Filed()
+    for name in files:
         if not (target / name).exists():
             _move(arrived / name, target / name)
             filed.new.append(name)
