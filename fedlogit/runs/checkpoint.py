@@ -20,6 +20,7 @@ from fedlogit.engine.client import State
 from fedlogit.engine.evaluation import EvalCounts
 from fedlogit.errors import DataError
 from fedlogit.federation import Federation
+from fedlogit.files import link_or_copy
 from fedlogit.runs.provenance import check_facts
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 
@@ -47,8 +48,7 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
     }
     newest, previous = folder / _NAME, folder / _PREVIOUS
     if newest.exists():
-        previous.unlink(missing_ok=True)
-        previous.hardlink_to(newest)  # so that there is a whole checkpoint at every moment
+        link_or_copy(newest, previous)  # so that there is a whole checkpoint at every moment
     save_tensors(newest, tensors, header)
 
 
