@@ -54,6 +54,8 @@ class Federation:
         round: The current round, from 1.
         adversaries: How many of the last clients that exist send what is false; they are not
             tested.
+        private_losses: Mean loss over samples, in nats, of each client's last `train_private`, by
+            its number.
         tested: What models of clients got right that have not been there since they were tested.
         facts: What decides the bits besides the state (`Provenance.decisive`); a checkpoint and a
             client's part carry it, and go on only where it is the same.
@@ -98,6 +100,7 @@ class Federation:
         self.exported: dict[str, dict[str, np.ndarray]] = {}
         self.round = 0
         self.adversaries = 0
+        self.private_losses: dict[int, float] = {}
         self.tested: dict[int, EvalCounts] = {}
         self.facts: dict[str, Any] = {}
         self.devices: list[str] = []
@@ -186,7 +189,9 @@ class Federation:
                 phase="private training",
             )
 
-        self._train([task(i, c) for i, c in enumerate(self.clients)], "loss_private")
+        tasks = [task(i, client) for i, client in enumerate(self.clients)]
+        losses = self._train(tasks, "loss_private")
+        self.private_losses |= {c.index: loss for c, loss in zip(self.clients, losses, strict=True)}
 
     def distil(
         self,
@@ -302,7 +307,8 @@ class Federation:
 
     def _train(
         self, tasks: Sequence[ClientTask], column: str, engine: Engine | None = None
-    ) -> None:
+    ) -> list[float]:
+        """Run tasks and log the mean of their losses as `column`; return each one's loss."""
         factor = self.spec.schedule.factor(self.round)
         for task in tasks:
             if self.spec.optimizer.reset_every == "phase":
@@ -311,6 +317,7 @@ class Federation:
         with nullcontext() if engine else self._clients_work():
             losses = (engine or self.engine).train(tasks)
         self.log(**{column: float(np.mean(losses))})
+        return losses
 
     @contextmanager
     def _clients_work(self) -> Iterator[None]:
