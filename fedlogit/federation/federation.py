@@ -106,6 +106,7 @@ class Federation:
         self.devices: list[str] = []
         self.private_samples = np.unique(np.concatenate(split.clients))
         self._log: dict[str, float] = {}
+        self._falsified = 0  # the last round in which an adversary sent predictions
         who = spec.participation
         self._first = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
 
@@ -501,9 +502,29 @@ class Federation:
         sent, honest = logits.clone(), len(self.everybody) - self.adversaries
         for place, client in enumerate(self.clients):
             if client.index >= honest:
+                self._falsified = self.round
                 generator = self.torch_rng(f"false_logits/{kind}", client.index, self.round)
                 sent[place] = false_logits(logits[place], how, generator)
         return sent
+
+    def check_attack(self) -> None:
+        """Refuse a round whose messages an attack on predictions passed by, once it is done.
+
+        A method's first rounds may send nothing at all.
+
+        Raises:
+            FedlogitError: if clients sent messages, adversaries too, and none was of predictions.
+        """
+        how, honest = self.spec.adversaries, len(self.everybody) - self.adversaries
+        if how is None or not how.of_predictions or self._falsified == self.round:
+            return
+        sent = sorted(self.ledger.sent_up(self.round))
+        if sent and any(client.index >= honest for client in self.clients):
+            raise FedlogitError(
+                f"method {self.spec.method.name}: adversaries.attack = {how.attack!r} changed no"
+                f" message of round {self.round}, in which clients sent {', '.join(sent)}; send"
+                f" predictions as {' or '.join(_PREDICTIONS)}, or make messages of fed.claimed(…)"
+            )
 
     def downlink(
         self,
