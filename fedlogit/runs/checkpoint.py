@@ -81,7 +81,8 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
             f"remove {folder}/checkpoint*.safetensors (or give train --restart)",
         )  # fmt: skip
         _restore(fed, tensors)
-        fed.exported = {name: _arrays(tensors, name, k) for name, k in note["exported"].items()}
+        for name, keys in note["exported"].items():
+            fed.exported[name] = _arrays(tensors, name, keys)
         fed.round = note["round"]
         fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
         before = note["devices"]
