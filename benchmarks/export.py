@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from benchmarks.federations import federation
 from benchmarks.operations import operations
 from benchmarks.workloads import Workload
+from fedlogit.federation.client_tasks import batches
 
 __all__ = ["export"]
 
@@ -94,10 +95,10 @@ def _orders(
 ) -> list[list[torch.Tensor]]:
     """Write who is there in a round, in which order samples come, and which public ones."""
     fed.start_round(round_)
-    private = [fed._batches("private", c, c.samples) for c in fed.clients]
+    private = [batches(fed.context, "private", c, c.samples) for c in fed.clients]
     _batches(folder / f"order{round_}.npz", fed, private)
     if workload.kind == "distil":
-        public = [fed._batches("distil", c, len(fed.public)) for c in fed.clients]
+        public = [batches(fed.context, "distil", c, len(fed.public)) for c in fed.clients]
         _batches(folder / f"distil{round_}.npz", fed, public)
     if workload.kind == "vote":
         place = {int(index): i for i, index in enumerate(fed.public)}

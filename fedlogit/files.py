@@ -8,6 +8,7 @@ import math
 import os
 import re
 import secrets
+import shutil
 import struct
 import zipfile
 import zlib
@@ -26,6 +27,7 @@ __all__ = [
     "arrays_digest",
     "file_digest",
     "json_digest",
+    "link_or_copy",
     "load_npz",
     "read_json",
     "read_sealed",
@@ -73,6 +75,27 @@ def temporary_name(path: Path) -> Path:
     """
     unique = f"{os.getpid()}{secrets.randbelow(10**6)}"
     return path.with_name(f".{path.stem}.{unique}{path.suffix}")
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Make `target` another name of a file, atomically; a copy where the system makes no links.
+
+    Raises:
+        FedlogitError: if `source` cannot be read, the folder not written, or the disk is full.
+    """
+    temporary = temporary_name(target)
+    try:
+        try:
+            temporary.hardlink_to(source)
+        except OSError:
+            shutil.copy2(source, temporary)
+            _sync(temporary)
+        temporary.replace(target)  # does nothing where both are names of one file
+    except OSError as error:
+        raise FedlogitError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Folders that only this user can enter, for files that must not come from anybody else."""
+"""Folders of one user: where a cache is kept, and those that nobody else can enter."""
 
 from __future__ import annotations
 
@@ -9,9 +9,28 @@ from pathlib import Path
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["is_own_file", "private_folder"]
+__all__ = ["cache_folder", "is_own_file", "private_folder"]
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def cache_folder(remedy: str) -> Path:
+    """Return where this user's files are kept that can be made or fetched again; may be missing.
+
+    XDG's specification ignores an ``XDG_CACHE_HOME`` that is empty or not absolute.
+
+    Args:
+        remedy: What the error tells the user to do.
+
+    Raises:
+        FedlogitError: if neither XDG_CACHE_HOME nor HOME says where.
+    """
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        root = given if given.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        raise FedlogitError(f"HOME is not set, below which the cache is kept: {remedy}") from None
+    return root / "fedlogit"
 
 
 def private_folder(path: Path, remedy: str) -> None:

@@ -5,33 +5,35 @@ It hides how clients run, which is the engine's, and not what they do.
 
 from __future__ import annotations
 
-import numbers
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from operator import add
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
-from fedlogit.aggregation.attacks import false_logits
 from fedlogit.aggregation.targets import Targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine import Client, ClientTask, Engine, State
 from fedlogit.engine.device_data import DeviceData
-from fedlogit.engine.evaluation import EvalCounts, Scores, count_correct, score
-from fedlogit.engine.task import cut, minibatches
-from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.engine.evaluation import EvalCounts, Scores
 from fedlogit.federation.averaging import average_states, same_architecture
-from fedlogit.federation.ledger import Ledger
+from fedlogit.federation.channel import Channel, Senders
+from fedlogit.federation.client_tasks import (
+    RoundContext,
+    distillation_tasks,
+    model_tasks,
+    private_tasks,
+    server_tasks,
+)
+from fedlogit.federation.predictions import Predictions, finite_scores
+from fedlogit.federation.probes import accuracy, accuracy_of_targets, drawn_probes
+from fedlogit.federation.round_log import RoundLog
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = ["Federation"]
-
-_PREDICTIONS = ("logits", "auxiliary_logits")  # kinds of messages that adversaries may falsify
 
 
 class Federation:
@@ -54,6 +56,8 @@ class Federation:
         round: The current round, from 1.
         adversaries: How many of the last clients that exist send what is false; they are not
             tested.
+        private_losses: Mean loss over samples, in nats, of each client's last `train_private`, by
+            its number.
         tested: What models of clients got right that have not been there since they were tested.
         facts: What decides the bits besides the state (`Provenance.decisive`); a checkpoint and a
             client's part carry it, and go on only where it is the same.
@@ -93,16 +97,18 @@ class Federation:
         self.counts = split.counts
         self.class_mask = split.counts > 0
         self.roles = split.roles
-        self.ledger = Ledger()
         self.server_state: dict[str, torch.Tensor] = {}
-        self.exported: dict[str, dict[str, np.ndarray]] = {}
         self.round = 0
         self.adversaries = 0
+        self.private_losses: dict[int, float] = {}
         self.tested: dict[int, EvalCounts] = {}
         self.facts: dict[str, Any] = {}
         self.devices: list[str] = []
         self.private_samples = np.unique(np.concatenate(split.clients))
-        self._log: dict[str, float] = {}
+        self._log = RoundLog(spec.method.name)
+        self._channel = Channel(spec)
+        self._predictions = Predictions(engine, data)
+        self.ledger, self.exported = self._channel.ledger, self._log.exported
         who = spec.participation
         self._first = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
 
@@ -115,6 +121,11 @@ class Federation:
     def models(self) -> list[Client]:
         """All models there are: the clients', and the global one if there is one."""
         return self.everybody if self.server is None else [*self.everybody, self.server]
+
+    @property
+    def context(self) -> RoundContext:
+        """What this round's tasks depend on besides models and samples."""
+        return RoundContext(self.spec, self.data, self.round, self._first)
 
     # --- who is there -------------------------------------------------------------------------
 
@@ -171,22 +182,10 @@ class Federation:
         if self.spec.optimizer.reset_every == "round":
             for client in self.clients:
                 client.renew_optimizer()
-
-        def task(i: int, client: Client) -> ClientTask:
-            indices = torch.cat([client.private, self.public]) if with_public else client.private
-            start = client.vector.detach() if prox_centers is None else prox_centers[i]
-            return ClientTask(
-                client=client,
-                indices=indices,
-                batches=self._batches("private", client, len(indices)),
-                labels=self.data.labels[indices],
-                augment=self._augmentation(client),
-                prox_center=start.clone() if proximal_mu else None,
-                proximal_mu=proximal_mu,
-                phase="private training",
-            )
-
-        self._train([task(i, c) for i, c in enumerate(self.clients)], "loss_private")
+        shared = self.public if with_public else self.public[:0]
+        tasks = private_tasks(self.context, self.clients, shared, prox_centers, proximal_mu)
+        losses = self._train(tasks, "loss_private")
+        self.private_losses |= {c.index: loss for c, loss in zip(self.clients, losses, strict=True)}
 
     def distil(
         self,
@@ -197,198 +196,65 @@ class Federation:
         once: bool = False,
         learners: Sequence[Client] | None = None,
     ) -> None:
-        """Every client trains on the samples `indices`, as long as `spec.local` says.
-
-        Args:
-            indices: Which samples, int64 (n,).
-            targets: Distributions (n, classes), the same for everybody, or (learners, n, classes);
-                (n, T, classes) or (learners, n, T, classes) where each position has one. Rows of
-                another sum weigh as much. None for none.
-            label_weight: Weight of the cross-entropy with the samples' labels.
-            once: Do a single step on all samples instead.
-            learners: Who trains, if not all clients.
-        """
-        soft = None if targets is None else targets.to(torch.float32)
-        whole = [torch.arange(len(indices))]
-        trained = self.clients if learners is None else learners
-        shared = self.data.labels.dim() + 1  # axes of targets that are the same for everybody
-        own = [soft] * len(trained) if soft is None or soft.dim() == shared else list(soft)
-        tasks = [
-            ClientTask(
-                client=client,
-                indices=indices,
-                batches=whole if once else self._batches("distil", client, len(indices)),
-                labels=self.data.labels[indices] if label_weight else None,
-                label_weight=label_weight,
-                soft=of_client,
-                phase="distillation",
-            )
-            for client, of_client in zip(trained, own, strict=True)
-        ]
+        """All clients, or `learners`, train on the same samples; see `distillation_tasks`."""
+        who = self.clients if learners is None else learners
+        tasks = distillation_tasks(self.context, who, indices, targets, label_weight, once)
         self._train(tasks, "loss_distil")
 
     def distil_server(self, targets: Targets, *, part: int = 1) -> None:
-        """The server's model trains on the public samples, as `spec.server` says.
-
-        Its optimizer is new. Samples with weight 0 are left out.
-
-        Args:
-            targets: What it shall predict on `public`.
-            part: Which time it is in this round, if there are several.
-
-        Raises:
-            FedlogitError: if there is no target with a weight.
-        """
-        server, how = self.server, self.spec.server
-        assert server is not None
-        assert how is not None
-        weighed = targets.weights > 0
-        if not weighed.any():
-            raise FedlogitError(
-                f"method {self.spec.method.name}: no public sample has a target to learn from"
-            )
-        server.renew_optimizer()
-        indices = self.public[weighed]
-        task = ClientTask(
-            client=server,
-            indices=indices,
-            batches=minibatches(
-                len(indices),
-                how.batch or self.spec.batch,
-                self.torch_rng("batches/teach", self.round, part),
-                epochs=how.epochs,
-                steps=None,
-            ),
-            soft=targets.weighted()[weighed].to(self.data.device, torch.float32),
-            augment=(
-                None if how.augment == "none" else self.torch_rng("augment/teach", self.round, part)
-            ),
-            phase="distillation",
-        )
-        self._train([task], "loss_server", self.server_engine)
+        """The server's model trains on `public` with a new optimizer; see `server_tasks`."""
+        assert self.server is not None
+        tasks = server_tasks(self.context, self.server, self.public, targets, part)
+        self.server.renew_optimizer()
+        self._train(tasks, "loss_server", self.server_engine)
 
     def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> None:
-        """Train models that are not the clients' own, as long as `spec.local` says.
-
-        Args:
-            models: Each with its samples and a role, which is part of all its random addresses.
-            labels: Each one's labels, int64 (its samples,).
-        """
-        tasks = [
-            ClientTask(
-                client=model,
-                indices=model.private,
-                batches=self._batches(model.role, model, model.samples),
-                labels=given,
-                augment=self._augmentation(model),
-                phase="training",
-            )
-            for model, given in zip(models, labels, strict=True)
-        ]
-        self._train(tasks, "loss_private")
-
-    def _batches(self, phase: str, client: Client, n: int) -> list[torch.Tensor]:
-        local = self.spec.local
-        generator = self.torch_rng(f"batches/{phase}", client.index, self.round)
-        new = self._first.get(client.index) == self.round
-        epochs = local.epochs_in(1 if new else self.round)
-        return minibatches(n, self.spec.batch, generator, epochs=epochs, steps=local.steps)
-
-    def _augmentation(self, client: Client) -> torch.Generator | None:
-        if self.spec.augment == "none":
-            return None
-        purpose = f"augment/{client.role}" if client.role else "augment"
-        return self.torch_rng(purpose, client.index, self.round)
+        """Train models that are not the clients' own; see `model_tasks`."""
+        self._train(model_tasks(self.context, models, labels), "loss_private")
 
     def _train(
         self, tasks: Sequence[ClientTask], column: str, engine: Engine | None = None
-    ) -> None:
+    ) -> list[float]:
+        """Run tasks and log the mean of their losses as `column`; return each one's loss."""
         factor = self.spec.schedule.factor(self.round)
         for task in tasks:
             if self.spec.optimizer.reset_every == "phase":
                 task.client.renew_optimizer()
             task.client.set_rate(factor)
-        with nullcontext() if engine else self._clients_work():
+        with nullcontext() if engine else self._log.clients_work():
             losses = (engine or self.engine).train(tasks)
         self.log(**{column: float(np.mean(losses))})
+        return losses
 
-    @contextmanager
-    def _clients_work(self) -> Iterator[None]:
-        """Add the time that clients' models train or predict to the round's `seconds_clients`."""
-        start = time.perf_counter()
-        yield
-        before = self._log.get("seconds_clients", 0.0)
-        self.log(seconds_clients=before + time.perf_counter() - start)
-
-    # --- predictions --------------------------------------------------------------------------
+    # --- predictions: all of them float32, and all raise `Diverged` as `Predictions` does -------
 
     def logits(self, indices: torch.Tensor, models: Sequence[Client] | None = None) -> torch.Tensor:
         """Return logits of every client, or of `models`, on the same samples.
 
-        Models run in evaluation mode on images without augmentation.
-
         Returns:
-            float32 (clients, n, classes), or (clients, n, T, classes) where each position has one;
-            the same holds below.
-
-        Raises:
-            Diverged: here and below, naming a model with a logit that is not finite: its argmax
-                would be a class all the same.
+            (clients, n, classes), or (clients, n, T, classes) where each position has one; the same
+            holds below.
         """
-        asked = self.clients if models is None else models
-        with self._clients_work():
-            return self._answers(asked, self._inputs(indices), len(indices))
+        with self._log.clients_work():
+            return self._predictions.logits(self.clients if models is None else models, indices)
 
     def server_logits(self, indices: torch.Tensor) -> torch.Tensor:
-        """Return the server's logits, float32 (n, classes)."""
+        """Return the server's logits, (n, classes)."""
         assert self.server is not None
-        return _finite(self.server, self._joined(self.server, self._inputs(indices)))
+        return self._predictions.logits_of(self.server, indices)
 
     def own_logits(self, indices: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return each client's logits on its own list of samples, float32 (n_i, classes)."""
-        own = {id(client): part for client, part in zip(self.clients, indices, strict=True)}
-
-        def answer(client: Client) -> torch.Tensor:
-            return _finite(client, self._joined(client, self._inputs(own[id(client)])))
-
-        with self._clients_work():
-            return self.engine.map(answer, self.clients)
+        """Return each client's logits on its own list of samples, (n_i, classes)."""
+        with self._log.clients_work():
+            return self._predictions.own_logits(self.clients, indices)
 
     def test_logits(self) -> torch.Tensor:
-        """Return every client's logits on the test split, float32 (clients, n, classes)."""
-        batches = (self.data.test_inputs(part) for part in self._test_parts())
-        return self._answers(self.clients, batches, len(self.data.x_test))
+        """Return every client's logits on the test split, (clients, n, classes)."""
+        return self._predictions.test_logits(self.clients)
 
-    def _answers(
-        self, models: Sequence[Client], batches: Iterable[torch.Tensor], samples: int
-    ) -> torch.Tensor:
-        logits = torch.empty(len(models), samples, self.classes, device=self.data.device)
-        start = 0
-        for rows in self.engine.predict(
-            models, batches
-        ):  # not joined, which takes twice the memory
-            if not start:
-                logits = rows.new_empty(len(models), samples, *rows.shape[2:])
-            logits[:, start : start + rows.shape[1]] = rows
-            start += rows.shape[1]
-        for model, own in zip(models, logits, strict=True):
-            _finite(model, own)
-        return logits
-
-    def _joined(self, model: Client, batches: Iterable[torch.Tensor]) -> torch.Tensor:
-        outputs = list(self.engine.predict_one(model, batches))
-        if not outputs:
-            return torch.empty(0, self.classes, device=self.data.device)
-        return torch.cat(outputs)
-
-    def _inputs(self, indices: torch.Tensor) -> Iterable[torch.Tensor]:
-        """Return the samples of each forward pass."""
-        return (self.data.inputs(part) for part in cut(indices, self.data.batch))
-
-    def _test_parts(self) -> list[slice]:
-        """Return the test samples of each forward pass."""
-        parts = cut(torch.arange(len(self.data.x_test)), self.data.batch)
-        return [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
+    def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
+        """Return what each model gets right on the test split."""
+        return self._predictions.test_counts(models)
 
     def evaluate(self) -> Scores:
         """Return the test scores of the global model, or of every honest client without one.
@@ -400,10 +266,7 @@ class Federation:
         """
         honest = self.everybody[: len(self.everybody) - self.adversaries]
         tested = [self.server] if self.server else honest
-        scores = score(self._counts_of_all(tested))
-        for model, loss in zip(tested, scores.loss, strict=True):
-            if not np.isfinite(loss):
-                raise Diverged(f"cross-entropy of {model.label} on the test split is {loss}")
+        scores = finite_scores(tested, self._counts_of_all(tested))
         if self.server is None and self.spec.participation is not None:
             there = np.isin([model.index for model in tested], self.present)
             self.log(accuracy_present=float(scores.per_client[there].mean()))
@@ -417,16 +280,6 @@ class Federation:
         found = self.test_counts(left) if left else []
         self.tested |= {model.index: counts for model, counts in zip(left, found, strict=True)}
         return [self.tested[model.index] for model in models]
-
-    def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
-        """Return what each model gets right on the test split."""
-        parts = self._test_parts()
-        batches = (self.data.test_inputs(part) for part in parts)
-        sums: list[EvalCounts] = []
-        for part, logits in zip(parts, self.engine.predict(models, batches), strict=True):
-            found = count_correct(logits, self.data.test_labels[part])
-            sums = list(map(add, sums, found)) if sums else found
-        return sums
 
     # --- models -------------------------------------------------------------------------------
 
@@ -463,40 +316,15 @@ class Federation:
         for client in self.clients:
             client.load(state, keep=client.head_mask() if backbone_only else None)
 
-    # --- messages -----------------------------------------------------------------------------
+    # --- messages, as `Channel` sends them: counted, and those of adversaries falsified ----------
 
     def uplink(self, kind: str, messages: torch.Tensor, *, bits: int | None = None) -> torch.Tensor:
-        """Send a message of each client to the server, which is counted; return what it reads.
-
-        Args:
-            kind: What the message is: ``logits``, ``model``, ``votes``, … Of logits the server
-                reads what clients claim (see `claimed`).
-            messages: A row a client, (clients, …).
-            bits: Bits that an element takes when sent, where that is not its dtype's size.
-        """
-        sent = self.claimed(messages, kind) if kind in _PREDICTIONS else messages
-        self.ledger.up(kind, sent, bits=bits)
-        return sent
+        """Send a message of each client, (clients, …), to the server; return what it reads."""
+        return self._channel.uplink(kind, messages, self._senders, bits)
 
     def claimed(self, logits: torch.Tensor, kind: str) -> torch.Tensor:
-        """Return the clients' logits as they send them: false ones of adversaries that falsify.
-
-        Args:
-            logits: Of `clients`, (clients, n, classes), or (clients, n, T, classes).
-            kind: What is sent, which is part of the address of what is random about it.
-
-        Returns:
-            Like `logits`, and `logits` itself where `spec.adversaries` falsifies no predictions.
-        """
-        how = self.spec.adversaries
-        if how is None or not how.of_predictions:
-            return logits
-        sent, honest = logits.clone(), len(self.everybody) - self.adversaries
-        for place, client in enumerate(self.clients):
-            if client.index >= honest:
-                generator = self.torch_rng(f"false_logits/{kind}", client.index, self.round)
-                sent[place] = false_logits(logits[place], how, generator)
-        return sent
+        """Return the clients' logits as they send them: false ones of adversaries that falsify."""
+        return self._channel.claimed(logits, kind, self._senders)
 
     def downlink(
         self,
@@ -506,30 +334,23 @@ class Federation:
         bits: int | None = None,
         receivers: int | None = None,
     ) -> torch.Tensor:
-        """Send a message of the server to every client, or to so many; return what they read.
-
-        Args:
-            kind: As for `uplink`.
-            message: Its numbers, the same for all receivers.
-            bits: As for `uplink`.
-            receivers: How many clients it goes to; None is all of them.
-        """
+        """Send a message to every client, or to so many of them; return what they read."""
         to = len(self.clients) if receivers is None else receivers
-        self.ledger.down(kind, message, clients=to, bits=bits)
-        return message
+        return self._channel.downlink(kind, message, to, bits)
 
     def exchange(
         self, kind: str, messages: torch.Tensor, *, links: int | None = None
     ) -> torch.Tensor:
-        """Send a message of each client to other clients; return what these read.
+        """Send a message of each client, (clients, …), to others; return what these read."""
+        return self._channel.exchange(kind, messages, links)
 
-        Args:
-            kind: As for `uplink`.
-            messages: A row a client, (clients, …).
-            links: How many ordered pairs are connected; None connects everybody.
-        """
-        self.ledger.exchange(kind, messages, links=links)
-        return messages
+    def check_attack(self) -> None:
+        """Refuse a round that is done if an attack on predictions passed its messages by."""
+        self._channel.check_attack(self._senders)
+
+    @property
+    def _senders(self) -> Senders:
+        return Senders(self.clients, len(self.everybody) - self.adversaries, self.round)
 
     # --- samples ------------------------------------------------------------------------------
 
@@ -544,20 +365,8 @@ class Federation:
             size: How many.
             anchors: How many of them shall have labels, where the public set is another data set's.
         """
-        generator = self.rng("probes", self.round)
-        if not anchors:
-            return self._drawn(self.public, size, generator)
-        known = self.data.labels[self.public] != UNKNOWN
-        return torch.cat(
-            [
-                self._drawn(self.public[known], anchors, generator),
-                self._drawn(self.public[~known], size - anchors, generator),
-            ]
-        )
-
-    def _drawn(self, pool: torch.Tensor, size: int, generator: np.random.Generator) -> torch.Tensor:
-        chosen = generator.choice(len(pool), size, replace=False)
-        return pool[torch.as_tensor(chosen, device=pool.device)]
+        labels = self.data.labels[self.public]
+        return drawn_probes(self.public, labels, size, anchors, self.rng("probes", self.round))
 
     def rng(self, purpose: str, *ids: int) -> np.random.Generator:
         """Return the run's generator for a purpose (see `fedlogit.rng`)."""
@@ -575,8 +384,7 @@ class Federation:
         Where samples have several positions, the mean is over these too. Samples whose label nobody
         knows do not count; NaN if there are no others.
         """
-        labels = self.data.labels[indices]
-        return (logits.argmax(-1) == labels)[..., labels != UNKNOWN].double().mean(-1)
+        return accuracy(logits, self.data.labels[indices])
 
     def accuracy_on_public(self, targets: torch.Tensor, known: torch.Tensor | None = None) -> float:
         """Return how often the largest target is the true class; for diagnostics only.
@@ -586,25 +394,11 @@ class Federation:
             known: Count these only, bool (points,); None counts all. Those whose label nobody
                 knows never count; NaN if there are no others.
         """
-        labels = self.data.labels[self.public]
-        right, labelled = (targets.argmax(-1) == labels).float(), labels != UNKNOWN
-        if not labelled.all():
-            known = labelled if known is None else known & labelled
-        return float(right.mean() if known is None else right[known].mean())
+        return accuracy_of_targets(targets, self.data.labels[self.public], known)
 
     def log(self, **values: float) -> None:
-        """Add columns to this round's row of `rounds.csv`.
-
-        Raises:
-            FedlogitError: for a value that is no number.
-        """
-        for name, value in values.items():
-            if not isinstance(value, numbers.Real):
-                raise FedlogitError(
-                    f"method {self.spec.method.name}: log({name}=…) got a {type(value).__name__};"
-                    " give a number"
-                )
-        self._log.update(values)
+        """Add columns, numbers, to this round's row of `rounds.csv`; see `RoundLog.log`."""
+        self._log.log(**values)
 
     def contribute(self, shares: Sequence[float]) -> None:
         """Record how much each client contributed: columns ``contribution_0``, … of the round.
@@ -617,21 +411,9 @@ class Federation:
 
     def export(self, name: str, **arrays: torch.Tensor) -> None:
         """Remember arrays for ``exports/<name>.npz``, written at the end if the spec asks."""
-        known = self.exported.setdefault(name, {})
-        known.update({key: value.cpu().numpy() for key, value in arrays.items()})
+        self._log.export(name, **arrays)
 
     def take_log(self) -> dict[str, float]:
         """Return and clear this round's columns; none where nobody trains or predicts."""
-        log, self._log = self._log, {}
+        log = self._log.take_log()
         return {} if self.spec.ledger_only else log
-
-
-def _finite(model: Client, logits: torch.Tensor) -> torch.Tensor:
-    """Return a model's logits as they are.
-
-    Raises:
-        Diverged: if one is not finite.
-    """
-    if not logits.isfinite().all():
-        raise Diverged(f"logits of {model.label} are not finite")
-    return logits

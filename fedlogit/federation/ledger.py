@@ -62,6 +62,10 @@ class Ledger:
         book = self.rounds.setdefault(self.round, {"up": {}, "down": {}})[direction]
         book[kind] = book.get(kind, 0) + size
 
+    def sent_up(self, round_: int) -> set[str]:
+        """Return the kinds of messages that clients sent in a round."""
+        return set(self.rounds.get(round_, {}).get("up", {}))
+
     def of_round(self, round_: int) -> dict[str, int]:
         """Return the columns of `rounds.csv`: totals by direction, and by direction and kind."""
         book = self.rounds.get(round_, {"up": {}, "down": {}})

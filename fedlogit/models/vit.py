@@ -15,6 +15,7 @@ from torch import nn
 
 from fedlogit.errors import FedlogitError
 from fedlogit.models.base import ImageShape, ModelConfig, Shape
+from fedlogit.private import cache_folder
 
 __all__ = ["VitB16", "VitTiny"]
 
@@ -113,20 +114,31 @@ def weights_file(url: str) -> Path:
     """
     name = url.rsplit("/", 1)[-1]
     given = os.environ.get("FEDLOGIT_WEIGHTS")
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "fedlogit")
-    path = next((p for p in (Path(given or cache, name), cache / name) if p.exists()), cache / name)
-    if not path.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        try:
-            torch.hub.download_url_to_file(url, str(path), progress=False)
-        except (urllib.error.URLError, OSError) as error:
-            raise FedlogitError(
-                f"pretrained weights {name} cannot be fetched ({error}); put the file into a folder"
-                " and set FEDLOGIT_WEIGHTS to it, or use vit_b16(weights='none')"
-            ) from None
+    own = Path(given, name) if given else None
+    path = own if own and own.exists() else _cached(url, name)
     prefix = name.rsplit("-", 1)[-1].removesuffix(".pth")
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not digest.startswith(prefix):
         raise FedlogitError(f"{path} is damaged: its SHA-256 does not start with {prefix}")
+    return path
+
+
+def _cached(url: str, name: str) -> Path:
+    """Return a file of the cache, fetched if it is not there.
+
+    Raises:
+        FedlogitError: if it cannot be fetched.
+    """
+    path = cache_folder(f"set FEDLOGIT_WEIGHTS to a folder with {name}") / name
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        torch.hub.download_url_to_file(url, str(path), progress=False)
+    except (urllib.error.URLError, OSError) as error:
+        raise FedlogitError(
+            f"pretrained weights {name} cannot be fetched ({error}); put the file into a folder"
+            " and set FEDLOGIT_WEIGHTS to it, or use vit_b16(weights='none')"
+        ) from None
     return path

@@ -1,9 +1,10 @@
 """Stopping is normal: a run saves itself atomically and goes on to the same bits.
 
 A checkpoint is one safetensors file: every client's parameters, buffers and optimizer state, the
-method's memory, and, in its header, the rows so far, the facts that decide the bits, and a digest
-of all of it. The one before is kept, so that a file damaged on disk costs a few rounds and not the
-run. A run goes on only with the code, data, libraries and kind of device that it began with.
+method's memory and what it exported, and, in its header, the rows so far, the facts that decide the
+bits, and a digest of all of it. The one before is kept, so that a file damaged on disk costs a few
+rounds and not the run. A run goes on only with the code, data, libraries and kind of device that it
+began with.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from fedlogit.engine.client import State
 from fedlogit.engine.evaluation import EvalCounts
 from fedlogit.errors import DataError
 from fedlogit.federation import Federation
+from fedlogit.files import link_or_copy
 from fedlogit.runs.provenance import check_facts
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 
@@ -39,6 +42,7 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
         "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
         "facts": fed.facts,
         "devices": fed.devices,
+        "exported": {name: list(arrays) for name, arrays in fed.exported.items()},
     }
     header = {
         "spec": fed.spec.digest(),  # for people; the digest covers the note's
@@ -47,8 +51,7 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
     }
     newest, previous = folder / _NAME, folder / _PREVIOUS
     if newest.exists():
-        previous.unlink(missing_ok=True)
-        previous.hardlink_to(newest)  # so that there is a whole checkpoint at every moment
+        link_or_copy(newest, previous)  # so that there is a whole checkpoint at every moment
     save_tensors(newest, tensors, header)
 
 
@@ -78,6 +81,8 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
             f"remove {folder}/checkpoint*.safetensors (or give train --restart)",
         )  # fmt: skip
         _restore(fed, tensors)
+        for name, keys in note["exported"].items():
+            fed.exported[name] = _arrays(tensors, name, keys)
         fed.round = note["round"]
         fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
         before = note["devices"]
@@ -101,6 +106,8 @@ def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
 
 def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     tensors = {f"memory/{name}": value for name, value in fed.server_state.items()}
+    for name, arrays in fed.exported.items():
+        tensors |= {f"exported/{name}/{key}": torch.as_tensor(a) for key, a in arrays.items()}
     for client in fed.models:
         state, at = client.state(), client.name
         tensors |= {f"{at}/vector": state.vector}
@@ -134,3 +141,8 @@ def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
         for client in fed.everybody
         if f"{(at := f'{client.name}/tested')}/{_COUNTS[0]}" in tensors
     }
+
+
+def _arrays(tensors: dict[str, torch.Tensor], name: str, keys: list[str]) -> dict[str, np.ndarray]:
+    """Return what was exported as `name`, in the same order, which decides a file's bytes."""
+    return {key: tensors[f"exported/{name}/{key}"].numpy() for key in keys}

@@ -60,14 +60,14 @@ def weights_digest(weights: list[dict[str, torch.Tensor]]) -> str:
     return tensor_digest(named)
 
 
-def save_part(path: Path, tensors: dict[str, torch.Tensor], fed: Federation) -> None:
-    """Save one client's model, with the facts that decided its bits."""
-    note = json.dumps({"spec": fed.spec.digest(), "facts": fed.facts})
+def save_part(path: Path, tensors: dict[str, torch.Tensor], fed: Federation, loss: float) -> None:
+    """Save one client's model and its private loss, with the facts that decided their bits."""
+    note = json.dumps({"spec": fed.spec.digest(), "facts": fed.facts, "loss": loss})
     save_tensors(path, tensors, {"note": note, "digest": tensor_digest(tensors, note)})
 
 
-def read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
-    """Read one client's model that this job, before it was stopped, has saved.
+def read_part(path: Path, fed: Federation) -> tuple[dict[str, torch.Tensor], float]:
+    """Read one client's model and private loss that this job, before it was stopped, has saved.
 
     Raises:
         DataError: if it is damaged, or was made by another spec, other code or other data.
@@ -82,7 +82,7 @@ def read_part(path: Path, fed: Federation) -> dict[str, torch.Tensor]:
     check_facts(path, found["facts"], fed.facts, anew)
     if found["spec"] != fed.spec.digest():
         raise DataError(f"{path} belongs to another spec; {anew}")
-    return tensors
+    return tensors, found["loss"]
 
 
 def _read_weights(

@@ -7,14 +7,13 @@ link that takes no space, and a note has the digests of all files and of what th
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import file_digest, json_digest, read_json, temporary_name, write_json
+from fedlogit.errors import DataError
+from fedlogit.files import file_digest, json_digest, link_or_copy, read_json, write_json
 
 __all__ = ["forget_outputs", "hidden", "keep_outputs", "publish_outputs", "restore_outputs"]
 
@@ -56,7 +55,7 @@ def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
         FedlogitError: if the folder cannot be written.
     """
     for path in (folder / name for name in outputs):
-        _link(hidden(path), path)
+        link_or_copy(hidden(path), path)
 
 
 def restore_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
@@ -84,18 +83,3 @@ def restore_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, An
 
 def _lasting(path: Path) -> bool:
     return not path.name.startswith((".", "checkpoint"))
-
-
-def _link(source: Path, target: Path) -> None:
-    """Make `target` another name of a file; a copy where the file system knows no links."""
-    temporary = temporary_name(target)
-    try:
-        temporary.unlink(missing_ok=True)
-        try:
-            temporary.hardlink_to(source)
-        except OSError:
-            shutil.copy2(source, temporary)
-        temporary.replace(target)  # does nothing where both are names of one file …
-        temporary.unlink(missing_ok=True)  # … and leaves this one
-    except OSError as error:
-        raise FedlogitError(f"cannot write {target}: {error.strerror or error}") from error

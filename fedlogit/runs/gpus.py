@@ -48,11 +48,22 @@ def own_gpu(device: str, runs_per_gpu: int) -> Iterator[None]:
     with _removed_when_empty(folder), first_free(list(places), waiting, _private) as place:
         if len(gpus) > 1:
             print(f"takes GPU {places[place]} of {', '.join(gpus)}", file=sys.stderr, flush=True)  # noqa: T201
-        os.environ["CUDA_VISIBLE_DEVICES"] = places[place]
-        try:
+        with _seeing(places[place]):
             yield
-        finally:
-            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+
+
+@contextmanager
+def _seeing(gpus: str) -> Iterator[None]:
+    """Let this process and those it starts see these GPUs only; afterwards what they saw before."""
+    before = os.environ.get("CUDA_VISIBLE_DEVICES")
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+        else:
+            os.environ["CUDA_VISIBLE_DEVICES"] = before
 
 
 def _private(folder: Path) -> None:

@@ -213,6 +213,7 @@ def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str
     start = time.perf_counter()
     fed.start_round(fed.round + 1)
     play(fed, fed.round)
+    fed.check_attack()
     seconds = time.perf_counter() - start
     row: dict[str, Any] = {"round": fed.round}
     if fed.spec.tests_in(fed.round):

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from fedlogit.aggregation.targets import Targets
@@ -111,6 +112,8 @@ class Precomputed:
         note: Where they come from, for the run's record.
         data: Digests of the data that the clients trained on, and of their division.
         diverged: Why there are neither weights nor answers, or "".
+        loss_private: The clients' mean loss in training, for the round's row; None of clients whose
+            record is older than this entry.
     """
 
     weights: list[dict[str, torch.Tensor]]
@@ -119,9 +122,10 @@ class Precomputed:
     note: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     diverged: str = ""
+    loss_private: float | None = None
 
 
-def train_clients(fed: Federation, folder: Path) -> dict[str, str]:
+def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     """Train every client in round 1 and write ``weights.safetensors``; go on where it stopped.
 
     Clients train as many at a time as there are workers, or all, as the engine says; each is saved
@@ -132,24 +136,33 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, str]:
         folder: Where to write.
 
     Returns:
-        For the clients' record: the digest of all weights, as `weights_digest`; of clients that
-        diverged, which leave none, of the reason, and the reason as ``diverged``.
+        For the clients' record: the digest of all weights, as `weights_digest`, and the mean loss
+        of training, as ``loss_private``; of clients that diverged, which leave neither, the digest
+        of the reason, and the reason as ``diverged``.
 
     Raises:
         DataError: if a client that was saved is damaged, or was trained by other code or data.
     """
     parts = {c.index: folder / f"part-{c.index}.safetensors" for c in fed.clients}
+    diverged = ""
     try:
-        joined, told = _train(fed, parts), {}
+        joined = _train(fed, parts)
     except Diverged as error:
-        joined, told = {}, {"diverged": str(error)}
-    digest = tensor_digest(joined, told.get("diverged", ""))
-    header = {"spec": fed.spec.digest(), "digest": digest, **told}
+        joined, diverged = {}, str(error)
+    digest = tensor_digest(joined, diverged)
+    reason = {"diverged": diverged} if diverged else {}
+    header = {"spec": fed.spec.digest(), "digest": digest, **reason}
     save_tensors(folder / "weights.safetensors", joined, header)
     for path in parts.values():
         path.unlink(missing_ok=True)
     remove_leftovers(folder)
+    told: dict[str, Any] = reason or {"loss_private": _mean_loss(fed)}
     return {"weights_digest": digest, **told}
+
+
+def _mean_loss(fed: Federation) -> float:
+    """Return what `Federation.train_private` of all clients at once logs, to the bit."""
+    return float(np.mean([fed.private_losses[client.index] for client in fed.clients]))
 
 
 def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor]:
@@ -167,13 +180,15 @@ def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor
     size = size or len(everybody)
     for client in everybody:
         if client not in left:
-            _load(client, read_part(parts[client.index], fed))
+            weights, fed.private_losses[client.index] = read_part(parts[client.index], fed)
+            _load(client, weights)
     for start in range(0, len(left), size):
         fed.clients = left[start : start + size]
         fed.train_private()
         for client in fed.clients:
             _check_finite(client)
-            save_part(parts[client.index], _tensors(client), fed)
+            loss = fed.private_losses[client.index]
+            save_part(parts[client.index], _tensors(client), fed, loss)
     fed.clients = everybody
     return {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
 
@@ -234,7 +249,8 @@ def load_precomputed(
         "logits_code_version": exported["code_version"],
     }
     data = {k: clients[k] for k in _OF_DATA if k in clients}
-    return Precomputed(models, answers, taught, note, data, diverged)
+    loss = clients.get("loss_private")
+    return Precomputed(models, answers, taught, note, data, diverged, loss)
 
 
 def _clients_and_answers(
@@ -271,7 +287,13 @@ def continue_from(
         done.targets.distributions.to(device), done.targets.weights.to(device)
     )
     logits = done.answers.public.to(device)
-    return lambda fed, _round: method.exchange(fed, logits, targets)
+
+    def play(fed: Federation, round_: int) -> None:
+        if done.loss_private is not None:
+            fed.log(loss_private=done.loss_private)
+        method.exchange(fed, logits, targets)
+
+    return play
 
 
 def _diverging(reason: str) -> Callable[[Federation, int], None]:

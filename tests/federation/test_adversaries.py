@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 import torch
+from support.every_method import VARIANTS, changes
 from support.refusals import refused
 from support.small import built, small_spec
+from support.tiers import first_of_each, method_of
 
 from fedlogit import methods
 from fedlogit.adversaries import Adversaries
 from fedlogit.aggregation.attacks import false_logits
 from fedlogit.errors import Cannot, FedlogitError
 from fedlogit.files import read_json
+from fedlogit.methods import Method
 from fedlogit.rng import torch_rng
 from fedlogit.runs.stages import clients_spec, in_stages
 
 DISJOINT = {"partition": "iid(90)"}
 LATE = {"clients": [0, 1, 2], "since": 2}
+
+
+ATTACKED = {"adversaries": {"share": 0.25, "attack": "random_logits"}}
+REACHED = [v for v in VARIANTS if methods.get(small_spec(**changes(v)).method).sends_predictions]
 
 
 def harm(attack: str, share: float = 0.25, **given) -> dict:
@@ -93,6 +102,56 @@ def test_an_adversary_that_is_absent_says_nothing(federation):
     fed.start_round(2)
     logits = torch.ones(3, 1, 2) * torch.tensor([1.0, 0.0])
     assert fed.uplink("logits", logits)[:, 0].tolist() == [[1.0, 0.0], [1.0, 0.0], [0.0, 10.0]]
+
+
+class Forgets(Method):
+    """Sends predictions as what no attack knows, but for round 1, in which it sends nothing."""
+
+    needs_public: ClassVar[bool] = True
+    supports_partial_participation: ClassVar[bool] = True
+    kind: ClassVar[str] = "probabilities"
+
+    @property
+    def sends_predictions(self):
+        return True
+
+    def round(self, fed, r):
+        fed.train_private()
+        if r > 1:
+            sent = fed.uplink(self.kind, fed.logits(fed.public).softmax(-1))
+            fed.distil(fed.public, fed.downlink("consensus", sent.mean(0)))
+
+
+class Remembers(Forgets):
+    kind: ClassVar[str] = "logits"
+
+
+def test_an_attack_that_changes_no_message_ends_the_run_with_one_line(train):
+    attacked = {"method": f"{__name__}:Forgets"} | harm("random_logits")
+    with pytest.raises(FedlogitError) as error:
+        train(**attacked)
+    assert str(error.value) == (
+        f"method {__name__}:Forgets: adversaries.attack = 'random_logits' changed no message of"
+        " round 2, in which clients sent probabilities; send predictions as logits or"
+        " auxiliary_logits, or make messages of fed.claimed(…)"
+    )
+    train(**attacked | harm("label_flips"))
+    train(**attacked | {"method": f"{__name__}:Remembers"})
+
+
+@pytest.mark.parametrize("call", first_of_each(REACHED, method_of))
+def test_an_attack_reaches_every_method_that_says_that_it_sends_predictions(train, call):
+    result = read_json(train(**changes(call) | {"rounds": 2} | ATTACKED) / "result.json")
+    assert result["status"] == "finished"
+
+
+def test_an_attack_needs_no_message_of_adversaries_that_are_absent(train):
+    there = {"schedule": [{"clients": [3], "until": 1}]}
+    train(method=f"{__name__}:Forgets", participation=there, **harm("random_logits"))
+
+
+def test_an_attack_lets_rounds_pass_in_which_nothing_is_sent(train):
+    train(method="tally_train(warm_up=2)", **harm("loud_logits"))
 
 
 def test_the_average_of_loud_logits_by_hand(federation, monkeypatch):

@@ -16,6 +16,7 @@ from torch import nn
 from fedlogit import methods
 from fedlogit.engine import ClientTask
 from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.federation.client_tasks import batches
 from fedlogit.methods.tally_train import TallyTrain
 from fedlogit.runs.setup import divide
 
@@ -138,7 +139,7 @@ def test_a_step_on_private_text_is_next_token_cross_entropy(federation):
     fed = federation(**TEXT | {"optimizer": SGD}, method="local", local={"steps": 1})
     client = fed.clients[0]
     fed.round = 1
-    (batch,) = fed._batches("private", client, client.samples)
+    (batch,) = batches(fed.context, "private", client, client.samples)
     indices = client.private[batch]
     log_p = client.model(fed.data.x[indices]).log_softmax(-1)
     loss = -log_p.gather(-1, fed.data.labels[indices][..., None]).mean()

@@ -46,14 +46,60 @@ def test_every_method(reference, call):
 
 @pytest.mark.parametrize("call", first_of_each([*VARIANTS, ON_TEXT[-1]], method_of))
 def test_resumed_is_uninterrupted_whatever_the_workers(reference, train, monkeypatch, call):
+    given = changes(call) | {"export": ["weights", *exports_of(call)]}
     with stop_after(1, monkeypatch):
-        train(workers=3, every=0, **changes(call))
-    whole = reference(**changes(call))
+        train(workers=3, every=0, **given)
+    whole = reference(**given)
     with rounds_done(monkeypatch) as done:
-        resumed = train(workers=2, **changes(call))
+        resumed = train(workers=2, **given)
     assert done == [2, 3]
     assert same(outcome(resumed), outcome(whole))
-    assert read_json(resumed / "result.json")["bytes"] == read_json(whole / "result.json")["bytes"]
+    one, other = (read_json(folder / "result.json") for folder in (whole, resumed))
+    assert one["bytes"] == other["bytes"]
+    assert one["exports"] == other["exports"], "digests of all files"
+
+
+def exports_of(call: str) -> list[str]:
+    """Return what a method of its own exports: of a text TallyTrain has no theory."""
+    own = methods.get(small_spec(**changes(call)).method).exports
+    return sorted(own - {"theory"} if call.startswith("text: ") else own)
+
+
+class EarlyExports(Method):
+    """Exports in `init` and in round 1, and never again."""
+
+    supports_partial_participation = True
+    exports = frozenset({"aggregation"})
+
+    def init(self, fed):
+        fed.export("aggregation", scale=torch.tensor(0.1, dtype=torch.float64), empty=torch.ones(0))
+
+    def round(self, fed, r):
+        fed.train_private()
+        if r == 1:
+            fed.export(
+                "aggregation",
+                weights=torch.arange(6.0).view(2, 3).T,
+                half=torch.tensor([0.1], dtype=torch.float16),
+                marks=torch.tensor([True, False]),
+                points=torch.arange(3, dtype=torch.uint8),
+            )
+
+
+def test_what_a_method_exported_early_is_there_after_a_resume(train, tmp_path, monkeypatch):
+    given = {"method": f"{__name__}:EarlyExports", "export": ["aggregation"]}
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    train(whole, **given)
+    with stop_after(2, monkeypatch):
+        train(resumed, every=0, **given)
+    train(resumed, **given)
+    one, other = (load_npz(path / "exports" / "aggregation.npz") for path in (whole, resumed))
+    early = ["scale", "empty", "weights", "half", "marks", "points"]
+    assert list(one) == list(other) == [*early, "owned"]
+    for name, array in one.items():
+        assert array.dtype == other[name].dtype, name
+        assert array.tobytes() == other[name].tobytes(), name
+        assert array.shape == other[name].shape, name
 
 
 @pytest.mark.parametrize("call", first_of_each([*VARIANTS, ON_TEXT[-1]], method_of))

@@ -10,7 +10,7 @@ from support.small import small_spec
 from fedlogit import methods
 from fedlogit.aggregation.votes import pack
 from fedlogit.federation import Federation, State
-from fedlogit.federation.ledger import Ledger
+from fedlogit.federation.channel import Channel
 from fedlogit.files import read_json
 from fedlogit.methods.tally_train import TallyTrain
 
@@ -50,13 +50,15 @@ def test_bytes_of_what_peers_say(federation):
 
 
 class Peers:
-    """As much of a federation as messages need: classes, a ledger, and a round."""
+    """As much of a federation as messages need: classes, a channel with its ledger, and a round."""
 
     uplink, downlink, exchange = Federation.uplink, Federation.downlink, Federation.exchange
+    _senders = None  # who falsifies nothing
 
     def __init__(self, classes: int = 10) -> None:
-        self.classes, self.ledger, self.round = classes, Ledger(), 1
-        self.spec = small_spec()
+        self.classes, self.round, self.spec = classes, 1, small_spec()
+        self._channel = Channel(self.spec)
+        self.ledger = self._channel.ledger
         self.noted = {}
 
     def log(self, **columns: float) -> None:

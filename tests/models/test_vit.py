@@ -47,6 +47,35 @@ def test_weights_that_are_nowhere(small, monkeypatch):
         network("vit_b16", SHAPE, 8)
 
 
+@pytest.mark.parametrize("given", ["", "relative/cache"])
+def test_weights_are_looked_for_in_no_cache_that_xdg_ignores(small, monkeypatch, given):
+    other = network("vit_b16(weights='none')", SHAPE, 8, seed=1)
+    kept = small / "home" / ".cache" / "fedlogit"
+    kept.mkdir(parents=True)
+    publish(kept, monkeypatch, other.state_dict())
+    monkeypatch.delenv("FEDLOGIT_WEIGHTS")
+    monkeypatch.setenv("XDG_CACHE_HOME", given)
+    monkeypatch.setenv("HOME", str(small / "home"))
+    monkeypatch.chdir(small)
+    loaded = network("vit_b16", SHAPE, 8)
+    assert torch.equal(loaded.state_dict()["conv_proj.weight"], other.conv_proj.weight)
+    assert [path.name for path in small.iterdir()] == ["home"]
+
+
+def test_weights_that_are_given_need_no_home(small, monkeypatch):
+    publish(small, monkeypatch, network("vit_b16(weights='none')", SHAPE, 8).state_dict())
+
+    def nowhere():
+        raise RuntimeError
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("pathlib.Path.home", nowhere)
+    network("vit_b16", SHAPE, 8)
+    next(small.glob("*.pth")).unlink()
+    with pytest.raises(FedlogitError, match=r"HOME is not set.*: set FEDLOGIT_WEIGHTS to a folder"):
+        network("vit_b16", SHAPE, 8)
+
+
 def test_damaged_weights_are_refused(small, monkeypatch):
     publish(small, monkeypatch, network("vit_b16(weights='none')", SHAPE, 8).state_dict())
     file = next(small.glob("*.pth"))

@@ -127,6 +127,17 @@ def test_afterwards_all_gpus_are_seen_and_nothing_is_left(machine):
     assert list((machine / "tmp").iterdir()) == []
 
 
+@pytest.mark.parametrize("before", [None, " GPU-8a1f, 3 "])
+def test_afterwards_what_was_visible_is_as_it_was_to_the_letter(monkeypatch, before):
+    monkeypatch.setattr("fedlogit.runs.gpus.visible_gpus", lambda environment: ["0", "1"])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    if before is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", before)
+    with own_gpu("cuda", 1):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == before
+
+
 def test_which_gpus_there_are(tmp_path):
     for name in ("nvidia10", "nvidia2", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()

@@ -1,5 +1,6 @@
 """Runs: the folder describes itself; same spec, same bits; stopped, damaged, resumed."""
 
+import errno
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.outcomes import outcome, rows, same
-from support.resuming import ctrl_c, rounds_done
+from support.resuming import ctrl_c, rounds_done, stop_after
 from support.small import SMALL, small_spec
 
 from fedlogit import methods
@@ -142,6 +143,27 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(federation, tmp_path)
     (tmp_path / "checkpoint.previous.safetensors").unlink()
     with pytest.warns(UserWarning, match="not a readable checkpoint.*; the run starts anew"):
         assert load_checkpoint(tmp_path, federation()) == []
+
+
+def test_a_file_system_without_links_keeps_the_checkpoint_before_and_the_result(
+    train, tmp_path, monkeypatch
+):
+    def refuses(self, target):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(Path, "hardlink_to", refuses)
+    folder = tmp_path / "run"
+    with stop_after(2, monkeypatch):
+        train(folder, every=0, export=["weights"])
+    saved = sorted(path.name for path in folder.glob("*checkpoint*"))
+    assert saved == ["checkpoint.previous.safetensors", "checkpoint.safetensors"]
+    (folder / "checkpoint.safetensors").unlink()
+    with rounds_done(monkeypatch) as done:
+        train(folder, every=0, export=["weights"])
+    assert done == [2, 3]
+    kept, shown = (folder / name for name in (".result.json", "result.json"))
+    assert kept.read_bytes() == shown.read_bytes()
+    assert not kept.samefile(shown)
 
 
 def test_a_checkpoint_of_another_spec_is_refused(federation, tmp_path):

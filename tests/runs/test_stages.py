@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.calls import script
-from support.outcomes import weights
+from support.outcomes import untimed_rows, weights
 from support.refusals import refused
 from support.small import built, small_spec
 
@@ -16,7 +16,14 @@ from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
 from fedlogit.engine.float32 import f32_products
 from fedlogit.errors import DataError, Diverged, FedlogitError
-from fedlogit.files import load_npz, read_json, save_npz, write_json, write_sealed
+from fedlogit.files import (
+    load_npz,
+    read_json,
+    read_sealed,
+    save_npz,
+    write_json,
+    write_sealed,
+)
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.logit_files import load_answers
 from fedlogit.runs.run import Options, run
@@ -87,7 +94,26 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     first, second = (read_json(path / "result.json") for path in (whole, folder))
     assert first["final"] == second["final"]
     assert first["bytes"] == second["bytes"]
+    one, other = untimed_rows(whole), untimed_rows(folder)
+    assert one == other
+    assert "loss_private" in one[0]
+    assert list(one[0]) == list(other[0]), "columns in the same order"
     assert second["provenance"]["logits_digest"] == answers.digest
+
+
+def test_clients_of_before_their_loss_was_kept_give_a_run_without_it(digits, clients, tmp_path):
+    spec = small_spec(method="local", **ONCE)
+    paths = [tmp_path / name for name in ("weights.safetensors", "logits.npz")]
+    for path in (*paths, tmp_path / "logits.json"):
+        path.write_bytes((clients / path.name).read_bytes())
+    record = read_sealed(clients / "clients.json", "")
+    assert record.pop("loss_private") > 0
+    write_sealed(tmp_path / "clients.json", record)
+    given = load_precomputed(spec, *paths, None)
+    options = Options(torch.device("cpu"), engine="loop", progress=False)
+    folder = tmp_path / "run"
+    run(spec, methods.get(spec.method), digits, divide(spec, digits), folder, options, given)
+    assert "loss_private" not in untimed_rows(folder)[0]
 
 
 DIVERGING = {
@@ -196,7 +222,9 @@ def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):
         "part-1.safetensors",
     ]
     monkeypatch.setattr(type(fed), "train_private", original)
-    train_clients(build(digits, spec, workers=2), tmp_path)
+    made = train_clients(build(digits, spec, workers=2), tmp_path)
+    record = read_sealed(clients / "clients.json", "")
+    assert made == {key: record[key] for key in ("weights_digest", "loss_private")}
     assert [p.name for p in tmp_path.iterdir()] == ["weights.safetensors"]
     one, other = (load_file(p / "weights.safetensors") for p in (clients, tmp_path))
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -25,7 +25,7 @@ from typing import Any
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import file_digest
-from fedlogit.private import is_own_file, private_folder
+from fedlogit.private import cache_folder, is_own_file, private_folder
 
 __all__ = ["Compiled", "compiled", "load"]
 
@@ -91,7 +91,7 @@ def compiled(name: str) -> Path:
     identity = " ".join([*compiler, *_FLAGS, platform.processor(), _cpu()]).encode()
     sources = b"".join(path.read_bytes() for path in [source, *sorted(_FOLDER.glob("*.h"))])
     key = hashlib.sha256(sources + identity).hexdigest()[:16]
-    folder = _cache_folder()
+    folder = cache_folder(_REMEDY)
     private_folder(folder, _REMEDY)
     try:
         for path in sorted(folder.glob(f"{name}-{key}-*.so")):
@@ -142,16 +142,6 @@ def _compile(command: Sequence[str]) -> None:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[0]
         raise FedlogitError(f"engine = 'native' cannot be compiled: {reason}")
-
-
-def _cache_folder() -> Path:
-    """Return where libraries are kept; XDG's specification ignores a path that is not absolute."""
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        root = given if given.is_absolute() else Path.home() / ".cache"
-    except RuntimeError:
-        raise FedlogitError(f"HOME is not set, where compiled code is kept: {_REMEDY}") from None
-    return root / "fedlogit"
 
 
 def _cpu() -> str:

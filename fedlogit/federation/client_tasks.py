@@ -1,0 +1,203 @@
+"""From what a phase is about to a task for each model that trains in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from fedlogit.aggregation.targets import Targets
+from fedlogit.engine import Client, ClientTask
+from fedlogit.engine.device_data import DeviceData
+from fedlogit.engine.task import minibatches
+from fedlogit.errors import FedlogitError
+from fedlogit.rng import torch_rng
+from fedlogit.spec import RunSpec
+
+__all__ = [
+    "RoundContext",
+    "batches",
+    "distillation_tasks",
+    "model_tasks",
+    "private_tasks",
+    "server_tasks",
+]
+
+
+@dataclass(frozen=True)
+class RoundContext:
+    """What the tasks of a round depend on besides models and samples.
+
+    Attributes:
+        spec: The run's settings.
+        data: The data set on its device.
+        round: The round, from 1.
+        first_rounds: The round in which a client is there for the first time, by its number; empty
+            where everybody always is.
+    """
+
+    spec: RunSpec
+    data: DeviceData
+    round: int
+    first_rounds: Mapping[int, int]
+
+    def draws(self, purpose: str, *ids: int) -> torch.Generator:
+        """Return the run's generator for a purpose."""
+        return torch_rng(self.spec.seed, purpose, *ids)
+
+
+def private_tasks(
+    context: RoundContext,
+    clients: Sequence[Client],
+    shared: torch.Tensor,
+    centers: torch.Tensor | None,
+    proximal_mu: float,
+) -> list[ClientTask]:
+    """Return tasks on clients' private samples.
+
+    Args:
+        context: The round.
+        clients: Who trains.
+        shared: Samples that everybody learns besides, with their labels, int64 (n,); may be empty.
+        centers: w_0 of each client, (clients, parameters); None takes where it starts.
+        proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖²; 0 for none.
+    """
+
+    def task(i: int, client: Client) -> ClientTask:
+        indices = torch.cat([client.private, shared]) if len(shared) else client.private
+        start = client.vector.detach() if centers is None else centers[i]
+        return ClientTask(
+            client=client,
+            indices=indices,
+            batches=batches(context, "private", client, len(indices)),
+            labels=context.data.labels[indices],
+            augment=_augmentation(context, client),
+            prox_center=start.clone() if proximal_mu else None,
+            proximal_mu=proximal_mu,
+            phase="private training",
+        )
+
+    return [task(i, client) for i, client in enumerate(clients)]
+
+
+def distillation_tasks(
+    context: RoundContext,
+    learners: Sequence[Client],
+    indices: torch.Tensor,
+    targets: torch.Tensor | None,
+    label_weight: float,
+    once: bool,
+) -> list[ClientTask]:
+    """Return tasks on the same samples, as long as `spec.local` says.
+
+    Args:
+        context: The round.
+        learners: Who trains.
+        indices: Which samples, int64 (n,).
+        targets: Distributions (n, classes), the same for everybody, or (learners, n, classes); (n,
+            T, classes) or (learners, n, T, classes) where each position has one. Rows of another
+            sum weigh as much. None for none.
+        label_weight: Weight of the cross-entropy with the samples' labels.
+        once: Do a single step on all samples instead.
+    """
+    soft = None if targets is None else targets.to(torch.float32)
+    whole = [torch.arange(len(indices))]
+    shared = context.data.labels.dim() + 1  # axes of targets that are the same for everybody
+    own = [soft] * len(learners) if soft is None or soft.dim() == shared else list(soft)
+    return [
+        ClientTask(
+            client=client,
+            indices=indices,
+            batches=whole if once else batches(context, "distil", client, len(indices)),
+            labels=context.data.labels[indices] if label_weight else None,
+            label_weight=label_weight,
+            soft=of_client,
+            phase="distillation",
+        )
+        for client, of_client in zip(learners, own, strict=True)
+    ]
+
+
+def server_tasks(
+    context: RoundContext, server: Client, public: torch.Tensor, targets: Targets, part: int
+) -> list[ClientTask]:
+    """Return the task of the server's model on public samples, as `spec.server` says.
+
+    Args:
+        context: The round.
+        server: The model.
+        public: Indices of all public samples, int64 (points,).
+        targets: What it shall predict on them. Samples with weight 0 are left out.
+        part: Which time it is in this round, if there are several.
+
+    Raises:
+        FedlogitError: if there is no target with a weight.
+    """
+    spec, how = context.spec, context.spec.server
+    assert how is not None
+    weighed = targets.weights > 0
+    if not weighed.any():
+        raise FedlogitError(
+            f"method {spec.method.name}: no public sample has a target to learn from"
+        )
+    indices = public[weighed]
+    order = context.draws("batches/teach", context.round, part)
+    crops = context.draws("augment/teach", context.round, part)
+    task = ClientTask(
+        client=server,
+        indices=indices,
+        batches=minibatches(
+            len(indices), how.batch or spec.batch, order, epochs=how.epochs, steps=None
+        ),
+        soft=targets.weighted()[weighed].to(context.data.device, torch.float32),
+        augment=None if how.augment == "none" else crops,
+        phase="distillation",
+    )
+    return [task]
+
+
+def model_tasks(
+    context: RoundContext, models: Sequence[Client], labels: Sequence[torch.Tensor]
+) -> list[ClientTask]:
+    """Return tasks of models that are not the clients' own, as long as `spec.local` says.
+
+    Args:
+        context: The round.
+        models: Each with its samples and a role, which is part of all its random addresses.
+        labels: Each one's labels, int64 (its samples,).
+    """
+    return [
+        ClientTask(
+            client=model,
+            indices=model.private,
+            batches=batches(context, model.role, model, model.samples),
+            labels=given,
+            augment=_augmentation(context, model),
+            phase="training",
+        )
+        for model, given in zip(models, labels, strict=True)
+    ]
+
+
+def batches(context: RoundContext, phase: str, client: Client, n: int) -> list[torch.Tensor]:
+    """Return positions of the minibatches of n samples, as `spec.local` says.
+
+    Args:
+        context: The round. Who is there for the first time trains as long as all do in round 1.
+        phase: Part of the address of the order.
+        client: Whose minibatches they are.
+        n: How many samples there are.
+    """
+    local = context.spec.local
+    generator = context.draws(f"batches/{phase}", client.index, context.round)
+    new = context.first_rounds.get(client.index) == context.round
+    epochs = local.epochs_in(1 if new else context.round)
+    return minibatches(n, context.spec.batch, generator, epochs=epochs, steps=local.steps)
+
+
+def _augmentation(context: RoundContext, client: Client) -> torch.Generator | None:
+    if context.spec.augment == "none":
+        return None
+    purpose = f"augment/{client.role}" if client.role else "augment"
+    return context.draws(purpose, client.index, context.round)

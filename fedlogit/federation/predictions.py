@@ -1,0 +1,112 @@
+"""What models predict, a forward pass after another; what is not finite is nobody's prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import add
+
+import numpy as np
+import torch
+
+from fedlogit.engine import Client, Engine
+from fedlogit.engine.device_data import DeviceData
+from fedlogit.engine.evaluation import EvalCounts, Scores, count_correct, score
+from fedlogit.engine.task import cut
+from fedlogit.errors import Diverged
+
+__all__ = ["Predictions", "finite_scores"]
+
+
+class Predictions:
+    """Asks models in evaluation mode about samples without augmentation.
+
+    Logits are float32 (n, classes), or (n, T, classes) where each position has one. All that
+    returns some raises `Diverged`, naming the model, for a logit that is not finite: its argmax
+    would be a class all the same.
+    """
+
+    def __init__(self, engine: Engine, data: DeviceData) -> None:
+        """Ask with an engine about the samples of a data set."""
+        self._engine = engine
+        self._data = data
+
+    def logits(self, models: Sequence[Client], indices: torch.Tensor) -> torch.Tensor:
+        """Return logits of models on the same training samples, (models, n, classes)."""
+        return self._answers(models, self._inputs(indices), len(indices))
+
+    def test_logits(self, models: Sequence[Client]) -> torch.Tensor:
+        """Return logits of models on the test split, (models, n, classes)."""
+        batches = (self._data.test_inputs(part) for part in self.test_parts())
+        return self._answers(models, batches, len(self._data.x_test))
+
+    def own_logits(
+        self, models: Sequence[Client], indices: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """Return each model's logits on its own list of samples, (n_i, classes)."""
+        own = {id(model): part for model, part in zip(models, indices, strict=True)}
+        return self._engine.map(lambda model: self.logits_of(model, own[id(model)]), models)
+
+    def logits_of(self, model: Client, indices: torch.Tensor) -> torch.Tensor:
+        """Return one model's logits, (n, classes)."""
+        outputs = list(self._engine.predict_one(model, self._inputs(indices)))
+        if not outputs:
+            return torch.empty(0, self._data.classes, device=self._data.device)
+        return _finite(model, torch.cat(outputs))
+
+    def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
+        """Return what each model gets right on the test split, finite or not."""
+        parts = self.test_parts()
+        batches = (self._data.test_inputs(part) for part in parts)
+        sums: list[EvalCounts] = []
+        for part, logits in zip(parts, self._engine.predict(models, batches), strict=True):
+            found = count_correct(logits, self._data.test_labels[part])
+            sums = list(map(add, sums, found)) if sums else found
+        return sums
+
+    def test_parts(self) -> list[slice]:
+        """Return the test samples of each forward pass."""
+        parts = cut(torch.arange(len(self._data.x_test)), self._data.batch)
+        return [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
+
+    def _inputs(self, indices: torch.Tensor) -> Iterable[torch.Tensor]:
+        """Return the samples of each forward pass."""
+        return (self._data.inputs(part) for part in cut(indices, self._data.batch))
+
+    def _answers(
+        self, models: Sequence[Client], batches: Iterable[torch.Tensor], samples: int
+    ) -> torch.Tensor:
+        logits = torch.empty(len(models), samples, self._data.classes, device=self._data.device)
+        start = 0
+        # Not joined, which takes twice the memory.
+        for rows in self._engine.predict(models, batches):
+            if not start:
+                logits = rows.new_empty(len(models), samples, *rows.shape[2:])
+            logits[:, start : start + rows.shape[1]] = rows
+            start += rows.shape[1]
+        for model, own in zip(models, logits, strict=True):
+            _finite(model, own)
+        return logits
+
+
+def finite_scores(models: Sequence[Client], counts: list[EvalCounts]) -> Scores:
+    """Return the scores of what each model got right.
+
+    Raises:
+        Diverged: naming the first model whose cross-entropy is not finite.
+    """
+    scores = score(counts)
+    for model, loss in zip(models, scores.loss, strict=True):
+        if not np.isfinite(loss):
+            raise Diverged(f"cross-entropy of {model.label} on the test split is {loss}")
+    return scores
+
+
+def _finite(model: Client, logits: torch.Tensor) -> torch.Tensor:
+    """Return a model's logits as they are.
+
+    Raises:
+        Diverged: if one is not finite.
+    """
+    if not logits.isfinite().all():
+        raise Diverged(f"logits of {model.label} are not finite")
+    return logits

@@ -1,0 +1,62 @@
+"""Public samples: which a round asks about, and how often what is said of them is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from fedlogit.data import UNKNOWN
+
+__all__ = ["accuracy", "accuracy_of_targets", "drawn_probes"]
+
+
+def drawn_probes(
+    public: torch.Tensor,
+    labels: torch.Tensor,
+    size: int,
+    anchors: int,
+    generator: np.random.Generator,
+) -> torch.Tensor:
+    """Return some public samples, int64 (size,); see `Federation.probes`.
+
+    Args:
+        public: All of them, int64 (points,).
+        labels: Theirs, int64 (points,) or (points, T).
+        size: How many to draw.
+        anchors: How many of them shall have labels; 0 does not ask who has.
+        generator: Draws them.
+    """
+    if not anchors:
+        return _drawn(public, size, generator)
+    known = labels != UNKNOWN
+    first = _drawn(public[known], anchors, generator)
+    return torch.cat([first, _drawn(public[~known], size - anchors, generator)])
+
+
+def _drawn(pool: torch.Tensor, size: int, generator: np.random.Generator) -> torch.Tensor:
+    chosen = generator.choice(len(pool), size, replace=False)
+    return pool[torch.as_tensor(chosen, device=pool.device)]
+
+
+def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return how often the largest logit is the true class: (..., n, classes) -> (...).
+
+    Samples whose label nobody knows do not count; NaN if there are no others.
+    """
+    return (logits.argmax(-1) == labels)[..., labels != UNKNOWN].double().mean(-1)
+
+
+def accuracy_of_targets(
+    targets: torch.Tensor, labels: torch.Tensor, known: torch.Tensor | None
+) -> float:
+    """Return how often the largest target is the true class; see `accuracy_on_public`.
+
+    Args:
+        targets: (points, classes), or (points, T, classes).
+        labels: int64 (points,), or (points, T).
+        known: Count these only, bool (points,); None counts all whose label is known.
+    """
+    right, labelled = (targets.argmax(-1) == labels).float(), labels != UNKNOWN
+    if not labelled.all():
+        known = labelled if known is None else known & labelled
+    return float(right.mean() if known is None else right[known].mean())
