@@ -65,7 +65,9 @@ def first_free(
                     yield path
                 finally:
                     with suppress(OSError):
-                        path.unlink()  # while it is held, so that nobody's new lock is removed
+                        # While it is held, so that nobody's new lock is removed. Who has opened
+                        # the file but not locked it yet tries again, as filelock sees that it went.
+                        path.unlink()
                     lock.release()
                 return
         if not told:

@@ -1,13 +1,16 @@
 """Locks between processes, and what they say where there can be none."""
 
 import errno
+import fcntl
 import multiprocessing
 import os
 import signal
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from support.refusals import refused
 
 from fedlogit.errors import FedlogitError
@@ -81,4 +84,39 @@ def test_who_waits_is_told_once_and_gets_the_lock(tmp_path, capsys, monkeypatch)
     assert got.wait(30)
     other.join()
     assert capsys.readouterr().err == "another makes it\n"
+    assert not path.exists()
+
+
+def test_a_file_that_was_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):
+    path, locks = tmp_path / "x.lock", []
+
+    def flock(file: int, operation: int) -> None:
+        if not locks:
+            path.unlink()  # as its holder does just now
+        locks.append(operation)
+        flock_of_the_system(file, operation)
+
+    flock_of_the_system = fcntl.flock
+    monkeypatch.setattr("fedlogit.locks._POLL", 0.01)
+    monkeypatch.setattr("fcntl.flock", flock)
+    with held(path, ""):
+        assert path.exists()
+        with first_free([path, path.with_name("y")], "") as free:
+            assert free.name == "y"
+
+
+def test_who_lets_go_leaves_the_lock_of_who_comes_in_between(tmp_path, monkeypatch):
+    path, release = tmp_path / "x.lock", FileLock.release
+    with ExitStack() as second:
+
+        def released(lock: FileLock) -> None:
+            monkeypatch.setattr(FileLock, "release", release)
+            second.enter_context(held(path, ""))  # the first one's file is gone, its lock is not
+            lock.release()
+
+        monkeypatch.setattr(FileLock, "release", released)
+        with held(path, ""):
+            pass
+        with first_free([path, path.with_name("y")], "") as free:
+            assert free.name == "y"
     assert not path.exists()
