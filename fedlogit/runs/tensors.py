@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import write_atomic
 
 __all__ = ["read_tensors", "save_tensors", "tensor_digest"]
+
+_MASK = os.umask(0o077)  # which can only be asked for by setting it
+os.umask(_MASK)
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
@@ -41,6 +45,7 @@ def save_tensors(
     with write_atomic(path) as temporary:
         try:
             save_file(tensors, temporary, metadata=header)
+            temporary.chmod(0o666 & ~_MASK)  # as any other file: safetensors lets its owner alone
         except SafetensorError as error:  # it does not say which file
             raise FedlogitError(f"cannot write {path}: {error}") from None
 

@@ -398,3 +398,9 @@ def test_json_that_is_not_json(tmp_path, python):
     done = subprocess.run(arguments, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert "is not valid JSON" in done.stderr
+
+
+def test_others_may_read_weights_as_they_may_read_the_rest(train, tmp_path):
+    folder = train(tmp_path / "x", export=["weights"])
+    modes = {path.stat().st_mode for path in folder.rglob("*") if path.is_file()}
+    assert len(modes) == 1
