@@ -187,3 +187,12 @@ def test_a_last_pass_of_one_sample_joins_the_one_before(federation):
     n = len(fed.data.x_test)
     fed.data.batch = n - 1
     assert fed._predictions.test_parts() == [slice(0, n)]
+
+
+def test_what_is_exported_stays_as_it_was_and_the_last_value_counts(federation):
+    fed, weights = federation(), torch.zeros(2)
+    fed.export("aggregation", weights=weights)
+    weights.add_(1)
+    assert fed.exported["aggregation"]["weights"].tolist() == [0.0, 0.0]
+    fed.export("aggregation", weights=weights)
+    assert fed.exported["aggregation"]["weights"].tolist() == [1.0, 1.0]
