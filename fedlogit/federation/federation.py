@@ -5,8 +5,8 @@ It hides how clients run, which is the engine's, and not what they do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,7 @@ class Federation:
         engine: Engine,
         server: Client | None = None,
         server_engine: Engine | None = None,
+        adversaries: int = 0,
     ) -> None:
         """Put a federation together.
 
@@ -84,6 +85,7 @@ class Federation:
             engine: Runs the clients.
             server: The server's model.
             server_engine: Trains the server's model; None is `engine`, which predicts with it.
+            adversaries: How many of the last clients send what is false.
         """
         self.spec = spec
         self.data = data
@@ -99,7 +101,7 @@ class Federation:
         self.roles = split.roles
         self.server_state: dict[str, torch.Tensor] = {}
         self.round = 0
-        self.adversaries = 0
+        self.adversaries = adversaries
         self.private_losses: dict[int, float] = {}
         self.tested: dict[int, EvalCounts] = {}
         self.facts: dict[str, Any] = {}
@@ -145,6 +147,15 @@ class Federation:
         """Be complete again, once the last round is done: everybody is tested and exported."""
         self.clients = self.everybody
         self.tested.clear()
+
+    @contextmanager
+    def only(self, clients: Sequence[Client]) -> Iterator[None]:
+        """Let only these be there for a while, whoever else is."""
+        before, self.clients = self.clients, list(clients)
+        try:
+            yield
+        finally:
+            self.clients = before
 
     @property
     def present(self) -> torch.Tensor:

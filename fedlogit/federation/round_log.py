@@ -60,6 +60,9 @@ class RoundLog:
         self.log(seconds_clients=before + time.perf_counter() - start)
 
     def export(self, name: str, **arrays: torch.Tensor) -> None:
-        """Remember arrays for ``exports/<name>.npz``."""
+        """Remember copies of arrays for ``exports/<name>.npz``.
+
+        A method may change a tensor in place later. A run that resumed has its export as it was.
+        """
         known = self.exported.setdefault(name, {})
-        known.update({key: value.cpu().numpy() for key, value in arrays.items()})
+        known.update({key: value.cpu().numpy().copy() for key, value in arrays.items()})

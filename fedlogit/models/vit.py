@@ -133,8 +133,8 @@ def _cached(url: str, name: str) -> Path:
     path = cache_folder(f"set FEDLOGIT_WEIGHTS to a folder with {name}") / name
     if path.exists():
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(url, str(path), progress=False)
     except (urllib.error.URLError, OSError) as error:
         raise FedlogitError(

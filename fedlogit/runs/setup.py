@@ -120,18 +120,19 @@ def federate(
         _client(spec, i, data, np.asarray(part), method.holdout)
         for i, part in enumerate(split.clients)
     ]
-    federation = Federation(
+    engine = engines.clients(data, pool, spec.precision, on_task)
+    server = _server(spec, method, data)
+    data.batch = engine.prediction_batch(clients if server is None else [*clients, server])
+    return Federation(
         spec,
         data,
         split,
         clients,
-        engines.clients(data, pool, spec.precision, on_task),
-        _server(spec, method, data),
+        engine,
+        server,
         engines.server(data, pool, spec.precision, on_task),
+        adversaries or method.adversarial_clients,
     )
-    data.batch = federation.engine.prediction_batch(federation.models)
-    federation.adversaries = adversaries or method.adversarial_clients
-    return federation
 
 
 def _with_validation(dataset: Dataset, split: Split, size: int, seed: int) -> Dataset:

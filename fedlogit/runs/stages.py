@@ -172,7 +172,7 @@ def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor
         Diverged: naming the first client whose loss or weights are not finite.
     """
     everybody = fed.clients
-    fed.round = 1
+    fed.start_round(1)
     left = [c for c in everybody if not parts[c.index].exists()]
     size = fed.engine.clients_at_once
     if left and size is None:  # those that are left alone would not be trained to the same bits
@@ -183,13 +183,13 @@ def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor
             weights, fed.private_losses[client.index] = read_part(parts[client.index], fed)
             _load(client, weights)
     for start in range(0, len(left), size):
-        fed.clients = left[start : start + size]
-        fed.train_private()
-        for client in fed.clients:
+        group = left[start : start + size]
+        with fed.only(group):
+            fed.train_private()
+        for client in group:
             _check_finite(client)
             loss = fed.private_losses[client.index]
             save_part(parts[client.index], _tensors(client), fed, loss)
-    fed.clients = everybody
     return {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
 
 

@@ -38,7 +38,11 @@ def test_a_model_that_is_not_finite_has_no_votes_and_no_test_score(federation, e
         fed.logits(fed.public[:5])
     with pytest.raises(Diverged, match="cross-entropy of client 2 on the test split is nan"):
         fed.evaluate()
-    fed.adversaries = 2  # of the last, who are not tested
+
+
+def test_a_model_of_an_adversary_is_not_tested_whatever_it_is(federation):
+    flips = {"adversaries": {"share": 0.5, "attack": "label_flips"}, "partition": "iid(90)"}
+    fed = broken(federation(**flips), 2)
     assert len(fed.evaluate().per_client) == 2
 
 
@@ -187,3 +191,25 @@ def test_a_last_pass_of_one_sample_joins_the_one_before(federation):
     n = len(fed.data.x_test)
     fed.data.batch = n - 1
     assert fed._predictions.test_parts() == [slice(0, n)]
+
+
+def test_what_is_exported_stays_as_it_was_and_the_last_value_counts(federation):
+    fed, weights = federation(), torch.zeros(2)
+    fed.export("aggregation", weights=weights)
+    weights.add_(1)
+    assert fed.exported["aggregation"]["weights"].tolist() == [0.0, 0.0]
+    fed.export("aggregation", weights=weights)
+    assert fed.exported["aggregation"]["weights"].tolist() == [1.0, 1.0]
+
+
+def test_only_some_clients_take_part_for_a_while_and_all_do_after_an_error(federation):
+    fed = federation()
+    before = [client.vector.detach().clone() for client in fed.clients]
+    fed.start_round(1)
+    with fed.only(fed.clients[1:3]):
+        fed.train_private()
+    with pytest.raises(Diverged), fed.only(fed.clients[1:3]):
+        fed.logits(broken(fed, 1).public)
+    moved = [not torch.equal(c.vector, was) for c, was in zip(fed.clients, before, strict=True)]
+    assert moved == [False, True, True, False]
+    assert fed.clients == fed.everybody

@@ -76,6 +76,14 @@ def test_weights_that_are_given_need_no_home(small, monkeypatch):
         network("vit_b16", SHAPE, 8)
 
 
+def test_a_cache_that_cannot_be_written_is_one_line(small, monkeypatch):
+    (small / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small / "file"))
+    monkeypatch.setattr(vit, "_WEIGHTS", "http://127.0.0.1:9/vit-00000000.pth")
+    with pytest.raises(FedlogitError, match=r"cannot be fetched.*Not a directory"):
+        network("vit_b16", SHAPE, 8)
+
+
 def test_damaged_weights_are_refused(small, monkeypatch):
     publish(small, monkeypatch, network("vit_b16(weights='none')", SHAPE, 8).state_dict())
     file = next(small.glob("*.pth"))
