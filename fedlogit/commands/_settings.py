@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,21 @@ from fedlogit.config import Settings
 from fedlogit.errors import DataError
 from fedlogit.papers import list_papers
 
-__all__ = ["of_finished_runs", "papers_in", "refuse_missing"]
+__all__ = ["folder_options", "of_finished_runs", "papers_in", "refuse_missing"]
+
+
+def folder_options(parser: argparse.ArgumentParser) -> None:
+    """Declare where results, the papers' files and the published numbers lie."""
+    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
+    parser.add_argument(
+        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
+    )
+    parser.add_argument(
+        "--references",
+        type=Path,
+        default=Path("workflow/reference"),
+        help="folder of the published numbers, a CSV per paper",
+    )
 
 
 def papers_in(folder: Path) -> list[str]:

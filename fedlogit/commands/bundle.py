@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedlogit.commands._many.archive import pack
-from fedlogit.commands._many.inputs import data_files, outside_modules, spec_files
+from fedlogit.commands._many.inputs import data_files, modules_of, spec_files
 from fedlogit.commands._many.report import states
 from fedlogit.commands._many.wanted import asked_runs, what_options
 from fedlogit.errors import FedlogitError
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
         if args.without_data is None or (args.without_data and name not in args.without_data):
             pack(args.out / f"{name}.tar.gz", "inputs", data[name])
             _tell(args.out / f"{name}.tar.gz", f"data set {name}")
-    if modules := outside_modules(runs.values()):
+    if modules := modules_of(runs.values()):
         print(
             f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code"
             " and name its files in git archive (docs/tutorials/on-a-rented-gpu.md)"

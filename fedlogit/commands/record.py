@@ -10,25 +10,15 @@ record.png and record.pdf, and record.counts.md into RESULTS; prints the last.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from fedlogit.commands._settings import of_finished_runs, refuse_missing
+from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
 from fedlogit.papers import Plan
 from fedlogit.results.record_files import write_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
-    parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
-    )
-    parser.add_argument(
-        "--references",
-        type=Path,
-        default=Path("workflow/reference"),
-        help="folder of the published numbers, a CSV per paper",
-    )
+    folder_options(parser)
 
 
 def main(args: argparse.Namespace) -> None:

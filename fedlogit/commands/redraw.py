@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedlogit.commands._cache import is_here, read_listing
-from fedlogit.commands._settings import of_finished_runs, refuse_missing
+from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.redraw import differences, orphans, redraw
@@ -24,16 +24,7 @@ from fedlogit.results.redraw import differences, orphans, redraw
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="its folder")
-    parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
-    )
-    parser.add_argument(
-        "--references",
-        type=Path,
-        default=Path("workflow/reference"),
-        help="folder of the published numbers, a CSV per paper",
-    )
+    folder_options(parser)
     parser.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 on a difference"
     )

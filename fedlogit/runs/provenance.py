@@ -27,7 +27,14 @@ from fedlogit.files import file_digest
 from fedlogit.partition import Split
 from fedlogit.spec import RunSpec
 
-__all__ = ["Provenance", "check_facts", "code_version", "differences", "own_code"]
+__all__ = [
+    "Provenance",
+    "check_facts",
+    "code_version",
+    "differences",
+    "outside_modules",
+    "own_code",
+]
 
 
 # What a run's numbers come from; not tables, figures and plans.
@@ -68,14 +75,22 @@ def own_code(spec: RunSpec) -> dict[str, str]:
     It covers the named module's file, not what that imports in turn.
     """
     found: dict[str, str] = {}
-    for text in _texts(spec.model_dump(mode="json")):
-        match = _OUTSIDE.fullmatch(text)
-        if match and match[1].partition(".")[0] != fedlogit.__name__:
-            with suppress(ImportError, ValueError):  # it only looks like a name of code
-                module = importlib.util.find_spec(match[1])
-                if module and module.origin and Path(module.origin).is_file():
-                    found[match[1]] = file_digest(Path(module.origin))[:12]
+    for name in outside_modules(spec):
+        with suppress(ImportError, ValueError):  # it only looks like a name of code
+            module = importlib.util.find_spec(name)
+            if module and module.origin and Path(module.origin).is_file():
+                found[name] = file_digest(Path(module.origin))[:12]
     return found
+
+
+def outside_modules(spec: RunSpec) -> list[str]:
+    """Return what looks like the name of a module outside fedlogit that a run imports, in order.
+
+    It is that of any ``module:attribute``, in parameters, too.
+    """
+    matches = map(_OUTSIDE.fullmatch, _texts(spec.model_dump(mode="json")))
+    names = dict.fromkeys(match[1] for match in matches if match)
+    return [name for name in names if name.partition(".")[0] != fedlogit.__name__]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from support.many import folder_of, specs_of
 from support.small import TEXT, small_spec
 
 from fedlogit.commands._many.archive import kind_of, unpack
-from fedlogit.commands._many.inputs import outside_modules
+from fedlogit.commands._many.inputs import modules_of
 from fedlogit.component import ComponentRef
 from fedlogit.data import load_arrays
 from fedlogit.files import save_npz, write_json
@@ -78,10 +78,10 @@ def test_names_of_methods_partitions_and_models_lead_to_their_modules():
     spec = small_spec()
     own = spec.model_copy(update={"method": ComponentRef(name="trimmed:TrimmedMean")})
     lib = spec.model_copy(update={"method": ComponentRef(name="fedlogit.methods.uwa:UWA")})
-    assert outside_modules([own, lib, spec]) == ["trimmed"]
+    assert modules_of([own, lib, spec]) == ["trimmed"]
     models = (ComponentRef(name="mine.models:Small"),)
     part = ComponentRef(name="split:By", params={"of": ["other:f"]})
-    assert outside_modules([spec.model_copy(update={"models": models, "partition": part})]) == [
+    assert modules_of([spec.model_copy(update={"models": models, "partition": part})]) == [
         "mine.models",
         "other",
         "split",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from fedlogit.commands._many.filing import Filed
 from fedlogit.data.embedded import EMBEDDED
@@ -13,15 +12,15 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import file_digest, read_json, write_json
 from fedlogit.partition import Split
 from fedlogit.runs.places import data_stems, run_dir, split_dir
+from fedlogit.runs.provenance import outside_modules
 from fedlogit.runs.setup import open_data
 from fedlogit.spec import RunSpec
 
-__all__ = ["data_files", "file_inputs", "outside_modules", "spec_files"]
+__all__ = ["data_files", "file_inputs", "modules_of", "spec_files"]
 
 _SPEC = re.compile(r"specs/((?:[^/]+/){3}[^/]+)\.json")
 _SPLIT = re.compile(r"partitions/(?:[^/]+/){3}indices\.npz")
 _DATA = re.compile(r"data/[\w.-]+\.(?:json|npz)")
-_OUTSIDE = re.compile(r"(?!fedlogit[.:])((?:\w+\.)*\w+):\w+")
 
 
 def spec_files(runs: Mapping[str, RunSpec], data: Path, folder: Path) -> dict[str, Path]:
@@ -67,22 +66,9 @@ def data_files(specs: Iterable[RunSpec], data: Path) -> dict[str, dict[str, Path
     return {name: files for name, files in found.items() if files}
 
 
-def outside_modules(specs: Iterable[RunSpec]) -> list[str]:
-    """Return the modules outside fedlogit that runs import, such as that of a method of one's own.
-
-    They are those of all names of the form ``module:attribute``, in parameters, too.
-    """
-    texts = {text for spec in specs for text in _texts(spec.model_dump(mode="json"))}
-    return sorted({match[1] for match in map(_OUTSIDE.fullmatch, texts) if match})
-
-
-def _texts(data: Any) -> Iterator[str]:
-    """Yield every text among plain data."""
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, list | dict):
-        for value in data.values() if isinstance(data, dict) else data:
-            yield from _texts(value)
+def modules_of(specs: Iterable[RunSpec]) -> list[str]:
+    """Return the modules outside fedlogit that any of the runs imports, in order."""
+    return sorted({name for spec in specs for name in outside_modules(spec)})
 
 
 def file_inputs(arrived: Path, files: Sequence[str], target: Path) -> Filed:

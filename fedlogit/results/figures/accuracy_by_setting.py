@@ -11,10 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from pydantic import Field
 
-from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.options import BySetting as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.compare import matching
@@ -31,18 +30,6 @@ _COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "
 _DASHES = ("--", ":", "-.")
 _BESIDE = 0.02  # of the axis, between two lines that would hide each other's bars
 _ROOM = 0.09  # of the axis, for the number at a tick
-
-
-class _Level(FrozenConfig):
-    """A method drawn as a horizontal line.
-
-    Attributes:
-        method: As on the axis ``method``.
-        metric: Where it is not the figure's first.
-    """
-
-    method: str
-    metric: str = ""
 
 
 class _Style(NamedTuple):
@@ -65,38 +52,13 @@ class _Style(NamedTuple):
         return x * np.exp(self.shift) if self.log else x + self.shift
 
 
-class _Options(FrozenConfig):
-    """What a figure of this kind lets one choose.
-
-    Attributes:
-        x: The setting across, a dotted key of a run's spec: ``public.size``, or
-            ``method.probes_per_round`` for a parameter of the method.
-        per_class: Divide it by the number of classes.
-        log: Draw it on a logarithmic axis.
-        lines: Keys whose values make a line.
-        panels: Keys whose values make a panel.
-        metrics: What to draw, a line each; the artefact's own if empty.
-        levels: Methods that are drawn as horizontal lines.
-        table: The published table whose numbers are drawn as hollow markers.
-    """
-
-    x: str
-    per_class: bool = False
-    log: bool = False
-    lines: tuple[str, ...] = ()
-    panels: tuple[str, ...] = ("dataset",)
-    metrics: tuple[str, ...] = ()
-    levels: tuple[_Level, ...] = ()
-    table: tuple[str, ...] = Field(default=())
-
-
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow.
 
     Where there are bars, lines stand beside each other, so that none hides another's; the ticks are
     at the true values.
     """
-    options = _Options.read(artefact.options, f"{artefact.name}: options")
+    options = Options.read(artefact.options, f"{artefact.name}: options")
     metrics = options.metrics or (artefact.metric,)
     of_levels = [level.metric for level in options.levels if level.metric]
     needed = list(dict.fromkeys([*metrics, *of_levels]))
@@ -125,7 +87,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _styles(runs: pd.DataFrame, lines: Sequence[str], options: _Options) -> Iterator[_Style]:
+def _styles(runs: pd.DataFrame, lines: Sequence[str], options: Options) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
     step = _step(runs, len(lines), options.log) if bars(runs) else 0.0
     for place, (colour, marker) in enumerate(_looks(runs, lines)):
@@ -156,7 +118,7 @@ def _looks(runs: pd.DataFrame, lines: Sequence[str]) -> Iterator[tuple[str, str]
         yield colour, MARKERS[place % len(MARKERS)]
 
 
-def _placed(artefact: Artefact, options: _Options, frame: pd.DataFrame) -> pd.DataFrame:
+def _placed(artefact: Artefact, options: Options, frame: pd.DataFrame) -> pd.DataFrame:
     """Add to each run its `x`, the name of its `line`, and that of its `panel`."""
     specs = [read_run(ref.dir, ref.digest).spec for ref in artefact.runs]
     across = [_number(spec.setting(options.x)) for spec in specs]
@@ -191,7 +153,7 @@ def _line(axes: Axes, runs: pd.DataFrame, metric: str, style: _Style) -> None:
 def _paper(
     axes: Axes,
     runs: pd.DataFrame,
-    options: _Options,
+    options: Options,
     metrics: tuple[str, ...],
     looks: Mapping[tuple[str, str], _Style],
     reference: pd.DataFrame | None,
@@ -215,7 +177,7 @@ def _paper(
 
 
 def _levels(
-    axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: _Options
+    axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: Options
 ) -> None:
     """Draw other methods as horizontal lines, each with its name."""
     for level, dash in zip(options.levels, itertools.cycle(_DASHES), strict=False):
@@ -232,7 +194,7 @@ def _levels(
         )  # fmt: skip
 
 
-def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: _Options) -> None:
+def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: Options) -> None:
     if options.log:
         axes.set_xscale("log")
     places = sorted(runs["x"].unique())

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from fedlogit.component import FrozenConfig
+from fedlogit.papers.options import Pareto as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._names import NEAR, Obstacle, anchors, place
@@ -24,18 +24,6 @@ from fedlogit.results.style import GREY, INK, new_figure
 __all__ = ["draw", "frontier"]
 
 
-class _Options(FrozenConfig):
-    """What a figure of this kind lets one choose.
-
-    Attributes:
-        by: The axis whose values make a panel each.
-        x: The metric across, of bytes or megabytes; bytes are drawn in MB, too.
-    """
-
-    by: str = "dataset"
-    x: str = "payload_megabytes"
-
-
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per value of the axis `by`: a point a method, and the frontier.
 
@@ -44,7 +32,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
     at its left end, at 0. Bars are standard deviations over seeds.
     """
-    options = _Options.read(artefact.options, f"{artefact.name}: options")
+    options = Options.read(artefact.options, f"{artefact.name}: options")
     if artefact.scale != "paper":
         reference = None  # other models and rounds send other bytes
     frame = competitors(collect(artefact, [options.x]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from fedlogit.component import FrozenConfig
+from fedlogit.papers.options import PeerBands as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import kin_colour, legend, runs_of, title, values
@@ -24,24 +22,13 @@ _FAINT = "#c9c9c9"
 _BANDS = {"std": "± one standard deviation", "range": "from the minimum to the maximum over peers"}
 
 
-class _Options(FrozenConfig):
-    """What a figure of this kind lets one choose.
-
-    Attributes:
-        band: How far it reaches: ``std``, one standard deviation over peers to both sides; or
-            ``range``, from the least accurate peer to the most.
-    """
-
-    band: Literal["std", "range"] = "std"
-
-
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a row of panels per dataset: the mean over peers, and how far they are from it.
 
     With several seeds, the mean and what the band is made of are each the mean over seeds. The
     other methods' means are grey behind it.
     """
-    band = _Options.read(artefact.options, f"{artefact.name}: options").band
+    band = Options.read(artefact.options, f"{artefact.name}: options").band
     frame = curves(artefact).dropna(subset=["accuracy"])
     panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
     down = -(-len(panels) // _ACROSS)
