@@ -21,6 +21,13 @@ mkdir -p "$home"/{etc,log,state,spool,run,dev,mysql} /etc/slurm
 chmod 755 "$home"
 export SLURM_CONF=$home/etc/slurm.conf
 
+# Programs that fail say so in their own logs only.
+failed() { # LINE COMMAND
+    echo "start.sh: line $1: $2 failed" >&2
+    tail -n 8 "$home"/log/*.log >&2
+}
+trap 'failed $LINENO "$BASH_COMMAND"' ERR
+
 # A killed daemon that nobody has waited for is still a process, in state Z.
 alive() { [ -f "$1" ] && ps -o stat= -p "$(cat "$1")" | grep -qv Z; }
 
@@ -37,8 +44,10 @@ until_true() { # DESCRIPTION COMMAND…
 
 listens() { ss -ltn | grep -q ":$1 "; }
 
+# The database runs as root, as the rest does: a user of its own could not reach FOLDER wherever a
+# folder above it, or / itself, is closed to others.
 database() {
-    setsid mariadbd --no-defaults --user=mysql --datadir="$home/mysql" \
+    setsid mariadbd --no-defaults --user=root --datadir="$home/mysql" \
         --socket="$run/mysql/socket" --pid-file="$run/mysql/pid" --bind-address=127.0.0.1 \
         --port=13306 --innodb-buffer-pool-size=64M --innodb-lock-wait-timeout=900 \
         --skip-log-bin >> "$home/log/mariadb.log" 2>&1 < /dev/null &
@@ -80,8 +89,7 @@ if [ "$accounts" ]; then
     if ! alive "$run/mariadb.pid"; then
         free 13306
         mkdir -p "$run/mysql"
-        chown mysql: "$home/mysql" "$run/mysql"
-        [ -d "$home/mysql/mysql" ] || mariadb-install-db --no-defaults --user=mysql \
+        [ -d "$home/mysql/mysql" ] || mariadb-install-db --no-defaults --user=root \
             --datadir="$home/mysql" --auth-root-authentication-method=socket --skip-test-db \
             > "$home/log/mariadb-install.log" 2>&1
         ping=(mariadb-admin --no-defaults -S "$run/mysql/socket" ping)
