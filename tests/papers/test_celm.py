@@ -48,6 +48,7 @@ def test_hyper_parameters_of_section_5():
         ("table4_rounds", 4),
         ("table4_switches", 2 * 7 + 2 * 3),
         ("switches_sls", 12 + 3),
+        ("switches_cifar10", 2 * 2 * 2 + 1 + 1),
         ("switches_cffl", 2 * 5 * 3),
         ("switches_twenty", 2 * (9 + 3)),
         ("switches_maverick", 4 + 7 + 5),
