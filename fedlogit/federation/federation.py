@@ -5,9 +5,9 @@ It hides how clients run, which is the engine's, and not what they do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ import torch
 from fedlogit.aggregation.targets import Targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine import Client, ClientTask, Engine, State
+from fedlogit.engine.build import build_client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
 from fedlogit.federation.averaging import average_states, same_architecture
@@ -34,6 +35,8 @@ from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = ["Federation"]
+
+R = TypeVar("R")
 
 
 class Federation:
@@ -222,6 +225,39 @@ class Federation:
     def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> None:
         """Train models that are not the clients' own; see `model_tasks`."""
         self._train(model_tasks(self.context, models, labels), "loss_private")
+
+    def new_models(self, owner: Client, role: str, samples: Sequence[torch.Tensor]) -> list[Client]:
+        """Return untrained models of a client's architecture, one for each list of samples.
+
+        Args:
+            owner: The client whose models they are.
+            role: What they are; part of the address of all that is random about them.
+            samples: What each trains on, int64 indices.
+        """
+        architecture = self.spec.models[owner.index % len(self.spec.models)]
+        models = []
+        for i, indices in enumerate(samples):
+            weights = self.torch_rng(f"init/{role}", owner.index, i)
+            model = build_client(
+                architecture, self.data, owner.index, weights, indices, self.spec.optimizer
+            )
+            model.role = f"{role}/{i}"
+            models.append(model)
+        return models
+
+    def for_each(self, models: Sequence[Client], function: Callable[[Client], R]) -> list[R]:
+        """Return ``[function(model) for model in models]``, several side by side in threads.
+
+        Args:
+            models: Of any architectures.
+            function: It may change its own model only, and calls `leave_if_cancelled` now and then
+                if it takes long.
+        """
+        return self.engine.map(function, models)
+
+    def leave_if_cancelled(self) -> None:
+        """Leave a function of `for_each` early, by an exception, where another one has failed."""
+        self.engine.pool.check()
 
     def _train(
         self, tasks: Sequence[ClientTask], column: str, engine: Engine | None = None

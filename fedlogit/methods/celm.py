@@ -113,7 +113,7 @@ class CELM(ModelFederation):
         images, places = self._images(fed), self._places(fed)
         # w_g^(t-1), all of it: the server has averaged the heads even where it did not send them.
         models = [fed.server, *fed.clients]
-        ascent = Ascent(self.steps, self.rate, self.penalty, fed.engine.pool.check)
+        ascent = Ascent(self.steps, self.rate, self.penalty, fed.leave_if_cancelled)
         logits, final = _maximised(fed, models, images[:, classes], classes, ascent)
         images[:, classes] = final
         self._kept_images(fed)[places] = images
@@ -191,8 +191,8 @@ def _maximised(
         at_once = models_at_once(networks[0], images[0])
         return maximise_stacked(networks, images, classes, ascent, at_once)
     start = dict(zip(map(id, models), images, strict=True))
-    found = fed.engine.map(
-        lambda model: maximise_logits(model.model, start[id(model)], classes, ascent), models
+    found = fed.for_each(
+        models, lambda model: maximise_logits(model.model, start[id(model)], classes, ascent)
     )
     logits, final = zip(*found, strict=True)
     return torch.stack(logits), torch.stack(final)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import torch
@@ -10,7 +9,6 @@ from pydantic import Field
 
 from fedlogit.aggregation.hard_votes import consistent_votes, majority
 from fedlogit.aggregation.targets import one_hot_targets
-from fedlogit.engine.build import build_client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
 from fedlogit.methods.base import Method
@@ -69,34 +67,11 @@ class FedKT(Method):
             order = fed.rng("fedkt/cut", party.index, p).permutation(party.samples)
             parts = torch.as_tensor(order, device=party.private.device).tensor_split(self.teachers)
             own = [party.private[part] for part in parts]
-            teachers = _auxiliary_models(fed, party, f"teacher/{p}", own)
+            teachers = fed.new_models(party, f"teacher/{p}", own)
             fed.train_models(teachers, [fed.labels(t.private) for t in teachers])
             answers = fed.logits(fed.public, teachers).argmax(-1)
-            student = _auxiliary_models(fed, party, f"student/{p}", [fed.public])
+            student = fed.new_models(party, f"student/{p}", [fed.public])
             fed.train_models(student, [majority(answers, fed.classes)])
             students += student
         fed.uplink("model", torch.stack([model_message(s.state()) for s in students]))
         return fed.logits(fed.public, students).argmax(-1)
-
-
-def _auxiliary_models(
-    fed: Federation, owner: Client, role: str, samples: Sequence[torch.Tensor]
-) -> list[Client]:
-    """Return new models of a client's architecture, one for each list of samples.
-
-    Args:
-        fed: The federation.
-        owner: Whose models they are.
-        role: What they are; part of the address of all that is random about them.
-        samples: What each trains on, int64 indices.
-    """
-    architecture = fed.spec.models[owner.index % len(fed.spec.models)]
-    models = []
-    for i, indices in enumerate(samples):
-        weights = fed.torch_rng(f"init/{role}", owner.index, i)
-        model = build_client(
-            architecture, fed.data, owner.index, weights, indices, fed.spec.optimizer
-        )
-        model.role = f"{role}/{i}"
-        models.append(model)
-    return models

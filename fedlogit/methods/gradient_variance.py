@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
-from fedlogit.engine import Client
-from fedlogit.engine.device_data import DeviceData
+from fedlogit.federation import Client
 
 __all__ = ["gradient_variance"]
 
 
 def gradient_variance(
     client: Client,
-    data: DeviceData,
     batches: Sequence[torch.Tensor],
     targets: Sequence[Sequence[torch.Tensor]],
 ) -> list[float]:
@@ -26,16 +24,17 @@ def gradient_variance(
 
     Args:
         client: Whose gradient.
-        data: Where the samples are.
-        batches: Indices of the samples of each batch; at least two batches.
+        batches: The model's inputs, (samples, …) of each batch; at least two batches.
         targets: For each kind, the distributions (samples, classes) of each batch.
     """
     client.model.eval()
     parameters = list(client.model.parameters())
-    sums = torch.zeros(len(targets), len(client.vector), device=data.device, dtype=torch.float64)
+    sums = torch.zeros(
+        len(targets), len(client.vector), device=client.vector.device, dtype=torch.float64
+    )
     squares = [0.0] * len(targets)
-    for b, points in enumerate(batches):
-        logits = client.model(data.inputs(points)).float()
+    for b, inputs in enumerate(batches):
+        logits = client.model(inputs).float()
         for kind, target in enumerate(targets):
             loss = F.cross_entropy(logits, target[b])
             last = kind == len(targets) - 1

@@ -113,12 +113,10 @@ def _variances(
         torch.as_tensor(generator.choice(len(points), size, replace=False), device=points.device)
         for _ in range(_BATCHES)
     ]
-    batches = [points[at] for at in drawn]
+    batches = [fed.data.inputs(points[at]) for at in drawn]
     targets = [[hard[at] for at in drawn], [soft[at] for at in drawn]]
     found = torch.tensor(
-        fed.engine.map(
-            lambda client: gradient_variance(client, fed.data, batches, targets), fed.clients
-        ),
+        fed.for_each(fed.clients, lambda client: gradient_variance(client, batches, targets)),
         dtype=torch.float64,
     )
     return {

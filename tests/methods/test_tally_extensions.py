@@ -140,7 +140,7 @@ def test_variance_of_gradients_is_that_of_numpy(federation):
     hard = [torch.nn.functional.one_hot(fed.labels(b), 10).float() for b in batches]
     flat = [torch.full((16, 10), 0.1)] * 3
     client = fed.clients[0]
-    found = gradient_variance(client, fed.data, batches, [hard, flat])
+    found = gradient_variance(client, [fed.data.inputs(b) for b in batches], [hard, flat])
     for kind, targets in enumerate((hard, flat)):
         rows = []
         for points, target in zip(batches, targets, strict=True):
