@@ -1,6 +1,6 @@
 """Write results into README and docs, from the files that each page names; --check changes nothing.
 
-What a block is made of stands in the page (see `fedlogit.results.fill`):
+What a block is made of stands in the page (see `fedlogit.results.pages.fill`):
 
     python scripts/fill_pages.py README.md docs/results.md
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
-from fedlogit.results.fill import filled
 from fedlogit.results.formatting import write_text
+from fedlogit.results.pages.fill import filled
 
 
 def main(argv: Sequence[str]) -> int:

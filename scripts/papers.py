@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.papers import list_papers, load_paper
-from fedlogit.results.claims_page import claims_page
 from fedlogit.results.formatting import write_text
-from fedlogit.results.paper_page import dvc_file, paper_page
-from fedlogit.results.record_page import record_page
+from fedlogit.results.pages.claims import claims_page
+from fedlogit.results.pages.paper import dvc_file, paper_page
+from fedlogit.results.pages.record import record_page
 
 
 def main(argv: Sequence[str]) -> int:

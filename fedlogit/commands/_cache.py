@@ -16,8 +16,8 @@ from tqdm import tqdm
 
 from fedlogit.commands._first import tell_first
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.results.finished import check_run
 from fedlogit.results.formatting import write_text
+from fedlogit.results.runs.finished import check_run
 
 __all__ = [
     "changed_runs",

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import read_artefact
-from fedlogit.results.compare import nothing_published, read_reference
 from fedlogit.results.summary import write_summary
+from fedlogit.results.verdicts.compare import nothing_published, read_reference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

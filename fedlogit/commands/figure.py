@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 
 from fedlogit.results.artefact import read_artefact
-from fedlogit.results.compare import read_reference
 from fedlogit.results.figures import write_figure
+from fedlogit.results.verdicts.compare import read_reference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit.results.artefact import read_artefact
-from fedlogit.results.page import write_page
+from fedlogit.results.pages.chapter import write_page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper
-from fedlogit.results.finished import Sorted, sort_runs
+from fedlogit.results.runs.finished import Sorted, sort_runs
 
 USUALLY_LEFT_OUT = ("smoke", "quick")
 LIMIT = 100_000_000

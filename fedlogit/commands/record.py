@@ -13,7 +13,7 @@ import argparse
 
 from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
 from fedlogit.papers import Plan
-from fedlogit.results.record_files import write_record
+from fedlogit.results.record.files import write_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

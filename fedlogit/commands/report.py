@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.results.report import find_pages, write_report
+from fedlogit.results.pages.report import find_pages, write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

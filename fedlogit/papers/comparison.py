@@ -1,7 +1,7 @@
 """The options of a claim, and which of them each kind of statement takes.
 
-`fedlogit.results.claim_tests` says what the kinds are; a wrong claim is refused when its paper's
-file is read.
+`fedlogit.results.verdicts.claim_tests` says what the kinds are; a wrong claim is refused when its
+paper's file is read.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 CLAIM_TESTS = ("greater", "best", "alike", "shrinking")
-"""Kinds of statements, which `fedlogit.results.claim_tests` tests."""
+"""Kinds of statements, which `fedlogit.results.verdicts.claim_tests` tests."""
 
 
 def _not_empty(value: Sized) -> Sized:
@@ -112,13 +112,13 @@ class Figure(Source):
 
 
 class Claim(FrozenConfig):
-    """A statement of the paper that finished runs decide; see `fedlogit.results.claims`.
+    """A statement of the paper that finished runs decide; see `fedlogit.results.verdicts.claims`.
 
     Attributes:
         text: The paper's words, or close to them.
         section: Where the paper says it.
         source: ``from`` in YAML: the table whose runs decide.
-        test: The kind of statement; see `fedlogit.results.claim_tests`.
+        test: The kind of statement; see `fedlogit.results.verdicts.claim_tests`.
         options: What the test compares.
     """
 

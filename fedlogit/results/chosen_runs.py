@@ -16,10 +16,10 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json
 from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.finished import finished_runs
 from fedlogit.results.formatting import markdown, number, sentence, spread
 from fedlogit.results.metrics import is_share, metric_label
-from fedlogit.results.runs import Run, read_run
+from fedlogit.results.runs.finished import finished_runs
+from fedlogit.results.runs.run import Run, read_run
 from fedlogit.spec import RunSpec
 
 __all__ = ["Found", "beside_each_other", "every_round", "find_runs", "run_table"]

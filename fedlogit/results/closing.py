@@ -12,11 +12,11 @@ import pandas as pd
 from fedlogit.papers import Plan
 from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import PlannedArtefact
-from fedlogit.results.compare import read_comparison
 from fedlogit.results.formatting import spread
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.record_picture import short_name
-from fedlogit.results.verdict import VERDICTS
+from fedlogit.results.record.picture import short_name
+from fedlogit.results.verdicts.compare import read_comparison
+from fedlogit.results.verdicts.rules import VERDICTS
 
 __all__ = ["closing", "where_to_look"]
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.results.artefact import Artefact, RunRef
-from fedlogit.results.gathered import gather
 from fedlogit.results.metrics import value
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.run import Run
 
 __all__ = [
     "collect",

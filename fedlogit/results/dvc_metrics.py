@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.provenance import provenance
-from fedlogit.results.verdict import CLAIM_RESULTS, VERDICTS
+from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS
 
 __all__ = ["metrics", "numbers"]
 
@@ -23,8 +23,8 @@ def metrics(
     What counts as reproduced is several runs; single runs are counted by themselves.
 
     Args:
-        rows: A comparison, as from `fedlogit.results.compare.compare`.
-        claims: Judged claims, as from `fedlogit.results.claims.judge_claims`.
+        rows: A comparison, as from `fedlogit.results.verdicts.compare.compare`.
+        claims: Judged claims, as from `fedlogit.results.verdicts.claims.judge_claims`.
         artefacts: The tables that they rest on.
     """
     runs = pd.concat(

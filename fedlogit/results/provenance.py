@@ -10,7 +10,7 @@ from fedlogit.files import read_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 
 __all__ = ["caption", "provenance"]
 

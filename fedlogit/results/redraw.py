@@ -20,11 +20,11 @@ from fedlogit.papers import Plan
 from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.compare import published
 from fedlogit.results.figures import write_figure
-from fedlogit.results.record_files import write_record
+from fedlogit.results.record.files import write_record
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
+from fedlogit.results.verdicts.compare import published
 
 __all__ = ["differences", "orphans", "redraw"]
 

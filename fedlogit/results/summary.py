@@ -9,8 +9,10 @@ import pandas as pd
 
 from fedlogit.files import write_json
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims
-from fedlogit.results.compare import (
+from fedlogit.results.dvc_metrics import metrics, numbers
+from fedlogit.results.formatting import markdown, write_csv, write_text
+from fedlogit.results.verdicts.claims import claims_markdown, evidence_markdown, judge_claims
+from fedlogit.results.verdicts.compare import (
     NOTHING_PUBLISHED,
     RIGHT,
     compare,
@@ -20,8 +22,6 @@ from fedlogit.results.compare import (
     read_comparison,
     read_made,
 )
-from fedlogit.results.dvc_metrics import metrics, numbers
-from fedlogit.results.formatting import markdown, write_csv, write_text
 
 __all__ = ["overview", "write_summary"]
 
@@ -35,7 +35,7 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
 
     Args:
         artefacts: The paper's tables, all at one scale.
-        reference: Its published numbers, as from `fedlogit.results.compare.read_reference`.
+        reference: Its published numbers, as `verdicts.compare.read_reference` reads them.
         out: The folder.
 
     Returns:

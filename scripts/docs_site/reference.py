@@ -22,10 +22,10 @@ from fedlogit.models import ModelConfig
 from fedlogit.papers import Paper
 from fedlogit.partition import Partition
 from fedlogit.results import figures
-from fedlogit.results.claim_tests import TESTS, Comparison
 from fedlogit.results.formatting import markdown
 from fedlogit.results.metrics import METRICS
-from fedlogit.results.runs import Result
+from fedlogit.results.runs.run import Result
+from fedlogit.results.verdicts.claim_tests import TESTS, Comparison
 from fedlogit.spec import RunSpec
 from scripts.docs_site.docstrings import about, attributes, in_markdown
 from scripts.docs_site.models import fields_table, in_cell, model_page
@@ -54,7 +54,11 @@ _LIBRARY = {
     "randomness": ("Randomness with an address", ["fedlogit.rng"]),
     "results": (
         "Reading finished runs",
-        ["fedlogit.results.runs", "fedlogit.results.collect", "fedlogit.results.verdict"],
+        [
+            "fedlogit.results.runs.run",
+            "fedlogit.results.collect",
+            "fedlogit.results.verdicts.rules",
+        ],
     ),
 }
 

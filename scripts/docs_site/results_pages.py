@@ -11,11 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper
-from fedlogit.results.compare import comparison_table
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.record import as_comparison, counts_sentence
-from fedlogit.results.record_picture import short_name
-from fedlogit.results.verdict import VERDICT_RULE
+from fedlogit.results.record.numbers import as_comparison, counts_sentence
+from fedlogit.results.record.picture import short_name
+from fedlogit.results.verdicts.compare import comparison_table
+from fedlogit.results.verdicts.rules import VERDICT_RULE
 
 __all__ = ["gallery_pages", "read_record", "record_page"]
 

@@ -16,7 +16,7 @@ from support.calls import RUNS, dvc, script
 from fedlogit.commands import _objects
 from fedlogit.commands._cache import kept
 from fedlogit.commands._objects import put_in_place
-from fedlogit.results.finished import finished_runs
+from fedlogit.results.runs.finished import finished_runs
 
 pytestmark = pytest.mark.slow  # DVC takes seconds to start
 

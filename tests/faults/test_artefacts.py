@@ -26,8 +26,8 @@ from fedlogit.files import (
     write_sealed,
 )
 from fedlogit.papers import run_dir
-from fedlogit.results.finished import NOT_KEPT, check_run
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.finished import NOT_KEPT, check_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.logit_files import load_answers
 from fedlogit.runs.stages import load_precomputed

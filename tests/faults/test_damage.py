@@ -12,7 +12,7 @@ from support.damaging import damages
 from support.small import small_spec
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.client_files import load_weights
 

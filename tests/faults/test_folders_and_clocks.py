@@ -17,7 +17,7 @@ from fedlogit.cli import call, run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper, run_dir
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.runs.run import run_lock
 
 ROOT = Path(__file__).resolve().parents[2]

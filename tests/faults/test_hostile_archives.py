@@ -27,7 +27,7 @@ from fedlogit.commands._many.filing import files_of_runs
 from fedlogit.errors import FedlogitError
 from fedlogit.files import file_digest, json_digest, read_json, save_npz, write_json
 from fedlogit.locks import held
-from fedlogit.results.finished import check_run
+from fedlogit.results.runs.finished import check_run
 from fedlogit.runs.places import run_dir
 
 SPEC = small_spec(rounds=1, method="uwa", export=["aggregation", "weights"])

@@ -12,7 +12,7 @@ from support.small import small_spec
 from fedlogit import methods
 from fedlogit.files import read_json
 from fedlogit.results.metrics import value
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.runs.stages import in_stages
 
 COUNTED = [v for v in VARIANTS if methods.get(small_spec(**changes(v)).method).fixed_messages]

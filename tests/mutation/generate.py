@@ -221,7 +221,9 @@ def of_rooms(root: Path, rooms: Sequence[dict]) -> Iterator[Mutant]:
     """Yield all mutants of all rooms."""
     for room in rooms:
         for pattern in room["files"]:
-            for path in sorted(root.glob(pattern)):
+            if not (paths := sorted(root.glob(pattern))):
+                raise SystemExit(f"room {room['room']}: no file is named {pattern}")
+            for path in paths:
                 file = path.relative_to(root).as_posix()
                 yield from mutants(
                     room["room"], file, path.read_text(), room.get("functions", ["*"])

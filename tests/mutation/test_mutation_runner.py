@@ -74,6 +74,13 @@ def mutation_test(project: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("room", yaml.safe_load((ROOT / "tests/mutation/rooms.yaml").read_text()))
+def test_every_pattern_of_a_room_names_a_file(room):
+    first = " ".join(room.get("first", {}).values()).split()
+    for pattern in [*room["files"], *room["tests"], *first]:
+        assert list(ROOT.glob(pattern)), pattern
+
+
 def test_mutants_die_and_live_as_the_tests_say(project):
     write_sample(project, DIES, LIVES, CANNOT_BE_IMPORTED, NEVER_ENDS)
     result = mutation_test(project)

@@ -11,7 +11,7 @@ from support.tiers import first_of_each, method_of
 
 from fedlogit.aggregation.targets import Targets
 from fedlogit.results.metrics import METRICS
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 
 MAJORITY = "oracles.test_oracle_fedol:majority"
 SECOND = {

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from fedlogit.papers import expand, load_paper
-from fedlogit.results.claim_tests import TESTS, Comparison
-from fedlogit.results.claim_tests import cells as cells_of
+from fedlogit.results.verdicts.claim_tests import TESTS, Comparison
+from fedlogit.results.verdicts.claim_tests import cells as cells_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = load_paper("celm", ROOT / "workflow" / "papers")

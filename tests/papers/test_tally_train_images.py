@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from fedlogit.papers import artefact_json, expand, load_paper
-from fedlogit.results import claims
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.verdicts import claims
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = load_paper("tally_train", ROOT / "workflow" / "papers")

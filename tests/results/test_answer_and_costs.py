@@ -11,9 +11,9 @@ from support.sealed import seal
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.analyses import analyse, analysis_names
-from fedlogit.results.paired import against_best, paired_p
 from fedlogit.results.tables import write_table
-from fedlogit.results.verdict import paired_interval
+from fedlogit.results.verdicts.paired import against_best, paired_p
+from fedlogit.results.verdicts.rules import paired_interval
 
 NO_AXES = {"rows": None, "columns": None}
 

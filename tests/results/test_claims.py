@@ -7,9 +7,14 @@ import pytest
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.model import CLAIM_TESTS
-from fedlogit.results import claims
-from fedlogit.results.claim_tests import TESTS, Evidence, pooled
-from fedlogit.results.claims import claims_markdown, evidence_markdown, judge_claims, result_text
+from fedlogit.results.verdicts import claims
+from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, pooled
+from fedlogit.results.verdicts.claims import (
+    claims_markdown,
+    evidence_markdown,
+    judge_claims,
+    result_text,
+)
 
 # Seeds are given as three accuracies around the mean, equally for both sides, so that paired
 # differences are the difference of the means exactly, whatever the spread.

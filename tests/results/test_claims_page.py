@@ -10,10 +10,10 @@ import pytest
 from fedlogit.errors import DataError
 from fedlogit.files import read_json
 from fedlogit.papers import load_paper
-from fedlogit.results.claims_page import claims_page
-from fedlogit.results.compare import read_reference
 from fedlogit.results.dvc_metrics import metrics
+from fedlogit.results.pages.claims import claims_page
 from fedlogit.results.summary import write_summary
+from fedlogit.results.verdicts.compare import read_reference
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ from support.refusals import refused
 from fedlogit.config import Settings
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
-from fedlogit.results.compare import read_comparison
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
+from fedlogit.results.verdicts.compare import read_comparison
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"

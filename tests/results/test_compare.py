@@ -9,14 +9,14 @@ from support.refusals import refused
 
 from fedlogit.errors import DataError
 from fedlogit.papers import expand, load_paper
-from fedlogit.results.compare import (
+from fedlogit.results.dvc_metrics import numbers
+from fedlogit.results.verdicts.compare import (
     compare,
     comparison_markdown,
     comparison_table,
     read_reference,
 )
-from fedlogit.results.dvc_metrics import numbers
-from fedlogit.results.verdict import VERDICT_RULE
+from fedlogit.results.verdicts.rules import VERDICT_RULE
 
 REPOSITORY = Path(__file__).parents[2]
 HEAD = "table,dataset,partition,method,metric,mean,std"

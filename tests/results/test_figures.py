@@ -9,16 +9,16 @@ from support.sealed import seal
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.analyses.contribution import Compared
-from fedlogit.results.compare import read_reference
 from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures._parts import in_per_cent
 from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged
 from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.contributions_by_value import correlation
 from fedlogit.results.figures.pseudo_labels import by_iteration
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import look, new_figure
 from fedlogit.results.tables import write_table
+from fedlogit.results.verdicts.compare import read_reference
 
 CELM = {
     "contributions_by_round",

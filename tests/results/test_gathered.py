@@ -7,7 +7,7 @@ from support.sealed import seal
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_json, write_json
-from fedlogit.results.gathered import gather
+from fedlogit.results.runs.gathered import gather
 from fedlogit.results.tables import write_table
 
 

@@ -9,7 +9,7 @@ from fedlogit.errors import DataError
 from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.partition import distances
 from fedlogit.results.metrics import value
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.results.tables import write_table
 
 

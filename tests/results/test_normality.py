@@ -11,7 +11,7 @@ from fedlogit.files import save_npz
 from fedlogit.results.analyses import analyse
 from fedlogit.results.analyses.normality import standardised
 from fedlogit.results.figures.logit_normality import quantiles
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 
 
 def held_out(run, logits, labels, clients, owned):

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fedlogit.results.formatting import markdown, number, spread
-from fedlogit.results.page import to_html
+from fedlogit.results.pages.chapter import to_html
 
 
 @pytest.mark.parametrize(

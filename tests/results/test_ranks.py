@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from fedlogit.results.analyses import analyse
-from fedlogit.results.ranks import blocks, ranking
+from fedlogit.results.verdicts.ranks import blocks, ranking
 
 
 def table(**columns: list[float]) -> pd.DataFrame:

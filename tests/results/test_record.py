@@ -11,13 +11,13 @@ from support.refusals import refused
 from fedlogit.config import Settings
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers import Plan, list_papers, load_paper
-from fedlogit.results.compare import published, read_reference
-from fedlogit.results.notes import read_notes
-from fedlogit.results.record import OUTCOMES, counts, counts_sentence, read_record, record
-from fedlogit.results.record_files import record_markdown, write_record
-from fedlogit.results.record_page import deviating, record_page
-from fedlogit.results.record_picture import bars, draw_record, plotted, short_name
+from fedlogit.results.pages.record import deviating, record_page
+from fedlogit.results.record.files import record_markdown, write_record
+from fedlogit.results.record.notes import read_notes
+from fedlogit.results.record.numbers import OUTCOMES, counts, counts_sentence, read_record, record
+from fedlogit.results.record.picture import bars, draw_record, plotted, short_name
 from fedlogit.results.summary import write_summary
+from fedlogit.results.verdicts.compare import published, read_reference
 
 ROOT = Path(__file__).parents[2]
 PAPERS, REFERENCES = ROOT / "workflow/papers", ROOT / "workflow/reference"

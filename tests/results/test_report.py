@@ -8,11 +8,11 @@ import pytest
 
 from fedlogit.errors import DataError
 from fedlogit.results.collect import collect
-from fedlogit.results.compare import read_reference
-from fedlogit.results.page import write_page
-from fedlogit.results.report import find_pages, write_report
+from fedlogit.results.pages.chapter import write_page
+from fedlogit.results.pages.report import find_pages, write_report
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import cell_of_run
+from fedlogit.results.verdicts.compare import read_reference
 
 NUMBER = re.compile(r'<a href="#([^"]+)">(0\.\d+)[^<]*</a>')
 

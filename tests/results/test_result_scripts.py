@@ -8,7 +8,7 @@ import pytest
 from fedlogit.cli import command_names
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
-from fedlogit.results.fill import filled
+from fedlogit.results.pages.fill import filled
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "workflow/reference/who_to_trust.csv"

@@ -6,12 +6,12 @@ import pytest
 from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.compare import compare, read_reference
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._names import NEAR, Obstacle, anchors, cross, overlap, place
 from fedlogit.results.figures.bandwidth_ratio import measured, ratio
 from fedlogit.results.figures.pareto import frontier
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
+from fedlogit.results.verdicts.compare import compare, read_reference
 
 AXES = {"dataset": "mnist", "partition": "iid"}
 

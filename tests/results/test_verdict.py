@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fedlogit.results.verdict import (
+from fedlogit.results.verdicts.rules import (
     CLAIM_RESULTS,
     VERDICTS,
     Sample,

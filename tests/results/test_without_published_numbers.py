@@ -8,7 +8,9 @@ import pytest
 
 from fedlogit.errors import DataError
 from fedlogit.papers import load_paper
-from fedlogit.results.compare import (
+from fedlogit.results.pages.paper import paper_page
+from fedlogit.results.summary import overview, write_summary
+from fedlogit.results.verdicts.compare import (
     NOTHING_PUBLISHED,
     compare,
     comparison_markdown,
@@ -16,8 +18,6 @@ from fedlogit.results.compare import (
     published,
     read_reference,
 )
-from fedlogit.results.paper_page import paper_page
-from fedlogit.results.summary import overview, write_summary
 
 PAPERS = Path(__file__).parents[2] / "workflow" / "papers"
 CLAIM = {

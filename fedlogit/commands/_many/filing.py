@@ -75,7 +75,7 @@ def file_runs(arrived: Path, files: Sequence[str], runs: Path) -> Filed:
 
 def _check(root: Path, folder: Path) -> None:
     """Refuse a run that is not whole, belongs to another folder, or brings more than it says."""
-    from fedlogit.results.finished import check_run  # with pandas, which only this needs
+    from fedlogit.results.runs.finished import check_run  # with pandas, which only this needs
 
     listed = check_run(root, folder).result.exports
     for path in (folder / "exports").glob("*"):
@@ -117,7 +117,7 @@ def _move(source: Path, target: Path) -> None:
 
 def _outcome(folder: Path) -> Any:
     """Return all that a run found, without when, where and how fast."""
-    from fedlogit.results.runs import read_run
+    from fedlogit.results.runs.run import read_run
 
     run = read_run(folder, RunSpec.read(read_json(folder / "spec.json"), str(folder)).digest())
     timed = [name for name in run.rounds.columns if name.startswith("seconds")]

@@ -12,7 +12,7 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
-from fedlogit.results.paired import against_best
+from fedlogit.results.verdicts.paired import against_best
 
 __all__ = ["BUDGETS", "analyse"]
 
@@ -26,8 +26,8 @@ def analyse(artefact: Artefact) -> Analysis:
     """Return, for each data set, partition and budget, the best method and who does not differ.
 
     Columns of the CSV: `dataset`, `partition`, `budget`, `bytes_sent` (a client's, in the whole
-    run), and those of `fedlogit.results.paired.against_best`; a row for each method that a budget
-    allows.
+    run), and those of `fedlogit.results.verdicts.paired.against_best`; a row for each method that
+    a budget allows.
     """
     frame = collect(artefact, ["bytes_sent"])
     frame = frame[frame["method"] != REFERENCE]

@@ -16,8 +16,8 @@ from fedlogit.papers.options import Contribution as Options
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
-from fedlogit.results.gathered import gather
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.run import Run
 
 __all__ = ["Compared", "Options", "analyse", "compared", "correlations"]
 

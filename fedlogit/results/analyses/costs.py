@@ -12,8 +12,8 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import summarise
 from fedlogit.results.formatting import number
-from fedlogit.results.gathered import gather
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.run import Run
 
 __all__ = ["analyse", "first_round"]
 

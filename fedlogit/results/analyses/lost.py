@@ -15,8 +15,8 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import scalar
 from fedlogit.results.formatting import spread
-from fedlogit.results.gathered import gather
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.run import Run
 
 __all__ = ["Options", "analyse", "losses"]
 

@@ -11,8 +11,8 @@ import scipy
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.gathered import gather
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.run import Run
 
 __all__ = ["FEWEST", "KINDS", "analyse", "groups", "standardised"]
 

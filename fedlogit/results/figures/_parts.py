@@ -16,8 +16,8 @@ from matplotlib.ticker import MaxNLocator
 
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, seeds, summarise
-from fedlogit.results.gathered import gather
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.run import Run
 from fedlogit.results.style import INK, Look, family, header, in_order, look, looks
 
 __all__ = [

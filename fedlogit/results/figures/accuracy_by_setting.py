@@ -16,12 +16,12 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.options import BySetting as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.compare import matching
 from fedlogit.results.figures._parts import bars, legend, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, look, new_figure
+from fedlogit.results.verdicts.compare import matching
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]

@@ -18,7 +18,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import in_per_cent, title
-from fedlogit.results.runs import read_run
+from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
 __all__ = ["draw", "mean_weights"]

@@ -12,7 +12,7 @@ from fedlogit.federation.ledger import Ledger
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, runs_of, title
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 from fedlogit.results.style import GREY, PALETTE, new_figure
 
 __all__ = ["draw", "measured", "ratio"]

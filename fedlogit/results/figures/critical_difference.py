@@ -10,9 +10,9 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import competitors, kin_look, title
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.ranks import Ranking, blocks, ranking
 from fedlogit.results.style import INK, new_figure
-from fedlogit.results.verdict import ALPHA
+from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
+from fedlogit.results.verdicts.rules import ALPHA
 
 __all__ = ["draw"]
 

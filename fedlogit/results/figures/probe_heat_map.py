@@ -10,7 +10,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panels_of, title
 from fedlogit.results.metrics import value
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 from fedlogit.results.style import new_figure
 
 __all__ = ["draw"]

@@ -16,7 +16,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
 from fedlogit.results.metrics import value
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 from fedlogit.results.style import PALETTE, new_figure
 
 __all__ = ["by_iteration", "draw"]

@@ -8,7 +8,7 @@ from fedlogit.errors import DataError
 from fedlogit.papers.metric_names import unknown_metric
 from fedlogit.results.metrics import celm, fedol, of_a_run, tally_train
 from fedlogit.results.metrics.metric import Metric
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS", "Metric", "is_share", "metric_label", "metric_of", "value"]
 

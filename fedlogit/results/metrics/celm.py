@@ -12,7 +12,7 @@ import scipy  # whose `stats`, a second of imports, comes when it is used
 from fedlogit.errors import DataError
 from fedlogit.results.metrics.detection import auroc, false_positive_rate
 from fedlogit.results.metrics.metric import Metric
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS", "final_evidence"]
 

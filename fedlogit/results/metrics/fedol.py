@@ -8,7 +8,7 @@ import numpy as np
 
 from fedlogit.results.metrics.metric import Metric
 from fedlogit.results.metrics.of_a_run import bytes_of
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 
 __all__ = ["Metric", "Unit"]
 

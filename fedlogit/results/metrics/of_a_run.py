@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from fedlogit.results.metrics.metric import Metric
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS", "bytes_of"]
 

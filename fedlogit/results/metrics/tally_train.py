@@ -9,7 +9,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.results.metrics.metric import Metric
-from fedlogit.results.runs import Run
+from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS", "over_rounds"]
 

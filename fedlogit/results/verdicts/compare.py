@@ -1,4 +1,4 @@
-"""Reported and reproduced numbers, with a verdict on each; the rule is in `verdict`."""
+"""Reported and reproduced numbers, with a verdict on each; the rule is in `rules`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
-from fedlogit.results.verdict import VERDICT_RULE, Sample, interval, is_exact, verdict
+from fedlogit.results.verdicts.rules import VERDICT_RULE, Sample, interval, is_exact, verdict
 
 __all__ = [
     "NOTHING_PUBLISHED",

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy  # whose `stats`, a second of imports, comes when it is used
 
-from fedlogit.results.verdict import ALPHA, holm
+from fedlogit.results.verdicts.rules import ALPHA, holm
 
 __all__ = ["Ranking", "blocks", "ranking"]
 

@@ -23,7 +23,7 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.comparison import ANY, Comparison
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.formatting import number
-from fedlogit.results.verdict import INSIDE, p_above, paired_interval
+from fedlogit.results.verdicts.rules import INSIDE, p_above, paired_interval
 
 __all__ = ["TESTS", "Comparison", "Evidence", "cells", "dataset_of", "pooled"]
 
@@ -62,7 +62,7 @@ class Evidence:
 
     @property
     def test(self) -> tuple[np.ndarray, float]:
-        """Return what `fedlogit.results.verdict.decide` needs."""
+        """Return what `fedlogit.results.verdicts.rules.decide` needs."""
         return self.differences.to_numpy(dtype=float), self.margin
 
     @property

@@ -15,7 +15,7 @@ from fedlogit.component import ComponentRef
 from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
 from fedlogit.results.formatting import markdown
-from fedlogit.results.templating import render
+from fedlogit.results.pages.templating import render
 
 __all__ = ["dvc_file", "paper_page"]
 

@@ -18,9 +18,9 @@ from matplotlib.patches import Patch
 
 from fedlogit.papers import Paper
 from fedlogit.results.metrics import is_share
-from fedlogit.results.record import OUTCOMES, counts
+from fedlogit.results.record.numbers import OUTCOMES, counts
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
-from fedlogit.results.verdict import PARTLY, VERDICTS
+from fedlogit.results.verdicts.rules import PARTLY, VERDICTS
 
 __all__ = ["bars", "draw_record", "plotted", "short_name"]
 
@@ -61,7 +61,7 @@ def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
     """Return the picture.
 
     Args:
-        rows: As from `fedlogit.results.record.record`; at least one.
+        rows: As from `fedlogit.results.record.numbers.record`; at least one.
         papers: The papers, for titles.
     """
     use_house_style()

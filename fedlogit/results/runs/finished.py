@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json
-from fedlogit.results.runs import Run, read_run
+from fedlogit.results.runs.run import Run, read_run
 from fedlogit.runs.outputs import NOT_KEPT
 from fedlogit.runs.places import run_dir
 from fedlogit.spec import RunSpec

@@ -10,10 +10,10 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.model import Claim, Paper
-from fedlogit.results.claims import result_text
 from fedlogit.results.formatting import markdown
-from fedlogit.results.templating import render
-from fedlogit.results.verdict import (
+from fedlogit.results.pages.templating import render
+from fedlogit.results.verdicts.claims import result_text
+from fedlogit.results.verdicts.rules import (
     CLAIM_DETAILS,
     CLAIM_RULE,
     IN_FULL,

@@ -9,14 +9,14 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper
-from fedlogit.results.compare import RIGHT, comparison_table
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import is_share, metric_label
-from fedlogit.results.notes import Notes, read_notes
-from fedlogit.results.record import UNJUDGED, as_comparison, counts_sentence, read_record
-from fedlogit.results.record_picture import short_name
-from fedlogit.results.templating import render
-from fedlogit.results.verdict import PARTLY
+from fedlogit.results.pages.templating import render
+from fedlogit.results.record.notes import Notes, read_notes
+from fedlogit.results.record.numbers import UNJUDGED, as_comparison, counts_sentence, read_record
+from fedlogit.results.record.picture import short_name
+from fedlogit.results.verdicts.compare import RIGHT, comparison_table
+from fedlogit.results.verdicts.rules import PARTLY
 
 __all__ = ["deviating", "record_page"]
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from fedlogit.results.verdict import ALPHA, holm, p_above, p_below, paired_interval
+from fedlogit.results.verdicts.rules import ALPHA, holm, p_above, p_below, paired_interval
 
 __all__ = ["against_best", "paired_p"]
 

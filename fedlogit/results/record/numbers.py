@@ -13,9 +13,9 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
-from fedlogit.results.compare import comparison_in, matching, published
-from fedlogit.results.notes import read_notes
-from fedlogit.results.verdict import VERDICTS
+from fedlogit.results.record.notes import read_notes
+from fedlogit.results.verdicts.compare import comparison_in, matching, published
+from fedlogit.results.verdicts.rules import VERDICTS
 
 __all__ = [
     "JUDGED_SCALE",
@@ -171,7 +171,7 @@ def read_record(results: Path) -> pd.DataFrame:
 
 
 def as_comparison(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return numbers of one paper as `fedlogit.results.compare.compare` names them."""
+    """Return numbers of one paper as `fedlogit.results.verdicts.compare.compare` names them."""
     names = {"published": "paper", "published_std": "paper_std", "published_n": "paper_n"}
     shown = rows.drop(columns="paper").rename(columns=names)
     return shown if shown["where"].any() else shown.drop(columns="where")

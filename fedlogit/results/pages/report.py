@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from fedlogit.errors import DataError
 from fedlogit.results.formatting import markdown, write_text
-from fedlogit.results.page import embedded, shell, to_html
+from fedlogit.results.pages.chapter import embedded, shell, to_html
 
 __all__ = ["find_pages", "write_report"]
 
@@ -38,7 +38,7 @@ def write_report(pages: Sequence[Path], results: Path, out: Path) -> Path:
     """Write the report; it holds its pictures and needs no other file.
 
     Args:
-        pages: The pages of papers at their scales, as from `fedlogit.results.page.write_page`.
+        pages: The pages of papers at their scales, as `fedlogit.results.pages.chapter` writes them.
         results: The folder with the picture of the record, which a study may lack.
         out: Where to.
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper, Plan
-from fedlogit.results.compare import RIGHT, comparison_table
 from fedlogit.results.formatting import markdown, sentence, write_csv, write_text
-from fedlogit.results.record import as_comparison, counts_sentence, record
-from fedlogit.results.record_picture import draw_record, short_name
+from fedlogit.results.record.numbers import as_comparison, counts_sentence, record
+from fedlogit.results.record.picture import draw_record, short_name
 from fedlogit.results.style import save_figure
-from fedlogit.results.verdict import VERDICT_RULE
+from fedlogit.results.verdicts.compare import RIGHT, comparison_table
+from fedlogit.results.verdicts.rules import VERDICT_RULE
 
 __all__ = ["record_markdown", "write_record"]
 
@@ -36,7 +36,7 @@ def write_record(plan: Plan, references: Path, results: Path) -> list[Path]:
         What was written: nothing if no paper has published numbers.
 
     Raises:
-        DataError: as `fedlogit.results.record.record`.
+        DataError: as `fedlogit.results.record.numbers.record`.
     """
     rows = record(plan, references, results)
     if rows.empty:
@@ -54,7 +54,7 @@ def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     """Return every number in a table for each of the papers' tables.
 
     Args:
-        rows: As from `fedlogit.results.record.record`.
+        rows: As from `fedlogit.results.record.numbers.record`.
         papers: The papers, for titles and labels.
     """
     parts = [_HEAD.format(counts=counts_sentence(rows), rule=VERDICT_RULE)]

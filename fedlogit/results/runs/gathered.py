@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact, RunRef
-from fedlogit.results.runs import Run, read_run
+from fedlogit.results.runs.run import Run, read_run
 
 __all__ = ["gather"]
 

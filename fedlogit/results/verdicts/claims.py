@@ -1,4 +1,4 @@
-"""What a paper says in words, tested on finished runs; the rule is in `verdict`."""
+"""What a paper says in words, tested on finished runs; the rule is in `rules`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Claim
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.claim_tests import (
+from fedlogit.results.collect import collect, dataset_notes, describe
+from fedlogit.results.formatting import markdown, sentence
+from fedlogit.results.metrics import is_share
+from fedlogit.results.verdicts.claim_tests import (
     TESTS,
     Comparison,
     Evidence,
@@ -21,10 +24,7 @@ from fedlogit.results.claim_tests import (
     dataset_of,
     pooled,
 )
-from fedlogit.results.collect import collect, dataset_notes, describe
-from fedlogit.results.formatting import markdown, sentence
-from fedlogit.results.metrics import is_share
-from fedlogit.results.verdict import CLAIM_RULE, decide, final_result, largest_difference
+from fedlogit.results.verdicts.rules import CLAIM_RULE, decide, final_result, largest_difference
 
 __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"]
 

@@ -11,7 +11,7 @@ __all__ = ["render"]
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a template of `fedlogit/results/templates` with its values in place.
+    """Return a template of `fedlogit/results/pages/templates` with its values in place.
 
     Args:
         template: Name of the file.

@@ -15,11 +15,11 @@ from markupsafe import Markup
 from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.compare import RIGHT, comparison_table, matching, read_comparison
 from fedlogit.results.formatting import markdown, write_text
+from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance
 from fedlogit.results.tables import cell_of_run, linked_table
-from fedlogit.results.templating import render
+from fedlogit.results.verdicts.compare import RIGHT, comparison_table, matching, read_comparison
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
 

@@ -1,0 +1,1 @@
+"""Pages that are made: the report in HTML, and pages of docs in Markdown."""

@@ -1,0 +1,1 @@
+"""The record of all published numbers: rows, notes, files, a picture."""

@@ -1,0 +1,1 @@
+"""Finished runs: one of them, those of a folder, those of a table or figure."""
