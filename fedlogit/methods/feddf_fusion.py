@@ -41,6 +41,7 @@ class FedDFFusion(ModelFederation):
     needs_public: ClassVar[bool] = True
     supports_sequences: ClassVar[bool] = True
     supports_external_public: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
 
     probes_per_round: Annotated[int, Field(gt=0)] = 16
     warm_up: Annotated[int, Field(ge=0)] = 300

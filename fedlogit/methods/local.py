@@ -23,6 +23,7 @@ class Local(Method):
     supports_sequences: ClassVar[bool] = True
     supports_partial_participation: ClassVar[bool] = True
     supports_external_public: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
 
     def round(self, fed: Federation, r: int) -> None:
         """Train."""

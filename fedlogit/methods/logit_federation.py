@@ -28,6 +28,7 @@ class LogitFederation(Method):
     needs_public: ClassVar[bool] = True
     supports_partial_participation: ClassVar[bool] = True
     supports_external_public: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
 
     @property
     def sends_predictions(self) -> bool:

@@ -60,6 +60,7 @@ class TallyTrain(TallySettings):
     supports_sequences: ClassVar[bool] = True
     supports_external_public: ClassVar[bool] = True
     supports_partial_participation: ClassVar[bool] = True
+    fixed_messages: ClassVar[bool] = True
     exports: ClassVar[frozenset[str]] = frozenset({"theory"})
 
     def init(self, fed: Federation) -> None:
