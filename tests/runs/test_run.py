@@ -269,6 +269,13 @@ def test_a_second_ctrl_c_does_not_wait_for_the_round(train, tmp_path, monkeypatc
     assert not list((tmp_path / "x").glob("checkpoint*"))
 
 
+def test_a_second_ctrl_c_counts_while_the_first_is_answered(monkeypatch):
+    """A handler may itself be interrupted by the next signal."""
+    monkeypatch.setattr(os, "write", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), stop_after_round():
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_ctrl_c_is_ignored_where_the_process_ignores_it(train, tmp_path):
     """A shell without job control has those in the background ignore it."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
