@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pandas as pd
 import pytest
 from support.outcomes import rows
@@ -57,6 +59,15 @@ def test_what_a_run_keeps_is_no_difference(make_run, labels):
     assert labels() == ["average"]
 
 
+def test_runs_that_differ_in_what_they_keep_alone_count_once(make_run, tmp_path):
+    make_run()
+    whole = make_run(export=["logits", "weights"]).dir
+    make_run(export=["weights"])
+    found = find_runs([tmp_path])
+    assert [run.folder for run in found.runs] == [whole]
+    assert " 50.00 " in run_table(beside_each_other(found.runs))
+
+
 def test_a_line_is_the_mean_over_seeds(make_run, tmp_path):
     make_run(0.4)
     make_run(0.6, seed=1)
@@ -85,6 +96,12 @@ def test_what_was_begun_and_what_is_damaged_is_told(make_run, tmp_path, capsys):
     said = capsys.readouterr()
     assert f"not finished: {begun}" in said.out
     assert f"left out: {damaged / 'rounds.csv'} is damaged" in said.err
+
+
+def test_what_is_hidden_is_no_run_that_was_begun(make_run, tmp_path):
+    folder = make_run().dir
+    shutil.copytree(folder, tmp_path / ".unpack-0123" / folder.name)
+    assert find_runs([tmp_path]).unfinished == ()
 
 
 @pytest.mark.parametrize(
