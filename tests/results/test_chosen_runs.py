@@ -7,6 +7,7 @@ import shutil
 import pandas as pd
 import pytest
 from support.outcomes import rows
+from support.refusals import refused
 
 from fedlogit.cli import main
 from fedlogit.errors import FedlogitError
@@ -121,6 +122,14 @@ def test_an_unknown_metric_is_refused_with_those_there_are(make_run, tmp_path):
     make_run()
     with pytest.raises(FedlogitError, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
         main(["runs", str(tmp_path), "--metric", "acuracy"])
+
+
+@pytest.mark.parametrize("option", ["--curves", "--csv"])
+@pytest.mark.parametrize("where", [".", "..", "/"])
+def test_a_folder_where_a_file_is_wanted_is_refused_in_one_line(make_run, tmp_path, option, where):
+    make_run()
+    with refused(f"{option}: {where}: is a folder; give the name of a file"):
+        main(["runs", str(tmp_path), option, where])
 
 
 def test_trained_runs_are_tabled_drawn_and_written_round_by_round(train, tmp_path, capsys):
