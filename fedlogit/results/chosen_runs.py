@@ -62,7 +62,7 @@ def find_runs(folders: Iterable[Path]) -> Found:
         ended = list(finished_runs(folder))
         if not specs and not ended:
             raise FedlogitError(f"{folder}: holds no run: no spec.json below it")
-        unfinished |= dict.fromkeys(path for path in specs if path not in ended)
+        unfinished |= dict.fromkeys(p for p in specs if p not in ended and not _of_clients(p))
         for path in ended:
             try:
                 run = _read(path)
@@ -73,6 +73,11 @@ def find_runs(folders: Iterable[Path]) -> Found:
                 if len(run.spec.export) > len(runs.setdefault(key, run).spec.export):
                     runs[key] = run
     return Found(tuple(runs.values()), tuple(unfinished), tuple(damaged))
+
+
+def _of_clients(folder: Path) -> bool:
+    """Return whether a folder is of clients that were trained for several runs."""
+    return (folder / "clients.json").exists()
 
 
 def _read(folder: Path) -> Run:

@@ -105,6 +105,16 @@ def test_what_is_hidden_is_no_run_that_was_begun(make_run, tmp_path):
     assert find_runs([tmp_path]).unfinished == ()
 
 
+def test_clients_that_were_trained_for_several_runs_are_none_that_was_begun(make_run, tmp_path):
+    folder = make_run().dir
+    clients = tmp_path / "clients"
+    clients.mkdir()
+    shutil.copy(folder / "spec.json", clients)
+    assert find_runs([tmp_path]).unfinished == (clients,)
+    (clients / "clients.json").write_text("{}")
+    assert find_runs([tmp_path]).unfinished == ()
+
+
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
