@@ -166,6 +166,21 @@ def test_a_file_system_without_links_keeps_the_checkpoint_before_and_the_result(
     assert not kept.samefile(shown)
 
 
+def test_a_file_system_that_sets_no_modes_keeps_checkpoints_and_weights(
+    train, tmp_path, monkeypatch
+):
+    def refuses(self, mode, **_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "chmod", refuses)
+    with stop_after(1, monkeypatch):
+        train(tmp_path / "run", every=0, export=["weights"])
+    with rounds_done(monkeypatch) as done:
+        train(tmp_path / "run", export=["weights"])
+    assert done == [2, 3]
+    assert (tmp_path / "run/exports/weights.safetensors").exists()
+
+
 def test_a_checkpoint_of_another_spec_is_refused(federation, tmp_path):
     fed = federation()
     fed.round = 1
