@@ -183,6 +183,12 @@ class Component(FrozenConfig):
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if lacking := sorted(cls.added - cls.model_fields.keys()):
+            raise TypeError(f"{cls.__name__}.added: {lacking[0]!r} is none of its parameters")
+
     def params(self) -> dict[str, Any]:
         """Return all parameters, defaults included, less those `added`, as plain data."""
         data = self.model_dump(mode="json")

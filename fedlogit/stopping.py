@@ -77,12 +77,13 @@ def stop_after_round() -> Iterator[list[int]]:
     asked: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
+        again = number in asked
+        asked.append(number)  # first of all: the next signal may interrupt what follows
         if number == signal.SIGINT:
-            if number in asked:
+            if again:
                 raise KeyboardInterrupt
             with suppress(OSError):  # whoever reads may have been stopped, too
                 os.write(2, _WAITS)  # what prints may be what was interrupted
-        asked.append(number)
 
     heeded = signal.getsignal(signal.SIGINT) != signal.SIG_IGN
     with _handled(note, (*SIGNALS, signal.SIGINT) if heeded else SIGNALS):

@@ -23,6 +23,7 @@ __all__ = [
     "checkpoint_option",
     "count",
     "engine_options",
+    "given_file",
     "given_path",
     "own_device",
     "positive",
@@ -38,6 +39,14 @@ def given_path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("is empty; give a path")
     return Path(text)
+
+
+def given_file(text: str) -> Path:
+    """Return an option's file to write; what can only be a folder, such as ``.``, is refused."""
+    path = given_path(text)
+    if path.name in ("", ".."):
+        raise argparse.ArgumentTypeError(f"{text}: is a folder; give the name of a file")
+    return path
 
 
 def count(text: str) -> int:

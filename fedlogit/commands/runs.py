@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from fedlogit.commands._options import given_path
+from fedlogit.commands._options import given_file, given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.results.chosen_runs import beside_each_other, every_round, find_runs, run_table
 from fedlogit.results.figures import write_figure
@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric", default="accuracy", help="a column of rounds.csv, such as balanced_accuracy"
     )
     parser.add_argument(
-        "--curves", type=given_path, metavar="FILE", help="draw the metric by round: PNG and PDF"
+        "--curves", type=given_file, metavar="FILE", help="draw the metric by round: PNG and PDF"
     )
     parser.add_argument(
-        "--csv", type=given_path, metavar="FILE", help="write every round of every run"
+        "--csv", type=given_file, metavar="FILE", help="write every round of every run"
     )
 
 

@@ -101,7 +101,7 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
         FedlogitError: one line, with the nearest metric.
     """
     column, at, when = name.partition("@")
-    if at and not (when.isdigit() and int(when)):
+    if at and not (when.isdecimal() and int(when)):
         raise FedlogitError(
             f"{where} = {name!r}: should be a metric and a round from 1, such as accuracy@10"
         )
@@ -138,10 +138,16 @@ def _stands_for(word: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, word, other).ratio() >= _ALIKE
 
 
-def unknown_metric(name: str, names: Iterable[str]) -> FedlogitError:
-    """Return the error for a metric that a run does not have: the nearest one, and each once."""
+def unknown_metric(name: str, names: Iterable[str], where: str = "") -> FedlogitError:
+    """Return the error for a metric that a run does not have: the nearest one, and each once.
+
+    Args:
+        name: The metric.
+        names: Those that the run has.
+        where: What the error begins with, such as the run: others may have the metric.
+    """
     known = sorted(set(names))
     column = name.partition("@")[0]
     near = meant_metric(column, known) or next(iter(difflib.get_close_matches(column, known)), None)
     hint = f"; did you mean {near!r}?" if near else ""
-    return FedlogitError(f"unknown metric {name!r}{hint} (one of: {', '.join(known)})")
+    return FedlogitError(f"{where}unknown metric {name!r}{hint} (one of: {', '.join(known)})")

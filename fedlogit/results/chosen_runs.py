@@ -18,7 +18,7 @@ from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import markdown, number, sentence, spread
 from fedlogit.results.metrics import is_share, metric_label
-from fedlogit.results.runs.finished import finished_runs
+from fedlogit.results.runs.finished import finished_runs, folders_with
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.spec import RunSpec
 
@@ -27,7 +27,7 @@ __all__ = ["Found", "beside_each_other", "every_round", "find_runs", "run_table"
 _AXES = ("dataset", "partition", "method")
 _BESIDES = {"bytes_sent": "bytes a client sends", "seconds": "seconds"}
 _OWN_AXES = ("dataset", "partition.", "method.name", "seed")  # keys that those and the seed say
-_NO_NUMBER = ("export",)  # keys that change what is kept of a run, and no number
+_NO_NUMBER: dict[str, Any] = {"export": ()}  # keys that change what is kept of a run, and no number
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Found:
     """Runs below some folders.
 
     Attributes:
-        runs: Those that have ended, each once, by folder.
+        runs: Those that have ended, each once, by folder; of runs that differ in nothing but what
+            they export, and so have the same numbers, the one that exports most.
         unfinished: Folders of runs that were begun.
         damaged: Of those that cannot be read, why.
     """
@@ -57,19 +58,26 @@ def find_runs(folders: Iterable[Path]) -> Found:
     for folder in folders:
         if not folder.is_dir():
             raise FedlogitError(f"{folder}: is not a folder; give one that holds runs")
-        specs = [path.parent for path in sorted(folder.rglob("spec.json"))]
+        specs = list(folders_with("spec.json", folder))
         ended = list(finished_runs(folder))
         if not specs and not ended:
             raise FedlogitError(f"{folder}: holds no run: no spec.json below it")
-        unfinished |= dict.fromkeys(path for path in specs if path not in ended)
+        unfinished |= dict.fromkeys(p for p in specs if p not in ended and not _of_clients(p))
         for path in ended:
             try:
                 run = _read(path)
             except DataError as error:
                 damaged[str(error)] = None
             else:
-                runs.setdefault(run.spec.digest(), run)
+                key = run.spec.model_copy(update=_NO_NUMBER).digest()
+                if len(run.spec.export) > len(runs.setdefault(key, run).spec.export):
+                    runs[key] = run
     return Found(tuple(runs.values()), tuple(unfinished), tuple(damaged))
+
+
+def _of_clients(folder: Path) -> bool:
+    """Return whether a folder is of clients that were trained for several runs."""
+    return (folder / "clients.json").exists()
 
 
 def _read(folder: Path) -> Run:

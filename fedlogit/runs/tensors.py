@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -45,7 +46,8 @@ def save_tensors(
     with write_atomic(path) as temporary:
         try:
             save_file(tensors, temporary, metadata=header)
-            temporary.chmod(0o666 & ~_MASK)  # as any other file: safetensors lets its owner alone
+            with suppress(OSError):  # FAT has one mode for all files, and refuses others
+                temporary.chmod(0o666 & ~_MASK)  # as any other: safetensors lets its owner alone
         except SafetensorError as error:  # it does not say which file
             raise FedlogitError(f"cannot write {path}: {error}") from None
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from support.small import small_spec
 
 from fedlogit import methods
+from fedlogit.methods.local import Local
 
 ADDED = [("cgsv", "restore", True, False), ("cffl", "scored_on", "union", "own")]
 
@@ -26,3 +29,12 @@ def test_a_resolved_call_gives_back_the_method(method, key, default, other):
     for value in (default, other):
         spec = small_spec(method=f"{method}({key}={value!r})")
         assert getattr(methods.get(spec.method), key) == value
+
+
+def test_a_name_that_is_no_parameters_is_refused_where_it_is_written():
+    """Misspelt, the parameter would be written, and every published run would have another hash."""
+    with pytest.raises(TypeError, match=r"Mine\.added: 'restor' is none of its parameters"):
+
+        class Mine(Local):
+            added: ClassVar[frozenset[str]] = frozenset({"restor"})
+            restore: bool = True

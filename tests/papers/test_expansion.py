@@ -292,6 +292,7 @@ def test_mistakes_in_claims_of_a_scale(tmp_path, path, value, said):
         ("tables/t/metric", "acc@10", "metric: unknown metric 'acc@10'; did you mean 'accuracy'?"),
         ("tables/t/metric", "acc", "(if a method logs the column 'acc', give it a name under 'lab"),
         ("tables/t/metric", "accuracy@last", "t: metric = 'accuracy@last': should be a metric and"),
+        ("tables/t/metric", "accuracy@²", "t: metric = 'accuracy@²': should be a metric and"),
         ("tables/t/metric", "test accuracy", "should be a metric or a column of rounds.csv, such "),
         ("figures/f/metric", "balanced_acuracy", "did you mean 'balanced_accuracy'?"),
         ("scales/tiny/artefacts", {"t": {"axes": {"methd": [1]}}}, "t.axes: unknown axis 'methd'"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pandas as pd
 import pytest
 from support.outcomes import rows
+from support.refusals import refused
 
 from fedlogit.cli import main
 from fedlogit.errors import FedlogitError
@@ -57,6 +60,15 @@ def test_what_a_run_keeps_is_no_difference(make_run, labels):
     assert labels() == ["average"]
 
 
+def test_runs_that_differ_in_what_they_keep_alone_count_once(make_run, tmp_path):
+    make_run()
+    whole = make_run(export=["logits", "weights"]).dir
+    make_run(export=["weights"])
+    found = find_runs([tmp_path])
+    assert [run.folder for run in found.runs] == [whole]
+    assert " 50.00 " in run_table(beside_each_other(found.runs))
+
+
 def test_a_line_is_the_mean_over_seeds(make_run, tmp_path):
     make_run(0.4)
     make_run(0.6, seed=1)
@@ -87,6 +99,22 @@ def test_what_was_begun_and_what_is_damaged_is_told(make_run, tmp_path, capsys):
     assert f"left out: {damaged / 'rounds.csv'} is damaged" in said.err
 
 
+def test_what_is_hidden_is_no_run_that_was_begun(make_run, tmp_path):
+    folder = make_run().dir
+    shutil.copytree(folder, tmp_path / ".unpack-0123" / folder.name)
+    assert find_runs([tmp_path]).unfinished == ()
+
+
+def test_clients_that_were_trained_for_several_runs_are_none_that_was_begun(make_run, tmp_path):
+    folder = make_run().dir
+    clients = tmp_path / "clients"
+    clients.mkdir()
+    shutil.copy(folder / "spec.json", clients)
+    assert find_runs([tmp_path]).unfinished == (clients,)
+    (clients / "clients.json").write_text("{}")
+    assert find_runs([tmp_path]).unfinished == ()
+
+
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
@@ -104,6 +132,14 @@ def test_an_unknown_metric_is_refused_with_those_there_are(make_run, tmp_path):
     make_run()
     with pytest.raises(FedlogitError, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
         main(["runs", str(tmp_path), "--metric", "acuracy"])
+
+
+@pytest.mark.parametrize("option", ["--curves", "--csv"])
+@pytest.mark.parametrize("where", [".", "..", "/"])
+def test_a_folder_where_a_file_is_wanted_is_refused_in_one_line(make_run, tmp_path, option, where):
+    make_run()
+    with refused(f"{option}: {where}: is a folder; give the name of a file"):
+        main(["runs", str(tmp_path), option, where])
 
 
 def test_trained_runs_are_tabled_drawn_and_written_round_by_round(train, tmp_path, capsys):

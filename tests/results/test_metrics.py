@@ -25,7 +25,8 @@ def read(ref):
 
 @pytest.mark.parametrize("name", ["acc", "acuracy@1", "accurcy"])
 def test_an_unknown_metric_is_told_with_the_nearest_and_each_known_one_once(run, name):
-    with refused(f"unknown metric {name!r}; did you mean 'accuracy'? (one of: ") as error:
+    said = f"{run.folder}: unknown metric {name!r}; did you mean 'accuracy'? (one of: "
+    with refused(said) as error:
         value(run, name)
     known = str(error.value).partition("(one of: ")[2].rstrip(")").split(", ")
     assert len(known) == len(set(known))

@@ -166,6 +166,21 @@ def test_a_file_system_without_links_keeps_the_checkpoint_before_and_the_result(
     assert not kept.samefile(shown)
 
 
+def test_a_file_system_that_sets_no_modes_keeps_checkpoints_and_weights(
+    train, tmp_path, monkeypatch
+):
+    def refuses(self, mode, **_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "chmod", refuses)
+    with stop_after(1, monkeypatch):
+        train(tmp_path / "run", every=0, export=["weights"])
+    with rounds_done(monkeypatch) as done:
+        train(tmp_path / "run", export=["weights"])
+    assert done == [2, 3]
+    assert (tmp_path / "run/exports/weights.safetensors").exists()
+
+
 def test_a_checkpoint_of_another_spec_is_refused(federation, tmp_path):
     fed = federation()
     fed.round = 1
@@ -267,6 +282,13 @@ def test_a_second_ctrl_c_does_not_wait_for_the_round(train, tmp_path, monkeypatc
     with ctrl_c(monkeypatch, round_number=2, times=2), pytest.raises(KeyboardInterrupt):
         train(tmp_path / "x")
     assert not list((tmp_path / "x").glob("checkpoint*"))
+
+
+def test_a_second_ctrl_c_counts_while_the_first_is_answered(monkeypatch):
+    """A handler may itself be interrupted by the next signal."""
+    monkeypatch.setattr(os, "write", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), stop_after_round():
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_ctrl_c_is_ignored_where_the_process_ignores_it(train, tmp_path):

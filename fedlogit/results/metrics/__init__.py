@@ -64,7 +64,7 @@ def value(run: Run, name: str) -> float:
         return metric.at_round(run, _round(column, when))
     if column not in run.rounds and (at or metric.compute is None):
         computed = [key for key, known in METRICS.items() if known.compute]
-        raise unknown_metric(name, dict.fromkeys([*computed, *run.rounds.columns]))
+        raise unknown_metric(name, [*computed, *run.rounds.columns], f"{run.folder}: ")
     if at:
         return _at(run, column, when)
     if metric.compute:
@@ -86,6 +86,6 @@ def _at(run: Run, column: str, when: str) -> float:
 
 def _round(column: str, when: str) -> int:
     """Return the round of a metric such as ``accuracy@10``."""
-    if not when.isdigit() or int(when) < 1:
+    if not when.isdecimal() or int(when) < 1:
         raise DataError(f"metric {column}@{when}: the round must be a number from 1")
     return int(when)

@@ -13,7 +13,7 @@ from fedlogit.runs.outputs import NOT_KEPT
 from fedlogit.runs.places import run_dir
 from fedlogit.spec import RunSpec
 
-__all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "sort_runs"]
+__all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "folders_with", "sort_runs"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,12 @@ class Sorted:
 
 def finished_runs(root: Path) -> Iterator[Path]:
     """Yield the folders below `root` that hold a result, less hidden ones, in order of names."""
-    for path in sorted(root.rglob("result.json")):
+    return folders_with("result.json", root)
+
+
+def folders_with(name: str, root: Path) -> Iterator[Path]:
+    """Yield the folders below `root` that hold a file of this name, less hidden ones, in order."""
+    for path in sorted(root.rglob(name)):
         if not any(part.startswith(".") for part in path.relative_to(root).parts):
             yield path.parent
 
