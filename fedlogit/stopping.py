@@ -20,7 +20,12 @@ __all__ = [
 ]
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
-_WAITS = b"\nstops when this round has ended and is saved; Ctrl-C again does not wait for it\n"
+PATIENCE = 30.0
+"""Seconds that Ctrl-C waits for the end of a round: Snakemake, and who sits there, wait with it."""
+_WAITS = (
+    f"\nstops when this round has ended and is saved, but waits {PATIENCE:.0f} s for that at most;"
+    " Ctrl-C again does not wait\n"
+).encode()
 
 _came: list[int] = []  # the signals that became `Stopped` since `exit_when_asked` began
 
@@ -69,12 +74,15 @@ def stop_after_round() -> Iterator[list[int]]:
     """Yield a list of the signals that came, for who looks at it after every round.
 
     Ctrl-C is one of them, unless this process ignores it, as one in the background does. Nobody
-    need wait for a long round: a second one interrupts.
+    need wait for a long round: a second one interrupts, and the first does after `PATIENCE`.
 
     Raises:
-        KeyboardInterrupt: at the second SIGINT.
+        KeyboardInterrupt: at the second SIGINT, or where the round has not ended by then.
     """
     asked: list[int] = []
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
 
     def note(number: int, _frame: FrameType | None) -> None:
         again = number in asked
@@ -82,12 +90,20 @@ def stop_after_round() -> Iterator[list[int]]:
         if number == signal.SIGINT:
             if again:
                 raise KeyboardInterrupt
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
             with suppress(OSError):  # whoever reads may have been stopped, too
                 os.write(2, _WAITS)  # what prints may be what was interrupted
 
     heeded = signal.getsignal(signal.SIGINT) != signal.SIG_IGN
-    with _handled(note, (*SIGNALS, signal.SIGINT) if heeded else SIGNALS):
-        yield asked
+    with (
+        _handled(interrupt, [signal.SIGALRM]),
+        _handled(note, (*SIGNALS, signal.SIGINT) if heeded else SIGNALS),
+    ):
+        try:
+            yield asked
+        finally:
+            if asked:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from fedlogit.cli import call, run_main
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
-from fedlogit.stopping import stop_after_round
+from fedlogit.stopping import PATIENCE, stop_after_round
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -289,6 +289,25 @@ def test_a_second_ctrl_c_counts_while_the_first_is_answered(monkeypatch):
     monkeypatch.setattr(os, "write", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt), stop_after_round():
         signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_does_not_wait_for_ever(monkeypatch):
+    def long_round() -> None:
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(60)
+
+    monkeypatch.setattr("fedlogit.stopping.PATIENCE", 0.05)
+    with pytest.raises(KeyboardInterrupt), stop_after_round():
+        long_round()
+
+
+def test_patience_ends_with_the_round(monkeypatch):
+    with stop_after_round() as asked:
+        signal.raise_signal(signal.SIGINT)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= PATIENCE
+    assert asked == [signal.SIGINT]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
 
 
 def test_ctrl_c_is_ignored_where_the_process_ignores_it(train, tmp_path):
