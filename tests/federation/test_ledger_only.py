@@ -70,6 +70,13 @@ def test_a_counted_run_is_whole_and_has_no_accuracy(train):
     assert value(run, "mebibytes_up_f64") == 60 * 10 * 8 / 2**20
 
 
+def test_a_soft_label_of_a_counted_run_is_forty_times_a_vote(train):
+    changes = {"method": "tally_train(warm_up=1)", "ledger_only": True}
+    run = read_run(train(**changes), small_spec(**changes).digest())
+    assert value(run, "bytes_per_probe") == 1
+    assert value(run, "reduction") == 4 * 10
+
+
 def test_nobody_learns(federation):
     fed = federation(method="feddf", rounds=1, ledger_only=True)
     first = [model.vector.clone() for model in fed.models]

@@ -119,7 +119,9 @@ def _bytes_per_probe(run: Run) -> float:
 def _reduction(run: Run) -> float:
     """How many times as long a soft label of four bytes a class is; NaN where nothing is said."""
     sent = _bytes_per_probe(run)
-    classes = len(run.result.final.per_class) if run.result.final else 0
+    # The classes of a text are its tokens, of which a division has no counts; who only counts bytes
+    # was not tested.
+    classes = len(run.result.final.per_class) if run.result.final else run.counts.shape[1]
     return 4 * classes / sent if sent else math.nan
 
 
