@@ -13,6 +13,7 @@ from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import read_reference
 
 ROOT = Path(__file__).parents[2]
+PAPERS = ("who_to_trust", "celm", "fedol", "tally_train")
 CLAIM = {
     "text": "UWA is better.",
     "from": "table1",
@@ -98,3 +99,15 @@ def test_where_no_run_decides_a_claim_the_page_says_so(summed, told):
     said = told()
     assert said.strip().endswith("### Claims\n\nNo run decides a claim yet.")
     assert "Claims at scale" not in said
+
+
+def test_the_page_says_in_acms_terms_what_this_is(tmp_path):
+    papers = {name: load_paper(name, ROOT / "workflow/papers") for name in PAPERS}
+    said = {name: paper_page(paper, tmp_path / "results") for name, paper in papers.items()}
+    for name, paper in papers.items():
+        assert paper.acm is not None, name
+        assert f"\n\n{paper.acm.sentences}\n\n## What is implemented" in said[name]
+        assert "(v1.1) a replication: another team, artefacts of its own. " in said[name]
+    assert "fd_aggregators, which could not be had" in said["who_to_trust"]
+    study = paper_page(load_paper("comparison", ROOT / "workflow/papers"), tmp_path / "results")
+    assert "ACM" not in study
