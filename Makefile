@@ -198,7 +198,7 @@ readme: $(STAMP) ## Write results into README and docs, from the files that hold
 	@python scripts/fill_pages.py $(FILLED)
 
 .PHONY: papers
-papers: $(STAMP) ## Write docs/papers, docs/claims.md, docs/record.md and dvc.yaml, from what is committed
+papers: $(STAMP) ## Write docs/papers, docs/claims.md, docs/record.md, docs/models-and-data.md and dvc.yaml
 	@python scripts/papers.py
 
 .PHONY: schemas

@@ -95,7 +95,8 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     except KeyboardInterrupt:
         print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201
         code = 130
-    gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
+    if "triton" not in sys.modules:  # torchvision imports it; it complains of what is frozen
+        gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
     sys.exit(code)
 
 

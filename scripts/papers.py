@@ -1,4 +1,4 @@
-"""Write docs/papers/, docs/claims.md, docs/record.md and dvc.yaml from papers' files and results.
+"""Write docs/papers/, three more pages of docs/ and dvc.yaml from papers' files and results.
 
 python scripts/papers.py; with --check it only compares.
 """
@@ -16,6 +16,7 @@ from fedlogit.cli import run_main
 from fedlogit.papers import list_papers, load_paper
 from fedlogit.results.formatting import write_text
 from fedlogit.results.pages.claims import claims_page
+from fedlogit.results.pages.inventory import inventory_page
 from fedlogit.results.pages.paper import dvc_file, paper_page
 from fedlogit.results.pages.record import record_page
 
@@ -30,6 +31,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("docs/papers"), help="where pages go")
     parser.add_argument("--claims", type=Path, default=Path("docs/claims.md"), help="their page")
     parser.add_argument("--record", type=Path, default=Path("docs/record.md"), help="its page")
+    parser.add_argument("--inventory", type=Path, default=Path("docs/models-and-data.md"))
     parser.add_argument("--references", type=Path, default=Path("workflow/reference"))
     parser.add_argument("--dvc", type=Path, default=Path("dvc.yaml"))
     parser.add_argument(
@@ -40,6 +42,7 @@ def main(argv: Sequence[str]) -> int:
     texts = {args.out / f"{p.paper}.md": paper_page(p, args.results) for p in papers}
     texts[args.claims] = claims_page(papers, args.results)
     texts[args.record] = record_page(papers, args.results, args.references)
+    texts[args.inventory] = inventory_page(papers)
     texts[args.dvc] = dvc_file(args.results)
     stale = [path for path, text in texts.items() if _text(path) != text.rstrip("\n") + "\n"]
     if args.check:

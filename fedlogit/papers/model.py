@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -17,6 +17,7 @@ __all__ = [
     "Figure",
     "Grid",
     "Paper",
+    "Replicated",
     "Scale",
     "ScaledArtefact",
     "ScaledClaim",
@@ -143,6 +144,25 @@ class Untested(FrozenConfig):
     why: str
 
 
+class Replicated(FrozenConfig):
+    """What this study of a paper is in the terminology of ACM's badges (v1.1).
+
+    Attributes:
+        term: ``replication``, by another team with artefacts of its own, or ``reproduction``, by
+            another team with the authors' artefacts.
+        code: Whether the authors published code, and what of it was read; sentences.
+    """
+
+    term: Literal["replication", "reproduction"]
+    code: str
+
+    @property
+    def sentences(self) -> str:
+        """What a paper's page says."""
+        whose = "artefacts of its own" if self.term == "replication" else "the authors' artefacts"
+        return f"In ACM's terminology (v1.1) a {self.term}: another team, {whose}. {self.code}"
+
+
 class ScaledClaim(FrozenConfig):
     """What a scale changes about one claim, so that it speaks of the runs that the scale has.
 
@@ -215,11 +235,13 @@ class Paper(FrozenConfig):
         proposes: The methods that are the paper's own; their numbers are shown first.
         labels: How to print datasets, partitions, methods and axes.
         not_tested: Statements that `claims` leaves out, and why.
+        acm: Whether this is a replication or a reproduction; a study of one's own has none.
     """
 
     paper: str
     title: str
     arxiv: str | None = None
+    acm: Replicated | None = None
     seeds: Seeds
     defaults: Overrides
     datasets: dict[str, Overrides]

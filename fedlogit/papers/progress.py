@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
+from textwrap import dedent
 from typing import TextIO
 
 __all__ = ["Progress", "be_brief", "duration"]
@@ -13,13 +15,19 @@ __all__ = ["Progress", "be_brief", "duration"]
 _TRAINING = ("train", "train_clients")
 _CHATTER = ("job_started", "job_info", "group_info", "shellcmd")
 _SELECTING = "Select jobs to execute..."
+# What rules/common.smk raises for a user's mistake: by itself while the workflow is read, or inside
+# Snakemake's InputFunctionException once a file is asked for.
+_MISTAKE = re.compile(
+    r"^ *UserMistake\b[^\n]*:\n(.+?)(?=\nWildcards:|\n  File |\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 class Progress(logging.Filter):
-    """A line per finished step, and no paragraph about each job; errors pass as they are.
+    """A line per finished step, and no paragraph about each job.
 
-    A step that trains counts runs and tells the time left, by the mean time of the runs so far. On
-    a terminal there is one line, written again and again.
+    A user's mistake is told by itself, without where it was found; other errors pass as they are. A
+    step that trains counts runs and tells the time left, by the mean time of the runs so far. On a
+    terminal there is one line, written again and again.
 
     Args:
         whole: Let all messages of Snakemake pass, too (``snakemake -p``).
@@ -56,6 +64,8 @@ class Progress(logging.Filter):
             return False
         elif event == "progress":
             return self._tell(record)
+        elif event == "error" and (mistake := _MISTAKE.search(str(record.msg))):
+            record.msg = f"error: {dedent(mistake[1])}"
         if event in _CHATTER or record.msg == _SELECTING:
             return self._whole
         self._end_line()

@@ -126,3 +126,15 @@ def test_a_runs_record_repeats_the_command_as_it_was_typed(tmp_path):
     assert done.returncode == 0, done.stderr
     facts = read_json(tmp_path / "run/result.json")["provenance"]
     assert facts["command"] == f"python -m fedlogit train {' '.join(options)}"
+
+
+def test_a_command_that_imports_torchvision_ends_without_complaints():
+    code = "import torchvision.models; from fedlogit.cli import run_main; run_main(lambda argv: 0)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

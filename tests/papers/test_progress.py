@@ -81,6 +81,27 @@ def test_errors_pass_as_they_are(snakemake, event):
     assert snakemake(event, "Error in rule train") == "Error in rule train"
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "UserMistake in file \"/w/workflow/rules/common.smk\", line 49:\nunknown scale 'foo'\n"
+        '  File "/w/workflow/Snakefile", line 29, in <module>',
+        'InputFunctionException in rule figure in file "/w/results.smk", line 36:\nError:\n'
+        "  UserMistake:\n    unknown scale 'foo'\nWildcards:\n  paper=fedol\nTraceback:\n"
+        '  File "/w/workflow/rules/common.smk", line 66, in <lambda>',
+    ],
+)
+def test_a_users_mistake_is_one_line(snakemake, told):
+    assert snakemake("error", told) == "error: unknown scale 'foo'"
+    other = told.replace("UserMistake", "KeyError")
+    assert snakemake("error", other) == other
+
+
+def test_all_lines_of_a_mistake_are_told(snakemake):
+    told = "InputFunctionException:\nError:\n  UserMistake:\n    2 missing:\n      a\n      b"
+    assert snakemake("error", f"{told}\nWildcards:\n") == "error: 2 missing:\n  a\n  b"
+
+
 def test_a_terminal_has_one_line_and_errors_begin_a_new_one(snakemake):
     screen = io.StringIO()
     snakemake.use(Progress(terminal=screen))

@@ -125,7 +125,7 @@ def test_a_table_without_runs_is_in_the_summary(make_run, make_artefact, tmp_pat
     *_, summary = write_summary([empty, make_artefact(make_run(0.8))], reference, tmp_path)
     text = summary.read_text(encoding="utf-8")
     assert "| UWA helps. | not run" in text
-    assert "Nothing was run." in text
+    assert "No run decides a claim." in text
     assert read_json(tmp_path / "metrics.json")["claims"]["not run"] == 1
     with pytest.raises(ValueError, match="give at least one run"):
         make_artefact()

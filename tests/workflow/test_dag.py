@@ -49,6 +49,19 @@ def test_everything_is_made(made, paper):
     assert "Reported and reproduced" in summary.read_text()
 
 
+def test_every_job_leaves_its_log_and_what_it_took(made):
+    def names(folder: str, suffix: str) -> set[str]:
+        files = (made / folder).rglob(f"*{suffix}")
+        return {path.relative_to(made / folder).as_posix().removesuffix(suffix) for path in files}
+
+    took = names("benchmarks/jobs", ".tsv")
+    assert took == names("logs", ".log")
+    rules = {name.partition("/")[0] for name in took}
+    assert rules >= {"download", "partition", "export_logits", "aggregate", "table", "compare"}
+    columns = (made / "benchmarks/jobs/report.tsv").read_text().splitlines()[0].split("\t")
+    assert {"s", "max_rss", "cpu_time"} <= {*columns}
+
+
 def test_runs_lie_where_their_hash_says(made):
     specs = {run_dir(c.spec): c.spec for artefact in plan(*PAPERS) for c in artefact.cells}
     found = {p.parent.relative_to(made / "results/runs") for p in made.rglob("result.json")}
@@ -270,6 +283,27 @@ def test_a_plan_is_a_page_and_a_run_names_each_job(snakemake, tmp_path):
 def test_a_path_of_another_scale_can_be_asked_for(dry, tmp_path):
     jobs = dry(tmp_path, "results/figures/who_to_trust/paper/uwa_weights.png")
     assert (jobs["train"], jobs["download"]) == (6, 2)  # 2 data sets x 3 seeds
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (
+            "figures/fedol/extended/figure2.png",
+            "unknown table or figure of fedol at scale extended 'figure2' (one of: ",
+        ),
+        (
+            "tables/fedol/extendd/table1.csv",
+            "unknown scale of paper fedol 'extendd'; did you mean 'extended'? (one of: ",
+        ),
+    ],
+)
+def test_a_wrong_path_is_one_line(snakemake, tmp_path, path, said):
+    done = snakemake(tmp_path, f"results/{path}")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith(f"error: {said}")
+    assert "Traceback" not in done.stdout
+    assert "InputFunctionException" not in done.stdout
 
 
 def test_probes_of_another_data_set_are_prepared_too(dry, tmp_path):

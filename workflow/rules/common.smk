@@ -37,12 +37,16 @@ def here(path):
     return os.path.relpath(ROOT / path)
 
 
+class UserMistake(WorkflowError):
+    """What a user can act on; `be_brief` leaves nothing but its line."""
+
+
 def checked(function, *args, **kwargs):
     """Call a function; a user's mistake becomes one line instead of a traceback."""
     try:
         return function(*args, **kwargs)
     except FedlogitError as error:
-        raise WorkflowError(str(error)) from None
+        raise UserMistake(str(error)) from None
 
 
 if Path("config.yaml").exists():  # of a key given twice Snakemake takes the last

@@ -10,6 +10,8 @@ rule download:
         f"{DATA}/raw/{{dataset}}/source.json",
     log:
         "logs/download/{dataset}.log",
+    benchmark:
+        "benchmarks/jobs/download/{dataset}.tsv"
     localrule: True
     resources:
         mem_mb=2000,

@@ -10,6 +10,8 @@ if not SETTINGS.frozen:
             logits="results/clients/{run}/logits.npz",
         log:
             "logs/export_logits/{run}.log",
+        benchmark:
+            "benchmarks/jobs/export_logits/{run}.tsv"
         threads: SETTINGS.workers
         resources:
             mem_mb=growing(4000),
@@ -37,6 +39,8 @@ if not SETTINGS.frozen:
             "results/ensembles/{run}/{function}.json",
         log:
             "logs/ensemble/{run}/{function}.log",
+        benchmark:
+            "benchmarks/jobs/ensemble/{run}/{function}.tsv"
         resources:
             mem_mb=growing(4000),
             runtime=growing(10),

@@ -33,6 +33,8 @@ if not SETTINGS.frozen:
             "results/targets/{run}/targets.npz",
         log:
             "logs/aggregate/{run}.log",
+        benchmark:
+            "benchmarks/jobs/aggregate/{run}.tsv"
         resources:
             mem_mb=growing(4000),
             runtime=growing(10),

@@ -16,6 +16,8 @@ rule partition:
         ),
     log:
         "logs/partition/{split}.log",
+    benchmark:
+        "benchmarks/jobs/partition/{split}.tsv"
     resources:
         mem_mb=growing(2000),
         runtime=growing(10),

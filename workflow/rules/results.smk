@@ -19,6 +19,8 @@ rule table:
         latex="results/tables/{paper}/{scale}/{id}.tex",
     log:
         "logs/table/{paper}/{scale}/{id}.log",
+    benchmark:
+        "benchmarks/jobs/table/{paper}/{scale}/{id}.tsv"
     localrule: True
     resources:
         mem_mb=1000,
@@ -49,6 +51,8 @@ rule figure:
         caption="results/figures/{paper}/{scale}/{id}.md",
     log:
         "logs/figure/{paper}/{scale}/{id}.log",
+    benchmark:
+        "benchmarks/jobs/figure/{paper}/{scale}/{id}.tsv"
     localrule: True
     resources:
         mem_mb=1000,
@@ -89,6 +93,8 @@ rule compare:
         ),
     log:
         "logs/compare/{paper}/{scale}.log",
+    benchmark:
+        "benchmarks/jobs/compare/{paper}/{scale}.tsv"
     localrule: True
     resources:
         mem_mb=1000,
@@ -120,6 +126,8 @@ rule record:
         pdf="results/record.pdf",
     log:
         "logs/record.log",
+    benchmark:
+        "benchmarks/jobs/record.tsv"
     localrule: True
     resources:
         mem_mb=1000,
@@ -140,6 +148,8 @@ rule page:
         "results/report/{paper}/{scale}.html",
     log:
         "logs/page/{paper}/{scale}.log",
+    benchmark:
+        "benchmarks/jobs/page/{paper}/{scale}.tsv"
     localrule: True
     resources:
         mem_mb=1000,
@@ -164,6 +174,8 @@ rule report:
         ),
     log:
         "logs/report.log",
+    benchmark:
+        "benchmarks/jobs/report.tsv"
     localrule: True
     resources:
         mem_mb=1000,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
@@ -16,6 +16,10 @@ from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
+from fedlogit.results.preference import Standing, preferred
+from fedlogit.results.record.numbers import JUDGED_SCALE, comparisons
+from fedlogit.results.verdicts.compare import comparison_in, read_made
+from fedlogit.results.verdicts.rules import DECIDED, VERDICTS
 
 __all__ = ["dvc_file", "paper_page"]
 
@@ -42,8 +46,9 @@ def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
         settings=_settings(paper),
         hours=_hours(paper, results),
         commands=_commands(paper, results, root),
-        obtained=_obtained(paper, results),
-        summaries=_link(root, results / "summary" / paper.paper),
+        shown_numbers=_numbers(paper, results),
+        shown_claims=_claims(paper, results),
+        summaries=_summaries(paper, results, root),
     )
 
 
@@ -154,12 +159,76 @@ def _command(paper: Paper, kind: str, key: str) -> str:
     return f"`snakemake --cores all --config papers={paper.paper} scale={scale} -- {file}`"
 
 
-def _obtained(paper: Paper, results: Path) -> dict[str, str]:
-    """Return the comparison and claims of each scale with committed results, `paper` first."""
-    scales = sorted(paper.scales, key=lambda name: name != "paper")
-    found = {s: results / "summary" / paper.paper / s / "summary.md" for s in scales}
-    return {
-        scale: path.read_text(encoding="utf-8").strip().partition("\n")[2].strip()
+class _Shown(NamedTuple):
+    """A part of a scale's summary, and a sentence on why it is that scale's."""
+
+    why: str
+    text: str
+
+
+def _numbers(paper: Paper, results: Path) -> _Shown | None:
+    """Return the comparison of the preferred scale; None if nothing was compared."""
+    found = dict(comparisons(paper, results))
+    rows = {scale: comparison_in(path) for scale, path in found.items()}
+    run = {scale: of[of["verdict"] != "not run"] for scale, of in rows.items()}
+    run = {scale: of for scale, of in run.items() if len(of)}
+    judged = {scale: int(of["verdict"].isin(VERDICTS).sum()) for scale, of in run.items()}
+    seeds = {scale: int(of["n"].max()) for scale, of in run.items()}
+    place = preferred([Standing(judged[scale], seeds[scale]) for scale in run])
+    if place is None:
+        return _Shown("", _part(found, list(rows)[-1])) if rows else None
+    scale = list(run)[place]
+    why = (
+        f"Numbers at scale `{scale}`, the only one that gives verdicts:"
+        f" {judged[scale]} of {len(rows[scale])}."
+        if judged[scale]
+        else f"Numbers at scale `{scale}`, without verdicts: none was run at `{JUDGED_SCALE}`, and"
+        f" of the reduced scales it has the most seeds ({seeds[scale]})."
+    )
+    return _Shown(why, _part(found, scale))
+
+
+def _part(found: Mapping[str, Path], scale: str) -> str:
+    """Return the page beside a scale's comparison, without its heading."""
+    text = found[scale].with_suffix(".md").read_text(encoding="utf-8")
+    return text.strip().partition("\n")[2].strip()
+
+
+def _claims(paper: Paper, results: Path) -> _Shown | None:
+    """Return the claims at the preferred scale; None if no run decides one, or there are none."""
+    files = {scale: path.with_name("claims.csv") for scale, path in comparisons(paper, results)}
+    result = {
+        s: read_made(path, ["result"], {"result": str})["result"] for s, path in files.items()
+    }
+    run = {scale: of for scale, of in result.items() if (of != "not run").any()}
+    decided = {scale: int(of.isin(DECIDED).sum()) for scale, of in run.items()}
+    seeds = {scale: len(paper.scale(scale).seeds or paper.seeds) for scale in run}
+    place = preferred([Standing(decided[scale], seeds[scale]) for scale in run])
+    if place is None:
+        return None
+    scale = list(run)[place]
+    others = ", ".join(f"`{s}` {decided[s]} of {len(run[s])}" for s in run if s != scale)
+    alike = [s for s in run if decided[s] == decided[scale]]
+    why = (
+        f"Claims at scale `{scale}`, where runs decide"
+        + (" as many as elsewhere, of the most seeds" if len(alike) > 1 else " most")
+        + f": {decided[scale]} of {len(run[scale])}"
+        + (f" ({others})." if others else ".")
+    )
+    return _Shown(why, _claims_part(files[scale].with_suffix(".md")))
+
+
+def _claims_part(path: Path) -> str:
+    """Return the claims of a scale without their heading and the evidence behind them."""
+    text = path.read_text(encoding="utf-8").partition("### Evidence")[0]
+    return text.strip().partition("\n")[2].strip()
+
+
+def _summaries(paper: Paper, results: Path, root: str) -> str:
+    """Return links to the summaries of all scales that have one."""
+    found = {s: results / "summary" / paper.paper / s / "summary.md" for s in paper.scales}
+    return ", ".join(
+        f"[{scale}]({_link(root, path)})"
         for scale, path in found.items()
         if scale != "smoke" and path.exists()
-    }
+    )

@@ -13,6 +13,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.verdicts.compare import comparison_in, matching, published
 from fedlogit.results.verdicts.rules import VERDICTS
@@ -22,6 +23,7 @@ __all__ = [
     "OUTCOMES",
     "UNJUDGED",
     "as_comparison",
+    "comparisons",
     "counts",
     "counts_sentence",
     "read_record",
@@ -51,8 +53,9 @@ OUTCOMES = (*VERDICTS, *UNJUDGED)
 def record(plan: Plan, references: Path, results: Path) -> pd.DataFrame:
     """Return a row per published number of all papers of a plan, in the order of the references.
 
-    A number is compared at the scale ``paper`` if there is a run of it, else at the reduced scale
-    with the most seeds (of equals, the last in the paper's file); scale ``smoke`` does not count.
+    A number is compared at the scale that is `preferred`: ``paper`` if there is a run of it, which
+    alone decides, else the reduced scale with the most seeds (of equals, the last in the paper's
+    file); scale ``smoke`` does not count.
     `n` runs are behind `ours`, of `planned` at the scale ``paper``; `why` says why there is no
     verdict, or fewer seeds than planned.
 
@@ -79,7 +82,7 @@ def _of_paper(plan: Plan, paper: Paper, references: Path, results: Path) -> pd.D
     if numbers.empty:
         return pd.DataFrame()
     rows = numbers.rename(columns=_PUBLISHED).assign(paper=paper.paper)
-    ours = _best([_compared(numbers, *found) for found in _comparisons(paper, results)], numbers)
+    ours = _best([_compared(numbers, *found) for found in comparisons(paper, results)], numbers)
     planned = _planned(plan, paper.paper)
     rows["planned"] = [
         len(matching(planned[row["table"]], row)) if row["table"] in planned else 0
@@ -88,8 +91,8 @@ def _of_paper(plan: Plan, paper: Paper, references: Path, results: Path) -> pd.D
     return pd.concat([rows.reset_index(drop=True), ours], axis=1)
 
 
-def _comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the scales with a comparison and its file, the one to prefer last."""
+def comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the scales with a comparison and its file, the one to prefer of equals last."""
     scales = sorted(paper.scales, key=lambda name: name == JUDGED_SCALE)
     for scale in (name for name in scales if name != "smoke"):
         path = results / "summary" / paper.paper / scale / "compare.csv"
@@ -122,11 +125,12 @@ def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
         return empty.assign(n=0, diverged=0, verdict="not run", scale="", device="")
     best = found[0].copy()
-    for other in found[1:]:
-        better = (other["verdict"] != "not run") & (
-            (other["rank"] > best["rank"]) | (other["n"] >= best["n"])
-        )
-        best[better] = other[better]
+    told = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
+    for row in range(len(numbers)):
+        run = [place for place, rows in enumerate(told) if rows[row]["verdict"] != "not run"]
+        shown = preferred([Standing(told[p][row]["rank"], told[p][row]["n"]) for p in run])
+        if shown is not None:
+            best.loc[row] = found[run[shown]].loc[row]
     return best[_OURS].fillna({"scale": "", "device": ""})
 
 

@@ -165,7 +165,8 @@ def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
         }
     )
     runs = [collect(artefact) for artefact in artefacts if artefact.claims and artefact.runs]
-    source = sentence(describe(pd.concat(runs)) if runs else "nothing was run")
+    nothing = "no run decides a claim" if any(a.runs for a in artefacts) else "nothing was run"
+    source = sentence(describe(pd.concat(runs)) if runs else nothing)
     return f"### Claims\n\n{markdown(table)}\n\n{source}.\n\n{CLAIM_RULE}"
 
 

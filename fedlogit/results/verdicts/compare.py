@@ -308,6 +308,7 @@ def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> st
     table = comparison_table(rows, artefacts[0].labels)
     text = "" if table.empty else markdown(table, right=RIGHT)
     used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]
-    source = describe(pd.concat([collect(a) for a in used])) if used else "nothing was run"
+    nothing = "no run is of one of them" if any(a.runs for a in artefacts) else "nothing was run"
+    source = describe(pd.concat([collect(a) for a in used])) if used else nothing
     parts = ["### Reported and reproduced", text, not_run(rows), f"Ours: {source}.", VERDICT_RULE]
     return "\n\n".join(part for part in parts if part)

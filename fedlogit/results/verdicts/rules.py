@@ -18,6 +18,7 @@ __all__ = [
     "CLAIM_DETAILS",
     "CLAIM_RESULTS",
     "CLAIM_RULE",
+    "DECIDED",
     "INSIDE",
     "IN_FULL",
     "PARTLY",
@@ -65,6 +66,7 @@ CLAIM_RESULTS = (
     "does not hold",
     "not run",
 )
+DECIDED = frozenset(CLAIM_RESULTS) - {"undecided", "not run"}
 IN_FULL = " The rule in full is in docs/claims.md."
 VERDICT_RULE = (
     "A number is *reproduced* if the 90 % confidence interval of our mean minus the paper's lies"

@@ -1,0 +1,113 @@
+"""The page of a paper: which scale it shows, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedlogit.papers import load_paper
+from fedlogit.results.pages.paper import paper_page
+from fedlogit.results.preference import Standing, preferred
+from fedlogit.results.summary import write_summary
+from fedlogit.results.verdicts.compare import read_reference
+
+ROOT = Path(__file__).parents[2]
+PAPERS = ("who_to_trust", "celm", "fedol", "tally_train")
+CLAIM = {
+    "text": "UWA is better.",
+    "from": "table1",
+    "test": "greater",
+    "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("standings", "place"),
+    [
+        ([], None),
+        ([(0, 1)], 0),
+        ([(0, 5), (1, 1)], 1),  # what decides comes before seeds
+        ([(0, 1), (0, 5), (0, 3)], 1),
+        ([(2, 3), (2, 3), (1, 5)], 1),  # of equals the last
+    ],
+)
+def test_the_scale_that_decides_most_is_shown_then_that_with_most_seeds(standings, place):
+    assert preferred([Standing(*standing) for standing in standings]) == place
+
+
+@pytest.fixture
+def summed(tmp_path, make_run, make_artefact):
+    """Return a function that sums up runs of a scale, seeds of each method."""
+
+    def sum_up(scale: str, seeds: int, *, claims: bool = True) -> None:
+        methods = ("average", "uwa") if claims else ("average",)
+        runs = [
+            make_run(0.3 + 0.3 * (m == "uwa") + 0.001 * seed, method=m, seed=seed)
+            for m in methods
+            for seed in range(seeds)
+        ]
+        artefact = make_artefact(*runs, scale=scale, claims={"mm_best": CLAIM} if claims else {})
+        reference = read_reference(ROOT / "workflow/reference/who_to_trust.csv")
+        write_summary([artefact], reference, tmp_path / "results/summary/who_to_trust" / scale)
+
+    return sum_up
+
+
+@pytest.fixture
+def told(tmp_path):
+    """Return a function that gives what the page says came out."""
+
+    def tell() -> str:
+        page = paper_page(
+            load_paper("who_to_trust", ROOT / "workflow/papers"), tmp_path / "results"
+        )
+        return page.partition("## Expected and obtained")[2]
+
+    return tell
+
+
+def test_without_results_there_is_one_sentence(told):
+    assert told().strip() == "No results are committed yet."
+
+
+def test_numbers_are_of_the_scale_with_verdicts_and_claims_of_that_which_decides_most(summed, told):
+    summed("quick", 1)
+    summed("reduced", 5)
+    summed("paper", 3, claims=False)
+    said = told()
+    assert "- Numbers at scale `paper`, the only one that gives verdicts: 1 of 20." in said
+    assert "- Claims at scale `reduced`, where runs decide most: 1 of 1 (`quick` 0 of 1)." in said
+    numbers, claims = said.split("### Claims")
+    assert "Ours: scale: paper; 3 seeds" in numbers
+    assert "Scale: reduced; 5 seeds" in claims
+    assert "| UWA is better. | holds" in claims
+    assert said.count("/summary.md)") == 3
+
+
+def test_without_a_verdict_the_reduced_scale_with_most_seeds_is_shown(summed, told):
+    summed("extended", 5)
+    summed("quick", 1)
+    said = told()
+    assert "- Numbers at scale `extended`, without verdicts: none was run at `paper`" in said
+    assert "the most seeds (5)." in said
+    assert "Ours: scale: extended; 5 seeds" in said
+
+
+def test_where_no_run_decides_a_claim_the_page_says_so(summed, told):
+    summed("paper", 3, claims=False)
+    said = told()
+    assert said.strip().endswith("### Claims\n\nNo run decides a claim yet.")
+    assert "Claims at scale" not in said
+
+
+def test_the_page_says_in_acms_terms_what_this_is(tmp_path):
+    papers = {name: load_paper(name, ROOT / "workflow/papers") for name in PAPERS}
+    said = {name: paper_page(paper, tmp_path / "results") for name, paper in papers.items()}
+    for name, paper in papers.items():
+        assert paper.acm is not None, name
+        assert f"\n\n{paper.acm.sentences}\n\n## What is implemented" in said[name]
+        assert "(v1.1) a replication: another team, artefacts of its own. " in said[name]
+    assert "fd_aggregators, which could not be had" in said["who_to_trust"]
+    study = paper_page(load_paper("comparison", ROOT / "workflow/papers"), tmp_path / "results")
+    assert "ACM" not in study
