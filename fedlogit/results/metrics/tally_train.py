@@ -121,7 +121,8 @@ def _reduction(run: Run) -> float:
     sent = _bytes_per_probe(run)
     # The classes of a text are its tokens, of which a division has no counts; who only counts bytes
     # was not tested.
-    classes = len(run.result.final.per_class) if run.result.final else run.counts.shape[1]
+    tested = run.result.final.per_class if run.result.final else ()
+    classes = len(tested) or run.counts.shape[1]
     return 4 * classes / sent if sent else math.nan
 
 
