@@ -122,7 +122,7 @@ def _reduction(run: Run) -> float:
     # The classes of a text are its tokens, of which a division has no counts; who only counts bytes
     # was not tested.
     tested = run.result.final.per_class if run.result.final else ()
-    classes = len(tested) or run.counts.shape[1]
+    classes = len(tested) or run.counts().shape[1]
     return 4 * classes / sent if sent else math.nan
 
 
