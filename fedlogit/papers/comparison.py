@@ -18,6 +18,8 @@ __all__ = ["ANY", "Comparison", "check_test"]
 ANY = "*"
 """Lifts a condition."""
 
+_OF_ONE = {"along": "shrinking", "size": "shrinking", "times": "greater"}
+
 
 class Comparison(FrozenConfig):
     """The options of a claim.
@@ -35,6 +37,7 @@ class Comparison(FrozenConfig):
         size: For ``shrinking``, whether the gap is |left - right|, for claims about how far apart
             two things are.
         margin: What the difference should exceed; for ``alike``, what it should stay below.
+        times: For ``greater``, what the right side is multiplied by, for claims about ratios.
     """
 
     metric: str = "accuracy"
@@ -45,6 +48,7 @@ class Comparison(FrozenConfig):
     along: str | None = None
     size: bool = False
     margin: float = 0.0
+    times: float = Field(default=1.0, gt=0)
 
     def metrics(self) -> set[str]:
         """Return all metrics that the comparison needs."""
@@ -58,15 +62,15 @@ def check_test(test: str, options: Comparison, where: str) -> None:
     Raises:
         FedlogitError: one line that begins with `where`.
     """
+    for key, only in _OF_ONE.items():
+        if key in options.model_fields_set and test != only:
+            raise FedlogitError(
+                f"{where}: test {test!r} has no option {key!r}, which is of {only!r} alone;"
+                " leave it out"
+            )
     if test == "shrinking":
         _check_shrinking(options, where)
         return
-    for key in ("along", "size"):
-        if key in options.model_fields_set:
-            raise FedlogitError(
-                f"{where}: test {test!r} has no option {key!r}, which is of 'shrinking' alone;"
-                " leave it out"
-            )
     if test == "greater":
         if options.right is None:
             raise FedlogitError(f"{where}: key 'right' is missing: 'greater' compares two sides")

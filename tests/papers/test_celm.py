@@ -84,7 +84,7 @@ def published() -> pd.DataFrame:
     return wide.assign(seed=42, diverged=False, missing=False)
 
 
-@pytest.mark.parametrize("key", sorted(PAPER.claims))
+@pytest.mark.parametrize("key", sorted(PAPER.claims.keys() - {"contrast"}))  # of a picture
 def test_every_claim_agrees_with_the_papers_own_numbers(key):
     claim, numbers = PAPER.claims[key], published()
     options = Comparison.read(claim.options, key)

@@ -45,6 +45,8 @@ def stated(options: dict, test: str = "greater") -> dict:
         ("greater", {**GREATER, "where": {"partition": []}}, "where.partition = []: should have a"),
         ("greater", SHRINKING, "options: test 'greater' has no option 'along', which is of 'shrin"),
         ("greater", {**GREATER, "size": True}, "options: test 'greater' has no option 'size'"),
+        ("shrinking", {**SHRINKING, "times": 2}, "has no option 'times', which is of 'greater' al"),
+        ("greater", {**GREATER, "times": 0}, "times"),
         ("shrinking", GREATER, "options: key 'along' is missing"),
         ("shrinking", {**SHRINKING, "along": "partiton"}, "options.along: unknown axis 'partiton'"),
         ("shrinking", {"left": {}, "along": "partition", "size": True}, "size = True: has no effe"),

@@ -157,12 +157,31 @@ def test_a_scaling_attack_and_votes_that_have_no_scale(scale, adversaries, runs)
     assert len(found) == runs
 
 
+@pytest.mark.parametrize(("scale", "peers", "most"), [("paper", 10, 4), ("extended", 5, 1)])
+def test_fewer_than_half_of_the_peers_are_byzantine_and_the_runs_are_those_of_other_tables(
+    scale, peers, most
+):
+    found = specs("tolerance", scale)
+    assert {s.clients for s in found} == {peers}
+    assert max(s.method.params["adversaries"] for s in found) == most < peers // 2
+    others = {s.digest() for table in ("table2", "byzantine") for s in specs(table, scale)}
+    assert {s.digest() for s in found if s.seed == 0} <= others
+
+
+@pytest.mark.parametrize("scale", ["paper", "extended"])
+def test_what_is_beside_fedprox_is_in_other_tables(scale):
+    others = {s.digest() for table in ("table2", "table11") for s in specs(table, scale)}
+    found = [s.digest() for s in specs("bridge_and_fedprox", scale)]
+    assert set(found) <= others
+    assert len(found) == 7 * (5 if scale == "extended" else 3)
+
+
 @pytest.mark.parametrize("scale", ["paper", "quick", "extended"])
 def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
     """Each claim whose table is made at a scale finds both of its sides there.
 
-    At quick Table 2 has neither FedProx nor FedDF, and Table 1 has only CIFAR-10; at paper, only
-    CIFAR-100.
+    At quick Table 2 has neither FedProx, FedDF nor FedAvg's rarest merges, and Table 1 has only
+    CIFAR-10; at paper, only CIFAR-100.
     """
     seen, lacking = set(), set()
     for artefact in expand(PAPER, scale):
@@ -178,8 +197,9 @@ def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
         silent = rows["evidence"].str.contains("not run") | (rows["evidence"] == "")
         lacking |= set(rows["id"][silent])
     of_table1 = {"hard_beats_soft", "votes_add", "soft_labels_do_not"}
+    of_table2 = {"rarer_merges", "fedprox_50", "fedprox_200", "feddf_collapse"}
     without = {
-        "quick": {"fedprox_50", "fedprox_200", "feddf_collapse", *of_table1},
+        "quick": {*of_table1, "tail_above_peak", *of_table2},
         "paper": {f"{name}_cifar10" for name in of_table1},
     }
     assert lacking == without.get(scale, set())

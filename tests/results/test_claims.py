@@ -127,6 +127,23 @@ def test_margin_may_demand_more_or_less(runs, judge):
     assert judge(pair, "greater", margin=-0.06, **swapped)["result"] == "holds"
 
 
+def test_a_ratio_may_be_claimed(runs, judge):
+    # Twice .3 + (-.02, 0, .02) is .6 + (-.04, 0, .04), which .65 + (-.04, 0, .04) is .05 above.
+    pair = runs(0.3) + runs(0.65, spread=(-0.04, 0.0, 0.04), method="uwa")
+    row = judge(pair, "greater", times=2, **GREATER)
+    assert row["result"] == "holds"
+    assert row["evidence"].startswith("uwa vs 2 × average 0.6500 vs 0.6000 (n=3, 0.0500 [")
+    assert judge(pair, "greater", times=2.5, **GREATER)["result"] == "does not hold"  # .75
+    assert judge(pair, "greater", times=2, margin=0.06, **GREATER)["result"] == "does not hold"
+
+
+def test_what_is_near_a_multiple_is_no_small_difference(runs, judge):
+    # Differences .004 + (-.003, 0, .003): their 90 % interval is .004 ± .0051.
+    pair = runs(0.3) + runs(0.604, spread=(-0.043, 0.0, 0.043), method="uwa")
+    row = judge(pair, "greater", times=2, **GREATER)
+    assert result_text(row) == "undecided, intervals are too wide"
+
+
 def test_every_cell_must_hold(runs, judge):
     good = runs(0.6) + runs(0.7, method="uwa")
     bad = runs(0.9, dataset="cifar10") + runs(0.8, dataset="cifar10", method="uwa")

@@ -1,5 +1,7 @@
 """Metrics computed from what a run left, by hand."""
 
+import math
+
 import numpy as np
 import pytest
 from support.refusals import refused
@@ -75,6 +77,19 @@ def test_a_class_without_evidence_has_no_shares(make_celm):
     assert value(run, "jsd_shares") == pytest.approx(distances(run.counts(), shares)["jsd"])
 
 
+def test_contrast_of_probe_images_by_hand(make_celm):
+    ref = make_celm()
+    # Two pixels of a and -a have the standard deviation a; the server's images do not count.
+    sizes = np.array([[90, 90, 90], [1, 2, 3], [4, 5, 6]], dtype=float)
+    images = np.stack([sizes, -sizes], axis=-1)[:, :, None, None, :]
+    owned = np.array([[1, 0, 0], [1, 0, 1]])
+    save_npz(ref.dir / "exports/probes.npz", {"images": images, "owned": owned})
+    assert value(read(ref), "probe_contrast_present") == pytest.approx((1 + 4 + 6) / 3)
+    assert value(read(ref), "probe_contrast_absent") == pytest.approx((2 + 3 + 5) / 3)
+    save_npz(ref.dir / "exports/probes.npz", {"images": images, "owned": np.ones((2, 3))})
+    assert math.isnan(value(read(ref), "probe_contrast_absent"))
+
+
 def test_rank_correlation_with_shapley_values(run):
     # Ranks of contributions 4 3 2 1, of values 2 4 3 1: d = 2, -1, -1, 0; 1 - 6 * 6 / (4 * 15) = .4
     assert value(run, "shapley_correlation") == pytest.approx(0.4)
@@ -107,6 +122,15 @@ def test_where_all_rounds_are_tested_the_tail_is_their_mean(make_run):
     run = read(make_run([0.9, 0.1, 0.2, 0.6], evaluation={"tail": 3}))
     assert value(run, "tail_accuracy") == pytest.approx(0.3)
     assert value(run, "peak_accuracy") == 0.9
+
+
+def test_the_best_perplexity_is_the_smallest_of_any_test(make_run):
+    ref = make_run([0.1, 0.2, 0.3])
+    head, *rows = (ref.dir / "rounds.csv").read_text().splitlines()
+    rows = [f"{row},{p}" for row, p in zip(rows, ("90.5", "12.5", "30.0"), strict=True)]
+    (ref.dir / "rounds.csv").write_text("\n".join([f"{head},perplexity", *rows]) + "\n")
+    seal(ref.dir)
+    assert value(read(ref), "best_perplexity") == 12.5
 
 
 def test_a_run_without_a_tail_says_so(make_run):

@@ -1,4 +1,4 @@
-"""Metrics of CELM's tables: rare classes, free riders, distances, probing, Shapley values."""
+"""Metrics of CELM: rare classes, free riders, distances, probing, Shapley values."""
 
 from __future__ import annotations
 
@@ -95,6 +95,22 @@ def _distances(*counts: np.ndarray) -> dict[str, float]:
     return distances(*counts)
 
 
+def _contrast(present: bool) -> Callable[[Run], float]:
+    """CELM Figure 7: mean over clients and classes that they hold, or do not, of an image's spread.
+
+    Contrast is the standard deviation of an image's pixels, as the clients' models see them.
+    """
+
+    def mean(run: Run) -> float:
+        arrays = run.export("probes")
+        clients = arrays["images"][1:]  # the first are the server's
+        spread = clients.reshape(*clients.shape[:2], -1).std(axis=2)
+        chosen = spread[arrays["owned"].astype(bool) == present]
+        return float(chosen.mean()) if len(chosen) else math.nan
+
+    return mean
+
+
 def _shapley_correlation(run: Run) -> float:
     """Spearman's correlation of the last contributions with Shapley values; NaN if all equal."""
     values = run.export("shapley")["values"]
@@ -148,6 +164,18 @@ METRICS = (
     Metric("auroc", "AUROC", _auroc, "share"),  # Table 3
     Metric("fpr", "false-positive rate", _fpr, "share"),  # Table 3
     *_of_table4(),
+    Metric(  # Figure 7
+        "probe_contrast_present",
+        "contrast of probe images of classes that the client holds",
+        _contrast(present=True),
+        decimals=3,
+    ),
+    Metric(
+        "probe_contrast_absent",
+        "contrast of probe images of other classes",
+        _contrast(present=False),
+        decimals=3,
+    ),
     Metric(
         "shapley_correlation",
         "rank correlation with Shapley values",

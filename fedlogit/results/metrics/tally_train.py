@@ -48,6 +48,11 @@ def _peak(run: Run) -> float:
     return float(run.rounds["accuracy"].max())
 
 
+def _best_perplexity(run: Run) -> float:
+    """Smallest mean perplexity of all peers in any round with a test (TallyTrain §4.6)."""
+    return float(run.rounds["perplexity"].min())
+
+
 def _payload(run: Run) -> float:
     """MB (10^6 bytes) of a peer in the whole run, by the convention of TallyTrain's tables.
 
@@ -143,6 +148,9 @@ METRICS = (
         decimals=1,
     ),
     Metric("perplexity", _PERPLEXITY, decimals=1),
+    Metric(
+        "best_perplexity", f"{_PERPLEXITY} in the best tested round", _best_perplexity, decimals=1
+    ),
     Metric("peak_accuracy", f"{_ACCURACY} in the best tested round", _peak, "share"),
     Metric(
         "cross_peer_std",

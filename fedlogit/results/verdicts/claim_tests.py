@@ -1,10 +1,11 @@
 """How a claim is tested: what is compared with what, seed by seed.
 
 ``greater``: left is above right by more than a margin (which may be negative: "not more than 0.01
-below"). ``best``: left is above each of its rivals. ``alike``: left and each of its rivals differ
-by less than a margin, whichever is ahead. ``shrinking``: the gap left - right (or left itself,
-without a right) is smaller at the last value along an axis than at the first. Gaps have signs, so
-that a loss is less than any gain; ``size: true`` compares |left - right|.
+below"), or above ``times`` right. ``best``: left is above each of its rivals. ``alike``: left and
+each of its rivals differ by less than a margin, whichever is ahead. ``shrinking``: the gap
+left - right (or left itself, without a right) is smaller at the last value along an axis than at
+the first. Gaps have signs, so that a loss is less than any gain; ``size: true`` compares
+|left - right|.
 
 Runs come as a frame with a row for every planned run; those that do not exist are `missing`.
 """
@@ -168,8 +169,10 @@ def _against(
 ) -> Evidence:
     """Compare the left side with one right side, seed by seed."""
     where = f"{_named(cell)}: " if cell else ""
-    names = f"{where}{_named(options.left)} vs {_named(right)} "
+    factor = "" if options.times == 1 else f"{options.times:g} × "
+    names = f"{where}{_named(options.left)} vs {factor}{_named(right)} "
     ours, theirs = (_side(options, cell, side, frame) for side in (options.left, right))
+    theirs = replace(theirs, values=options.times * theirs.values)
     return _evidence(names, " vs ", ours, theirs, options)
 
 

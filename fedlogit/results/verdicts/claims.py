@@ -85,7 +85,8 @@ def _judge(
     except FedlogitError as error:
         raise FedlogitError(f"claim {key}: {error}") from None
     found = [evidence for of_cell in tested for evidence in of_cell]
-    shares = all(is_share(metric) for metric in options.metrics())
+    # Of a multiple, what is left is no difference of two shares.
+    shares = options.times == 1 and all(is_share(metric) for metric in options.metrics())
     row = {"id": key, "section": claim.section, "text": claim.text, **_decided(found, shares)}
     alone = {}
     if row["result"] == "undecided" and not all(e.whole for e in found):
