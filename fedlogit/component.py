@@ -172,7 +172,8 @@ class Component(FrozenConfig):
         name: How YAML calls it; by default the class name in snake case.
         added: Parameters that came after runs had been published. `params` leaves them out where
             they are at their default, which must therefore never change, so that those runs keep
-            their hashes.
+            their hashes. A spec lacks them too, so a table with such a parameter in its rows has no
+            value for the default. Those of base classes are added to a class's own.
     """
 
     name: ClassVar[str]
@@ -180,6 +181,7 @@ class Component(FrozenConfig):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.added = frozenset().union(*(base.__dict__.get("added", ()) for base in cls.__mro__))
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 

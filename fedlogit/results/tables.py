@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, sources, summarise
@@ -24,8 +25,6 @@ from fedlogit.results.metrics import is_share, metric_label
 from fedlogit.results.provenance import provenance
 
 __all__ = ["cell_of_run", "linked_table", "tidy", "write_table"]
-
-_OPTIONS = ("percent", "decimals")
 
 
 def write_table(artefact: Artefact, out: Path) -> list[Path]:
@@ -176,16 +175,19 @@ def _joined_label(name: Any) -> str:
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
+def _options(artefact: Artefact) -> Printed:
+    return Printed.read(artefact.options, f"{artefact.name}: options")
+
+
 def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
-    chosen = {key: artefact.options[key] for key in _OPTIONS if key in artefact.options}
-    text = spread(row["mean"], row["std"], row["metric"], **chosen)
+    text = spread(row["mean"], row["std"], row["metric"], **dict(_options(artefact)))
     return f"{text} †{row['diverged']}" if row["diverged"] else text
 
 
 def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> str:
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
     shares = [is_share(metric) for metric in artefact.shown]
-    percent = artefact.options.get("percent", False)
+    percent = _options(artefact).percent
     unit = " in %" if percent and all(shares) else ""
     # Of several metrics, one at several rounds is named once: rows or columns have the rounds.
     bare = [metric.partition("@")[0] for metric in artefact.shown]

@@ -8,6 +8,7 @@ import pytest
 from support.small import small_spec
 
 from fedlogit import methods
+from fedlogit.methods.cgsv import CGSV as Cgsv
 from fedlogit.methods.local import Local
 
 ADDED = [("cgsv", "restore", True, False), ("cffl", "scored_on", "union", "own")]
@@ -38,3 +39,13 @@ def test_a_name_that_is_no_parameters_is_refused_where_it_is_written():
         class Mine(Local):
             added: ClassVar[frozenset[str]] = frozenset({"restor"})
             restore: bool = True
+
+
+def test_a_subclass_keeps_what_its_base_has_added():
+    class Mine(Cgsv):
+        added: ClassVar[frozenset[str]] = frozenset({"mine"})
+        mine: int = 0
+
+    assert Mine.added == {"mine", "restore"}
+    assert not {"mine", "restore"} & Mine().params().keys()
+    assert Cgsv.added == {"restore"}

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.options import ByPublic as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
@@ -37,7 +38,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     ``public.``. A list of classes stands at its length, and "all" at the number of all classes.
     """
     frame = _merged(artefact, competitors(collect(artefact)))
-    axis = str(artefact.options.get("x") or _public_axis(artefact))
+    options = Options.read(artefact.options, f"{artefact.name}: options")
+    axis = options.x or _public_axis(artefact)
     if axis not in frame:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
     frame = frame.assign(x=_positions(frame, axis))
@@ -50,7 +52,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _panel(axes, here, styles, artefact.metric)
         axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
         axes.set_xlabel(artefact.label(axis))
-        if artefact.options.get("log"):
+        if options.log:
             axes.set_xscale("log")
             axes.set_xticks(sorted(here["x"].unique()))
             axes.minorticks_off()

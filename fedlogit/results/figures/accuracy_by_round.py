@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.options import ByRound as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import (
@@ -49,7 +50,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     datasets, styles = values(shown, "dataset"), strokes(values(shown, "method"))
     partitions = values(shown, "partition")
     figure, grid = new_figure(len(datasets), len(partitions), panel=(3.1, 2.5), share_y="row")
-    has_reference = False
+    options, has_reference = Options.read(artefact.options, f"{artefact.name}: options"), False
     for row, dataset in zip(grid, datasets, strict=True):
         for axes, partition in zip(row, partitions, strict=True):
             here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
@@ -60,12 +61,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 axes, final[final["dataset"] == dataset], artefact.metric
             )
             _panel(axes, here, styles, artefact.metric)
-            if artefact.options.get("log"):
+            if options.log:
                 axes.set_yscale("log")
                 axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
                 axes.yaxis.set_minor_locator(NullLocator())
-            if artefact.options.get("shade_warm_up"):
+            if options.shade_warm_up:
                 _shade_warm_up(axes, here)
             axes.set_title(f"{artefact.label(dataset)}, {partition}")
     for row in grid:
@@ -76,7 +77,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _there(column)[-1].set_xlabel("Round")
     handles: list[Artist] = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
-    if artefact.options.get("shade_warm_up") and "seconds_probe" in shown:
+    if options.shade_warm_up and "seconds_probe" in shown:
         handles.append(Patch(color=PALETTE["grey"], alpha=0.18, lw=0, label="warm-up of CELM"))
     title(figure, artefact, final, band(shown))
     legend(figure, handles)
