@@ -118,6 +118,18 @@ class Partition(Component):
         if value > limit:
             raise FedlogitError(f"partition {self.name}: {key} = {value}: at most {limit}, {what}")
 
+    def needs_classes(self, classes: int) -> None:
+        """Refuse samples that are all of one kind, as those of a text are.
+
+        Raises:
+            FedlogitError: if `classes` is 1.
+        """
+        if classes < 2:
+            raise FedlogitError(
+                f"classes = {classes}: partition {self.name} divides by class and needs at least 2;"
+                " use iid, quantity or contiguous"
+            )
+
     def __str__(self) -> str:
         return str(ComponentRef(name=self.name, params=self.params()))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles import bench_partitions as bench
 from oracles import celm_partitions as celm
 from oracles import role_partitions as role
 from oracles.agreement import Comparison, compare_partition
@@ -41,11 +42,19 @@ CASES = [
     case("k_classes(3, 90)", 4, k=3, private_size=90),
     case("k_classes(2, 401)", 6, k=2, private_size=401),  # more than some classes have
     case("k_classes(2, 91, 'balanced')", 6, k=2, private_size=91, class_sets="balanced"),
+    case("shards"),
+    case("shards(3)", 7, per_client=3),  # 21 shards: some have one sample more
+    case("quantity(0.5)", beta=0.5),
+    case("quantity(1.0, min_size=60)", 10, beta=1.0, min_size=60),  # drawn many times
+    case("dir_equal(1.0)", 7, alpha=1.0),
+    case("dir_equal(0.01)", alpha=0.01),  # classes run out, for some clients all that they have
+    case("dir_equal(5.0, 100, 'uniform')", alpha=5.0, size=100, prior="uniform"),
 ]
 VERSIONS = {
     "dir_client": celm.dir_client, "fr_repeat": celm.fr_repeat, "pls": celm.pls, "sls": celm.sls,
     "sls_fixed": celm.sls, "sls_random": celm.sls, "maverick": role.maverick, "fr": role.fr,
-    "frm": role.frm, "k_classes": role.k_classes,
+    "frm": role.frm, "k_classes": role.k_classes, "shards": bench.shards,
+    "quantity": bench.quantity, "dir_equal": bench.dir_equal,
 }  # fmt: skip
 
 

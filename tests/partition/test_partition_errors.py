@@ -37,7 +37,7 @@ def test_more_classes_than_exist(call, message):
     refuse(message, call)
 
 
-@pytest.mark.parametrize("name", ["dir_client", "dir_class", "fr_repeat"])
+@pytest.mark.parametrize("name", ["dir_client", "dir_class", "dir_equal", "fr_repeat"])
 @pytest.mark.parametrize(
     ("alpha", "message"),
     [
@@ -68,6 +68,16 @@ def test_an_alpha_that_underflows(name):
         ("pls(2, 5, 6)", "s_min = 6: at most 5, the s_max"),
         ("dir_class(1.0, min_size=51)", "min_size = 51: at most 50, the samples per client"),
         ("dir_client", "key 'alpha' is missing"),
+        ("dir_equal(1.0, size=0)", "size = 0: Input should be greater than 0"),
+        ("dir_equal(1.0, size=51)", "size = 51: at most 50, the samples per client"),
+        ("dir_equal(1.0, prior='even')", "prior = 'even': Input should be 'data' or 'uniform'"),
+        ("dir_equal(5e-324)", "dir_equal: alpha = 5e-324: too near the limits of a float"),
+        ("quantity(0)", "beta = 0: Input should be greater than 0"),
+        ("quantity(1e999)", "beta = inf: Input should be a finite number"),
+        ("quantity(1.0, min_size=0)", "min_size = 0: Input should be greater than 0"),
+        ("quantity(1.0, min_size=51)", "min_size = 51: at most 50, the samples per client"),
+        ("shards(0)", "per_client = 0: Input should be greater than 0"),
+        ("shards(51)", "per_client = 51: at most 50, the samples per client"),
         ("iid(1, 2)", "takes at most 1 arguments"),
     ],
 )
@@ -95,6 +105,18 @@ def test_an_empty_client_is_named_with_the_parameter():
         "fr(share=0.001)",
     )
     refuse("use a smaller s_max or s_min, or fewer clients", "pls(10, 20, 20)", clients=5)
+
+
+@pytest.mark.parametrize("call", ["shards", "dir_equal(1.0)"])
+def test_a_text_has_no_classes_to_divide_by(call):
+    name = call.partition("(")[0]
+    message = f"classes = 1: partition {name} divides by class and needs at least 2; use iid"
+    refuse(message, call, labels=np.zeros(200, int), classes=1)
+    assert len(make_split(LABELS % 2, 2, call, 4, 0).clients) == 4
+
+
+def test_quantity_that_never_reaches_min_size():
+    refuse("none of 10000 draws gave each of 4 clients min_size = 50", "quantity(0.1, 50)")
 
 
 @pytest.mark.slow

@@ -10,9 +10,11 @@ from fedlogit.partition import Partition, get, make_split
 ARGUMENTS = {
     "dir_class": "(0.5)",
     "dir_client": "(0.5)",
+    "dir_equal": "(0.5)",
     "k_classes": "(3, private_size=300)",
     "pathological": "(3)",
     "pls": "(2, 100, 10)",
+    "quantity": "(0.5)",
 }
 CLIENTS, CLASSES, SAMPLES = 5, 10, 2000
 LABELS = np.random.default_rng(1).integers(0, CLASSES, SAMPLES)
