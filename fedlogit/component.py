@@ -123,7 +123,8 @@ class ComponentRef(FrozenConfig):
         return parse_call(value) if isinstance(value, str) else value
 
     def __str__(self) -> str:
-        inside = ", ".join(f"{k}={v!r}" for k, v in self.params.items())
+        given = (repr(v) if k.isdigit() else f"{k}={v!r}" for k, v in self.params.items())
+        inside = ", ".join(given)
         return f"{self.name}({inside})" if inside else self.name
 
 

@@ -8,6 +8,7 @@ import pytest
 from support.refusals import refused
 
 from fedlogit.cli import call
+from fedlogit.commands import partition
 from fedlogit.errors import FedlogitError
 from fedlogit.partition import Split
 
@@ -42,6 +43,14 @@ def test_options_and_file_give_the_same_five_files(tmp_path):
         header, *rows = csv.reader(file)
     assert header == ["client", *map(str, range(10))]
     assert np.array_equal(np.array(rows, int)[:, 1:], split.counts)
+
+
+def test_the_picture_names_the_partition_as_it_was_given(tmp_path, monkeypatch):
+    titles = []
+    monkeypatch.setattr(partition, "bubble_plot", lambda counts, path, title: titles.append(title))
+    what = ["--dataset", "digits", "--partition", "dir_equal(1.0, size=70)", "--clients", "5"]
+    assert call("partition", [*what, "--seed", "2", "--out", str(tmp_path)]) == 0
+    assert titles == ["Digits (8x8): dir_equal(1.0, size=70), seed 2"]
 
 
 @pytest.mark.parametrize(
