@@ -28,9 +28,11 @@ class DirEqual(Partition):
     Sizes are those of `iid`: all samples are dealt and clients differ by at most one, or everyone
     holds `size`. A class that has run out has no share any more, at any client; one whose classes
     have all run out takes of what is left, in proportion to it. So with all samples dealt, as in
-    the paper's 100 clients with 500 images each, the last draws are less skewed than q; a smaller
-    `size` avoids that. The paper does not say who draws first. That code serves one client after
-    another, and the last ones take the leftovers of all; here turns are in random order.
+    the paper's 100 clients with 500 images each, clients are less skewed than q, by much where they
+    are few and `alpha` is small. A smaller `size` avoids it, and a note beside the results says it.
+
+    The paper does not say who draws first. That code fills one client after another, so the last
+    ones take the leftovers of all; here clients take turns in random order.
 
     Attributes:
         alpha: Concentration over all classes; smaller is more skewed.
@@ -64,12 +66,33 @@ class DirEqual(Partition):
                 parts[client].append(piece)
         return [np.concatenate(pieces) for pieces in parts]
 
+    def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
+        """Add how skewed the clients are and how skewed `alpha` means, where classes ran out."""
+        said = super().notes(labels, parts)
+        there = np.bincount(labels)
+        held = np.stack([np.bincount(labels[part], minlength=len(there)) for part in parts])
+        out = (there > 0) & (held.sum(axis=0) == there)
+        if not out.any():
+            return said
+        found = np.square(held / held.sum(axis=1, keepdims=True)).sum(axis=1).mean()
+        p = self._prior(there[there > 0])
+        meant = (1 + self.alpha * np.square(p).sum()) / (1 + self.alpha)
+        return (
+            *said,
+            f"{self}: {out.sum()} of {(there > 0).sum()} classes ran out; clients' squared shares"
+            f" of classes add up to {found:.2f} on average, where alpha means {meant:.2f}",
+        )
+
+    def _prior(self, sizes: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Return p for classes of these sizes, (K,)."""
+        weights = np.array(sizes) if self.prior == "data" else np.ones(len(sizes))
+        return weights / weights.sum()
+
     def _shares(
         self, sizes: Sequence[int], clients: int, generator: np.random.Generator
     ) -> np.ndarray:
         """Draw the clients' shares of the classes that there are, (N, K) with rows summing to 1."""
-        weights = np.array(sizes) if self.prior == "data" else np.ones(len(sizes))
-        shares = generator.dirichlet(self.alpha * (weights / weights.sum()), size=clients)
+        shares = generator.dirichlet(self.alpha * self._prior(sizes), size=clients)
         if not (shares.sum(axis=1) > 0).all():  # NumPy returns zeros for 0 and for huge numbers
             raise FedlogitError(
                 f"partition {self.name}: alpha = {self.alpha}: too near the limits of a float to"

@@ -1,11 +1,16 @@
-"""The partition that docs/add-a-partition.md adds divides as the page says."""
+"""The partition that docs/add-a-partition.md adds, and what docs/partitions.md says of all."""
+
+import re
 
 import numpy as np
 import pytest
-from documented import blocks
+from documented import ROOT, blocks
 
+from fedlogit.component import catalogue
 from fedlogit.errors import FedlogitError
-from fedlogit.partition import get
+from fedlogit.partition import Partition, get, make_split
+
+TEN = np.repeat(np.arange(10), 5000)
 
 
 def test_the_documented_partition(tmp_path, monkeypatch):
@@ -19,3 +24,38 @@ def test_the_documented_partition(tmp_path, monkeypatch):
     assert [len(part) for part in parts] == [2, 4, 6]
     with pytest.raises(FedlogitError, match="power = -1"):
         get("documented_example:LinearSizes(-1)")
+
+
+def rows(header):
+    """Return the cells of the table that begins with these columns, row by row."""
+    page = (ROOT / "docs/partitions.md").read_text(encoding="utf-8")
+    (table,) = re.findall(
+        rf"^\| {re.escape(header)} \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE
+    )
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def test_the_page_lists_every_partition():
+    listed = [
+        name
+        for row in rows("partition | who holds what")
+        for name in re.findall(r"`(\w+)`", row[0])
+    ]
+    assert sorted(listed) == sorted(catalogue("fedlogit.partition", Partition))
+
+
+def test_what_other_benches_have_can_be_called_here():
+    calls = [row[2].strip("`") for row in rows("bench")]
+    assert {call.partition("(")[0] for call in calls} >= {"dir_class", "dir_equal", "quantity"}
+    for call in calls:
+        groups = np.arange(50_000) % 20
+        assert len(make_split(TEN, 10, call, 20, 0, groups=groups).clients) == 20
+
+
+def test_the_skew_that_is_left_is_what_the_page_says():
+    for clients, call, meant, dealt in rows("clients"):
+        alpha = get(call.strip("`")).params()["alpha"]
+        assert f"{(1 + alpha / 10) / (1 + alpha):.2f}" == meant
+        counts = [make_split(TEN, 10, call.strip("`"), int(clients), s).counts for s in range(5)]
+        shares = [c / c.sum(axis=1, keepdims=True) for c in counts]
+        assert f"{np.mean([(q**2).sum(axis=1).mean() for q in shares]):.2f}" == dealt

@@ -100,4 +100,24 @@ def test_a_class_without_samples_has_no_share():
     split = make_split(np.repeat([0, 2], 50), 3, "dir_equal(1.0, prior='uniform')", 5, 0)
     assert (split.counts[:, 1] == 0).all()
     assert (split.counts.sum(axis=1) == 20).all()
-    assert split.notes == ()
+    assert not any("no client holds" in note for note in split.notes)
+
+
+def test_how_skewed_it_became_is_noted_where_classes_ran_out():
+    # p = (1/2, 1/2), so alpha = 1 means (1 + 1/2) / 2.
+    parts = [np.array([0, 1, 2, 10, 11]), np.array([3, 4, 5, 6, 7, 8, 9, *range(12, 20)])]
+    # (9 + 4) / 25 = .52 and (49 + 64) / 225 = .502
+    assert get("dir_equal(1.0)").notes(HALVES, parts) == (
+        "dir_equal(alpha=1.0, size=None, prior='data'): 2 of 2 classes ran out; clients' squared"
+        " shares of classes add up to 0.51 on average, where alpha means 0.75",
+    )
+    (note,) = get("dir_equal(3.0)").notes(np.array([1, 3, 3, 3]), [np.array([0, 1, 2])])
+    assert "1 of 2 classes ran out" in note
+    # p = (1/4, 3/4): (1 + 3 * 10 / 16) / 4; a uniform one: (1 + 3 / 2) / 4.
+    assert note.endswith("add up to 0.56 on average, where alpha means 0.72")
+    (note,) = get("dir_equal(3.0, prior='uniform')").notes(np.array([1, 3]), [np.array([0, 1])])
+    assert note.endswith("where alpha means 0.62")
+
+
+def test_nothing_is_noted_where_no_class_ran_out():
+    assert make_split(QUARTERS, 2, "dir_equal(1.0, size=20)", 4, 0).notes == ()
