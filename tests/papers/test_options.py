@@ -40,10 +40,6 @@ def test_declared_options_are_those_that_a_module_uses(package, name, declared):
         assert looked_up(module) == set(declared[name].model_fields)
 
 
-def test_declared_options_are_those_that_tables_use():
-    assert set(tables._OPTIONS) == set(Printed.model_fields)
-
-
 def test_a_kind_without_options_has_none():
     assert not NoOptions.model_fields
 
