@@ -12,8 +12,8 @@ from papers.test_expansion import change, load, small
 from support.refusals import refused
 
 from fedlogit.papers.model import analysis_names, figure_names
-from fedlogit.papers.options import ANALYSES, FIGURES, NoOptions, Printed
-from fedlogit.results import analyses, figures, tables
+from fedlogit.papers.options import ANALYSES, FIGURES, NoOptions
+from fedlogit.results import analyses, figures
 
 KINDS = [(figures, name, FIGURES) for name in figure_names()]
 KINDS += [(analyses, name, ANALYSES) for name in analysis_names()]
