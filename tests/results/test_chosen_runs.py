@@ -75,7 +75,7 @@ def test_a_line_is_the_mean_over_seeds(make_run, tmp_path):
     make_run(0.9, seed=2, status="diverged")
     *_, line = run_table(beside_each_other(find_runs([tmp_path]).runs)).splitlines()
     # std of .4 and .6 is .1 * sqrt(2); 400 bytes a round of 4 clients, 3 rounds: 300 a client.
-    assert line.split()[:4] == ["mnist", "k_classes(0=2)", "average", "2"]
+    assert line.split()[:4] == ["mnist", "k_classes(2)", "average", "2"]
     assert "(1 diverged)" in line
     assert "50.00 ± 14.14" in line
     assert " 300 " in line
