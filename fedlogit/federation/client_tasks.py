@@ -64,16 +64,18 @@ def private_tasks(
         proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖²; 0 for none.
     """
 
+    def center(i: int, client: Client) -> torch.Tensor:
+        return client.vector.detach().clone() if centers is None else centers[i]
+
     def task(i: int, client: Client) -> ClientTask:
         indices = torch.cat([client.private, shared]) if len(shared) else client.private
-        start = client.vector.detach() if centers is None else centers[i]
         return ClientTask(
             client=client,
             indices=indices,
             batches=batches(context, "private", client, len(indices)),
             labels=context.data.labels[indices],
             augment=_augmentation(context, client),
-            prox_center=start.clone() if proximal_mu else None,
+            prox_center=center(i, client) if proximal_mu else None,
             proximal_mu=proximal_mu,
             phase="private training",
         )

@@ -177,6 +177,14 @@ class Federation:
         placed[self.present] = rows
         return placed
 
+    def for_present(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return the rows of `clients` from those of all that exist; a view where all are there.
+
+        Args:
+            rows: (clients that exist, …).
+        """
+        return rows if len(self.clients) == len(self.everybody) else rows[self.present]
+
     # --- training -----------------------------------------------------------------------------
 
     def train_private(
@@ -356,9 +364,8 @@ class Federation:
             FedlogitError: if the clients' architectures differ, or the weights do not sum to 1.
         """
         same_architecture(self.clients, self.spec.method.name)
-        if (
-            self.spec.ledger_only
-        ):  # any model will do, and averages of thousands of rounds take hours
+        # To who only counts any model will do, and averages of thousands of rounds take hours.
+        if self.spec.ledger_only:
             return self.clients[0].state()
         return average_states([client.state() for client in self.clients], weights)
 

@@ -71,8 +71,7 @@ class TallyTrain(TallySettings):
     def round(self, fed: Federation, r: int) -> None:
         """Do round r of Algorithm 1."""
         anchors = fed.server_state.get("tally/anchor")
-        # A copy for each peer in each round is nothing to training, and hours to who only counts.
-        centers = None if anchors is None or fed.spec.ledger_only else anchors[fed.present]
+        centers = None if anchors is None else fed.for_present(anchors)
         fed.train_private(proximal_mu=self.proximal, prox_centers=centers)
         if r > self.warm_up and (self.signal != "none" or self.label_weight):
             self.learn_from_probes(fed, r)

@@ -7,14 +7,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, ends
+from fedlogit.partition.tools import by_class, draw_until, ends
 from fedlogit.rng import rng
 
 __all__ = ["DirClass"]
-
-_ATTEMPTS = 10_000
 
 
 class DirClass(Partition):
@@ -47,25 +44,16 @@ class DirClass(Partition):
         self.at_most("min_size", len(labels) // clients, "the samples per client")
         generator = rng(seed, "partition")
         pools = by_class(labels, classes)
-        cuts = self._cuts([len(pool) for pool in pools], clients, generator)
+        sizes = [len(pool) for pool in pools]
+        cuts = draw_until(
+            lambda: self._draw(sizes, clients, generator),
+            self.min_size, f"partition {self}", "alpha",
+        )  # fmt: skip
         parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
         for pool, where in zip(pools, cuts, strict=True):
             for client, piece in enumerate(np.split(generator.permutation(pool), where)):
                 parts[client].append(piece)
         return [np.concatenate(pieces) for pieces in parts]
-
-    def _cuts(
-        self, sizes: list[int], clients: int, generator: np.random.Generator
-    ) -> list[np.ndarray]:
-        """Return where each class is cut, K arrays (N - 1,), such that no client is too small."""
-        for _ in range(_ATTEMPTS):
-            cuts, held = self._draw(sizes, clients, generator)
-            if held.min() >= self.min_size:
-                return cuts
-        raise FedlogitError(
-            f"partition {self}: none of {_ATTEMPTS} draws gave each of {clients} clients min_size"
-            f" = {self.min_size} samples; use a larger alpha, a smaller min_size or fewer clients"
-        )
 
     def _draw(
         self, sizes: list[int], clients: int, generator: np.random.Generator

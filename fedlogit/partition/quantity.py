@@ -7,14 +7,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import ends
+from fedlogit.partition.tools import draw_until, ends
 from fedlogit.rng import rng
 
 __all__ = ["Quantity"]
-
-_ATTEMPTS = 10_000
 
 
 class Quantity(Partition):
@@ -40,16 +37,10 @@ class Quantity(Partition):
         """Divide the samples; see `Partition.split`."""
         self.at_most("min_size", len(labels) // clients, "the samples per client")
         generator = rng(seed, "partition")
-        cuts = self._cuts(len(labels), clients, generator)
-        return np.split(generator.permutation(len(labels)), cuts)
 
-    def _cuts(self, samples: int, clients: int, generator: np.random.Generator) -> np.ndarray:
-        """Return where the samples are cut, (N - 1,), such that no client is too small."""
-        for _ in range(_ATTEMPTS):
-            cuts = ends(generator.dirichlet(np.full(clients, self.beta)), samples)
-            if np.diff(cuts, prepend=0, append=samples).min() >= self.min_size:
-                return cuts
-        raise FedlogitError(
-            f"partition {self}: none of {_ATTEMPTS} draws gave each of {clients} clients min_size"
-            f" = {self.min_size} samples; use a larger beta, a smaller min_size or fewer clients"
-        )
+        def draw() -> tuple[np.ndarray, np.ndarray]:
+            cuts = ends(generator.dirichlet(np.full(clients, self.beta)), len(labels))
+            return cuts, np.diff(cuts, prepend=0, append=len(labels))
+
+        cuts = draw_until(draw, self.min_size, f"partition {self}", "beta")
+        return np.split(generator.permutation(len(labels)), cuts)

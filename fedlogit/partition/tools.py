@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,12 +12,17 @@ from fedlogit.errors import FedlogitError
 __all__ = [
     "balanced_sets",
     "by_class",
+    "draw_until",
     "ends",
     "legacy",
     "owners_of",
     "share_classes",
     "steps",
 ]
+
+T = TypeVar("T")
+
+_ATTEMPTS = 10_000
 
 # Both NumPy generators have `shuffle`, `permutation` and `choice`.
 AnyGenerator = np.random.RandomState | np.random.Generator
@@ -48,6 +54,30 @@ def ends(shares: np.ndarray, size: int) -> np.ndarray:
     The N - 1 cuts lie at ``floor(cumsum(shares) * size)``; the last piece takes the rest.
     """
     return (np.cumsum(shares) * size).astype(np.int64)[:-1]
+
+
+def draw_until(
+    draw: Callable[[], tuple[T, np.ndarray]], min_size: int, what: str, concentration: str
+) -> T:
+    """Draw a division anew until its smallest client has `min_size` samples.
+
+    Args:
+        draw: Draws a division; returns it, and how many samples each client then holds, (N,).
+        min_size: Samples that every client must have.
+        what: Names the partition in the error.
+        concentration: The parameter that a user could make larger.
+
+    Raises:
+        FedlogitError: if that many draws were all refused.
+    """
+    for _ in range(_ATTEMPTS):
+        division, held = draw()
+        if held.min() >= min_size:
+            return division
+    raise FedlogitError(
+        f"{what}: none of {_ATTEMPTS} draws gave each of {len(held)} clients min_size = {min_size}"
+        f" samples; use a larger {concentration}, a smaller min_size or fewer clients"
+    )
 
 
 def steps(first: int, classes: int, clients: int) -> list[int]:

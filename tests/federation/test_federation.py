@@ -213,3 +213,12 @@ def test_only_some_clients_take_part_for_a_while_and_all_do_after_an_error(feder
     moved = [not torch.equal(c.vector, was) for c, was in zip(fed.clients, before, strict=True)]
     assert moved == [False, True, True, False]
     assert fed.clients == fed.everybody
+
+
+def test_rows_of_those_present_are_a_view_where_all_are(federation):
+    fed = federation()
+    rows = torch.arange(len(fed.everybody) * 2).view(-1, 2)
+    assert fed.for_present(rows) is rows
+    with fed.only(fed.everybody[2:]):
+        assert torch.equal(fed.for_present(rows), rows[2:])
+        assert torch.equal(fed.for_everybody(fed.for_present(rows), absent=-1)[2:], rows[2:])
