@@ -15,6 +15,9 @@ import pytest
 from support.calls import ROOT
 from support.many import content, folder_of, specs_of, train_many
 
+from fedlogit.commands._many.worker import Outcome, _answer
+from fedlogit.stopping import exit_when_asked
+
 pytestmark = pytest.mark.slow
 LONG = {"rounds": 60, "method": "uwa", "export": ["weights"]}
 ONE_SHOT = {"rounds": 1, "method": "feddf", "local": {"epochs": 3000}}
@@ -165,3 +168,22 @@ def test_clients_that_were_killed_go_on_with_those_that_were_trained(start, tmp_
     assert "1 begun, 0 left" in process.communicate()[0]
     after = next(path for path in parts(tmp_path) if path.name == first).stat().st_mtime_ns
     assert (before, (folder_of(tmp_path, spec) / "result.json").exists()) == (after, False)
+
+
+def test_a_second_signal_does_not_cost_the_answer_to_the_first():
+    """A whole group gets the signal, and who sends tasks then asks each of its processes, too."""
+    outcome, sent = Outcome("saved", stopped=True), []
+
+    class Interrupted:
+        def recv(self) -> str:
+            if sent:
+                raise EOFError
+            return "a task"
+
+        def send(self, answer: Outcome) -> None:
+            signal.raise_signal(signal.SIGTERM)
+            sent.append(answer)
+
+    with exit_when_asked():
+        _answer(Interrupted(), lambda _: outcome)
+    assert sent == [outcome]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.outcomes import outcome, rows, same
-from support.resuming import ctrl_c, rounds_done, stop_after
+from support.resuming import ctrl_c, ctrl_c_heeded, rounds_done, stop_after
 from support.small import SMALL, small_spec
 
 from fedlogit import methods
@@ -287,7 +287,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_round(train, tmp_path, monkeypatc
 def test_a_second_ctrl_c_counts_while_the_first_is_answered(monkeypatch):
     """A handler may itself be interrupted by the next signal."""
     monkeypatch.setattr(os, "write", lambda *_: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt), stop_after_round():
+    with pytest.raises(KeyboardInterrupt), ctrl_c_heeded(), stop_after_round():
         signal.raise_signal(signal.SIGINT)
 
 
@@ -297,12 +297,12 @@ def test_ctrl_c_does_not_wait_for_ever(monkeypatch):
         time.sleep(60)
 
     monkeypatch.setattr("fedlogit.stopping.PATIENCE", 0.05)
-    with pytest.raises(KeyboardInterrupt), stop_after_round():
+    with pytest.raises(KeyboardInterrupt), ctrl_c_heeded(), stop_after_round():
         long_round()
 
 
 def test_patience_ends_with_the_round(monkeypatch):
-    with stop_after_round() as asked:
+    with ctrl_c_heeded(), stop_after_round() as asked:
         signal.raise_signal(signal.SIGINT)
         assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= PATIENCE
     assert asked == [signal.SIGINT]

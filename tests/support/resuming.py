@@ -76,7 +76,6 @@ def rounds_done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 def ctrl_c(monkeypatch: pytest.MonkeyPatch, round_number: int, times: int = 1) -> Iterator[None]:
     """Press Ctrl-C so many times in this round of the run that is trained in this context."""
     original = runs._round
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may ignore it
 
     def pressed(fed, method):
         if fed.round == round_number - 1:
@@ -84,9 +83,16 @@ def ctrl_c(monkeypatch: pytest.MonkeyPatch, round_number: int, times: int = 1) -
                 signal.raise_signal(signal.SIGINT)
         return original(fed, method)
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, ctrl_c_heeded():
         patch.setattr(runs, "_round", pressed)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
+        yield
+
+
+@contextmanager
+def ctrl_c_heeded() -> Iterator[None]:
+    """Let this process heed Ctrl-C, which it ignores in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

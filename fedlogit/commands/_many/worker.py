@@ -28,7 +28,7 @@ from fedlogit.commands._many.tasks import Call, Task
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device
-from fedlogit.stopping import SIGNALS, exit_code, exit_when_asked
+from fedlogit.stopping import SIGNALS, asked_to_stop, exit_code, exit_when_asked
 
 __all__ = ["Outcome", "serve"]
 
@@ -83,7 +83,9 @@ def serve(connection: Connection, device: str, jobs: int) -> None:
 def _answer(connection: Connection, how: Callable[[Task], Outcome]) -> None:
     with suppress(EOFError, BrokenPipeError):  # nobody is there any more
         while True:
-            connection.send(how(connection.recv()))
+            outcome = how(connection.recv())
+            with asked_to_stop():  # a second signal must not cost the answer to the first
+                connection.send(outcome)
 
 
 def _end_with_parent() -> None:
