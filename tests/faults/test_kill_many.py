@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -170,9 +171,16 @@ def test_clients_that_were_killed_go_on_with_those_that_were_trained(start, tmp_
     assert (before, (folder_of(tmp_path, spec) / "result.json").exists()) == (after, False)
 
 
-def test_a_second_signal_does_not_cost_the_answer_to_the_first():
+@pytest.mark.parametrize("sends", [False, True], ids=["before", "while"])
+def test_a_second_signal_does_not_cost_the_answer_to_the_first(sends):
     """A whole group gets the signal, and who sends tasks then asks each of its processes, too."""
     outcome, sent = Outcome("saved", stopped=True), []
+
+    def stopped(_task: str, said: io.StringIO) -> Outcome:
+        said.write("saved")
+        if not sends:
+            signal.raise_signal(signal.SIGTERM)
+        return outcome
 
     class Interrupted:
         def recv(self) -> str:
@@ -181,9 +189,10 @@ def test_a_second_signal_does_not_cost_the_answer_to_the_first():
             return "a task"
 
         def send(self, answer: Outcome) -> None:
-            signal.raise_signal(signal.SIGTERM)
+            if sends:
+                signal.raise_signal(signal.SIGTERM)
             sent.append(answer)
 
     with exit_when_asked():
-        _answer(Interrupted(), lambda _: outcome)
+        _answer(Interrupted(), stopped)
     assert sent == [outcome]

@@ -28,7 +28,7 @@ from fedlogit.commands._many.tasks import Call, Task
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device
-from fedlogit.stopping import SIGNALS, asked_to_stop, exit_code, exit_when_asked
+from fedlogit.stopping import SIGNALS, Stopped, asked_to_stop, exit_code, exit_when_asked
 
 __all__ = ["Outcome", "serve"]
 
@@ -74,17 +74,22 @@ def serve(connection: Connection, device: str, jobs: int) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*SIGNALS, signal.SIGINT))
         try:
             with _taken(device, jobs) as name:
-                _answer(connection, lambda task: _outcome(task, name))
+                _answer(connection, lambda task, said: _outcome(task, name, said))
         except FedlogitError as error:
             reason = str(error)
-            _answer(connection, lambda _: Outcome(error=reason))
+            _answer(connection, lambda _task, _said: Outcome(error=reason))
 
 
-def _answer(connection: Connection, how: Callable[[Task], Outcome]) -> None:
+def _answer(connection: Connection, how: Callable[[Task, io.StringIO], Outcome]) -> None:
+    """Answer how each task ended; a second signal must not cost the answer to the first."""
     with suppress(EOFError, BrokenPipeError):  # nobody is there any more
         while True:
-            outcome = how(connection.recv())
-            with asked_to_stop():  # a second signal must not cost the answer to the first
+            task, said = connection.recv(), io.StringIO()
+            try:
+                outcome = how(task, said)
+            except Stopped:
+                outcome = Outcome(said.getvalue(), stopped=True)
+            with asked_to_stop():
                 connection.send(outcome)
 
 
@@ -104,8 +109,7 @@ def _taken(device: str, jobs: int) -> Iterator[str]:
         yield "cuda:0" if str(chosen) == "cuda" else str(chosen)
 
 
-def _outcome(task: Task, device: str) -> Outcome:
-    said = io.StringIO()
+def _outcome(task: Task, device: str, said: io.StringIO) -> Outcome:
     error, stopped = "", False
     _forget(device)
     with redirect_stdout(said), redirect_stderr(said):
