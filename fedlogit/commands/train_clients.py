@@ -15,7 +15,7 @@ import sys
 from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options
 from fedlogit.files import write_json, write_sealed
-from fedlogit.runs.finishing import hidden, keep_outputs, publish_outputs, restore_outputs
+from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.jobs import Job
 from fedlogit.runs.run import check_folder, run_lock
 from fedlogit.runs.stages import clients_spec, train_clients
@@ -44,7 +44,8 @@ def main(args: argparse.Namespace) -> None:
                 spec, args.data, args.split, device, args.workers, not args.quiet, args.engine
             ) as job,
         ):
-            if restore_outputs(args.out, OUTPUTS, job.decisive()):
+            if outputs_are_kept(args.out, OUTPUTS, job.decisive()):
+                publish_outputs(args.out, OUTPUTS)
                 print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
                 return
             made = train_clients(job.federation, args.out)

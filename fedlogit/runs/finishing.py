@@ -13,9 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import DataError
-from fedlogit.files import file_digest, json_digest, link_or_copy, read_json, write_json
+from fedlogit.files import (
+    file_digest,
+    json_digest,
+    link_or_copy,
+    read_json,
+    remove_leftovers,
+    write_json,
+)
 
-__all__ = ["forget_outputs", "hidden", "keep_outputs", "publish_outputs", "restore_outputs"]
+__all__ = ["forget_outputs", "hidden", "keep_outputs", "outputs_are_kept", "publish_outputs"]
 
 _NOTE = ".finished.json"
 
@@ -49,35 +56,30 @@ def forget_outputs(folder: Path) -> None:
 
 
 def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
-    """Give kept outputs their names, one after another.
+    """Give kept outputs their names, one after another, last of all that is done in a folder.
 
     Raises:
         FedlogitError: if the folder cannot be written.
     """
+    remove_leftovers(folder)
     for path in (folder / name for name in outputs):
         link_or_copy(hidden(path), path)
 
 
-def restore_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
-    """Show what an earlier job made and kept, if it is whole; return whether it is.
+def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
+    """Return whether an earlier job kept what it made, it is whole, and may be published again.
 
     Args:
         folder: The job's folder.
         outputs: As for `keep_outputs`.
         facts: What decides every bit of a job that starts now.
-
-    Raises:
-        FedlogitError: if the folder cannot be written.
     """
     with suppress(DataError, OSError, AttributeError):
         note = read_json(folder / _NOTE)
         files = note.get("files", {})
         whole = {hidden(Path(name)).name for name in outputs} <= files.keys()
         if whole and note.get("facts") == json_digest(facts):
-            whole = all(file_digest(folder / name) == digest for name, digest in files.items())
-            if whole:
-                publish_outputs(folder, outputs)
-                return True
+            return all(file_digest(folder / name) == digest for name, digest in files.items())
     return False
 
 

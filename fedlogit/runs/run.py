@@ -18,12 +18,12 @@ from fedlogit.engine.float32 import f32_products
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.files import read_json, remove_leftovers, write_json
+from fedlogit.files import read_json, write_json
 from fedlogit.locks import held
 from fedlogit.methods import Method
 from fedlogit.partition import Split
 from fedlogit.runs.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint
-from fedlogit.runs.finishing import keep_outputs, publish_outputs, restore_outputs
+from fedlogit.runs.finishing import keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import Progress
 from fedlogit.runs.provenance import Provenance
@@ -144,7 +144,8 @@ def run(
     provenance = Provenance(spec, dataset, split, options.device, products, engines.name)
     if precomputed is not None:
         provenance.add(precomputed.note)
-    if restore_outputs(folder, _OUTPUTS, provenance.decisive()):
+    if outputs_are_kept(folder, _OUTPUTS, provenance.decisive()):
+        _publish(folder)
         _say(f"{folder} had finished before; its result is put back")
         return
     pool = WorkerPool(options.workers if options.device.type == "cpu" else 1)
@@ -204,8 +205,12 @@ def _train(
         provenance.add({"earlier_devices": fed.devices[:-1]})
     write_outputs(fed, folder, rows, diverged, provenance)
     keep_outputs(folder, _OUTPUTS, provenance.decisive())
+    _publish(folder)
+
+
+def _publish(folder: Path) -> None:
+    """Show a result that is kept; a kill at any moment leaves no checkpoint beside a result."""
     remove_checkpoints(folder)
-    remove_leftovers(folder)
     publish_outputs(folder, _OUTPUTS)
 
 

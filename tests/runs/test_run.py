@@ -345,6 +345,16 @@ def test_a_finished_run_whose_job_failed_is_not_trained_again(train, tmp_path, c
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_a_run_killed_as_it_tidied_up_leaves_no_checkpoint(train, tmp_path):
+    folder = train(tmp_path / "x")
+    before = {path.name for path in folder.rglob("*")}
+    (folder / "result.json").unlink()
+    (folder / "checkpoint.previous.safetensors").touch()
+    (folder / ".result.123.json").touch()
+    train(folder)
+    assert {path.name for path in folder.rglob("*")} == before
+
+
 @pytest.mark.parametrize("what", ["rounds.csv", "exports/weights.safetensors", ".result.json"])
 def test_a_run_that_is_not_whole_is_trained_again(train, tmp_path, capsys, what):
     folder = train(tmp_path / "x", export=["weights"])
