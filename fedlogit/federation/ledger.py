@@ -7,10 +7,15 @@ unit tests. Units are bytes; decimal MB or MiB is a matter of the table that pri
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
-__all__ = ["Ledger"]
+__all__ = ["Entry", "Ledger"]
+
+Entry = tuple[str, str, int]
+"""A direction, a kind of message, and bytes."""
 
 
 class Ledger:
@@ -19,6 +24,7 @@ class Ledger:
     def __init__(self) -> None:
         self.rounds: dict[int, dict[str, dict[str, int]]] = {}
         self.round = 0
+        self._noted: list[Entry] | None = None
 
     def start(self, round_: int) -> None:
         """Book what follows under round `round_`."""
@@ -58,7 +64,21 @@ class Ledger:
         self._book("up", kind, total)
         self._book("down", kind, total)
 
+    @contextmanager
+    def noting(self) -> Iterator[list[Entry]]:
+        """Yield a list to which all is added that is booked meanwhile."""
+        noted = self._noted = []
+        yield noted
+        self._noted = None
+
+    def again(self, entries: Sequence[Entry]) -> None:
+        """Book entries once more, under the round that it is now."""
+        for direction, kind, size in entries:
+            self._book(direction, kind, size)
+
     def _book(self, direction: str, kind: str, size: int) -> None:
+        if self._noted is not None:
+            self._noted.append((direction, kind, size))
         book = self.rounds.setdefault(self.round, {"up": {}, "down": {}})[direction]
         book[kind] = book.get(kind, 0) + size
 

@@ -74,7 +74,7 @@ class TallyTrain(TallySettings):
         centers = None if anchors is None else fed.for_present(anchors)
         fed.train_private(proximal_mu=self.proximal, prox_centers=centers)
         if r > self.warm_up and (self.signal != "none" or self.label_weight):
-            self.learn_from_probes(fed, r)
+            fed.send_alike("probes", lambda: self.learn_from_probes(fed, r))
         if "theory" in fed.spec.export and fed.spec.tests_in(r):
             fed.log(**measure(fed, self.probes_per_round))  # before a merge makes all peers equal
         if r > self.warm_up and self.merge_every and r % self.merge_every == 0:

@@ -41,7 +41,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
                 "options",
             )
         },
-        **_caption(artefact),
+        **_of_scale(artefact),
         **analysis,
         "claims": claims_of(artefact),
         "runs": [
@@ -57,10 +57,11 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
     }
 
 
-def _caption(artefact: PlannedArtefact) -> dict[str, str]:
-    """Return the caption that the scale has in place of the paper's, if it has one."""
+def _of_scale(artefact: PlannedArtefact) -> dict[str, Any]:
+    """Return the scale's caption in place of the paper's, and what it stands for, if it says so."""
     own = artefact.paper.scale(artefact.scale).artefacts.get(artefact.id)
-    return {"caption": own.caption} if own and own.caption is not None else {}
+    said = own.model_dump(mode="json", include={"caption", "stands_for"}) if own else {}
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def claims_of(artefact: PlannedArtefact) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.claim_checks import check_claims
+from fedlogit.papers.grids import grids_at, shown
 from fedlogit.papers.metric_names import check_metric
 from fedlogit.papers.model import (
     CLAIM_TESTS,
@@ -50,6 +51,7 @@ def load_paper(name: str, folder: Path) -> Paper:
     try:
         _check_names(paper)
         _check_axes(paper)
+        _check_stands_for(paper)
         _check_kinds(paper)
         _check_metrics(paper)
         check_options(paper)
@@ -116,6 +118,20 @@ def _check_axes(paper: Paper) -> None:
         for name, scale in paper.scales.items():
             for axis in scale.artefacts[key].axes if key in scale.artefacts else ():
                 check_known(f"scales.{name}.artefacts.{key}.axes", axis, axes, "axis")
+
+
+def _check_stands_for(paper: Paper) -> None:
+    """Check that what stands for published numbers is there at the scale."""
+    for scale, key, stands_for in paper.standing():
+        where = f"scales.{scale}.artefacts.{key}.stands_for"
+        check_known(f"{where}.table", stands_for.table or key, paper.tables, "table")
+        grids = grids_at(paper.scale(scale), key, paper.artefacts[key])
+        axes = {axis for grid in grids for axis in grid}
+        for axis, values in stands_for.axes.items():
+            check_known(f"{where}.axes", axis, axes, "axis")
+            there = {str(shown(value)) for grid in grids for value in grid.get(axis, [])}
+            for value in values.values():
+                check_known(f"{where}.axes.{axis}", str(shown(value)), there, "value")
 
 
 def _check_layout(key: str, table: Table, axes: set[str]) -> None:

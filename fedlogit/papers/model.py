@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -22,6 +22,7 @@ __all__ = [
     "ScaledArtefact",
     "ScaledClaim",
     "Source",
+    "StandsFor",
     "Table",
     "Untested",
     "analysis_names",
@@ -177,6 +178,27 @@ class ScaledClaim(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class StandsFor(FrozenConfig):
+    """Which published numbers runs are compared with that differ from them in a known way.
+
+    A reduced scale shortens what a paper has (a merge every 50 rounds), and a table on substitute
+    data has another data set. No such number is judged.
+
+    Attributes:
+        table: The table whose numbers they are; None means the same.
+        axes: Axis -> published value -> the value here; others are the same.
+    """
+
+    table: str | None = None
+    axes: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _another(self) -> Self:
+        if self.table is None and not self.axes:
+            raise ValueError("give table or axes")
+        return self
+
+
 class ScaledArtefact(FrozenConfig):
     """What a scale changes about one table or figure.
 
@@ -186,6 +208,7 @@ class ScaledArtefact(FrozenConfig):
         seeds: Replace the seeds.
         set: Overrides of the runs' specs.
         caption: Another caption, where the paper's is not true at the scale.
+        stands_for: With which published numbers it is compared, if not with those of its settings.
     """
 
     axes: Grid = Field(default_factory=dict)
@@ -193,6 +216,7 @@ class ScaledArtefact(FrozenConfig):
     seeds: Seeds | None = None
     set: Overrides = Field(default_factory=dict)
     caption: str | None = None
+    stands_for: StandsFor | None = None
 
 
 class Scale(FrozenConfig):
@@ -259,6 +283,13 @@ class Paper(FrozenConfig):
     def artefacts(self) -> dict[str, Table | Figure]:
         """Tables and figures by id."""
         return {**self.tables, **self.figures}
+
+    def standing(self) -> Iterator[tuple[str, str, StandsFor]]:
+        """Yield what stands for numbers of other settings: scale, table, and for which."""
+        for name, scale in self.scales.items():
+            for key, own in scale.artefacts.items():
+                if own.stands_for is not None:
+                    yield name, key, own.stands_for
 
     def scale(self, name: str) -> Scale:
         """Return a scale, or raise with the nearest one."""

@@ -7,24 +7,40 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
 
-__all__ = ["check_numbers", "check_published"]
+__all__ = ["check_numbers", "check_published", "place_of"]
 
-_PLACE = ("table", "dataset", "partition", "method", "metric", "where")
+_AXES = ("dataset", "partition", "method")
+_PLACE = ("table", *_AXES, "metric", "where")
 _Row = dict[str, str]
 
 
+def place_of(number: Mapping[Any, Any]) -> dict[str, str]:
+    """Return where a published number stands on the axes that its row has a value of.
+
+    Args:
+        number: A row of the file; its column `where` is ``public.size=500; seed=0``, or empty.
+    """
+    place = {axis: number[axis] for axis in _AXES if number[axis]}
+    for part in filter(None, number["where"].split(";")):
+        axis, _, value = part.partition("=")
+        place[axis.strip()] = value.strip()
+    return place
+
+
 def check_published(path: Path, paper: Paper) -> None:
-    """Check the numbers in a file, and that the paper has the tables that they are of.
+    """Check the numbers in a file, that the paper has their tables, and what stands for them.
 
     Raises:
         DataError: naming the file, the line, and mostly the column.
+        FedlogitError: if the paper's file has something stand for a number that is not there.
     """
     check_numbers(path)
     tables = {*paper.tables, *(claim.source for claim in paper.claims.values())}
@@ -33,6 +49,21 @@ def check_published(path: Path, paper: Paper) -> None:
             check_known(f"{path}, row {line}, column table", row["table"], tables, "table")
         except FedlogitError as error:
             raise DataError(str(error)) from None
+    _check_stands_for(path, paper)
+
+
+def _check_stands_for(path: Path, paper: Paper) -> None:
+    """Check that there are the numbers for which tables stand at some scale."""
+    rows = [row for _, row in _rows(path)]
+    for scale, key, stands_for in paper.standing():
+        where = f"{paper.paper}.yaml: scales.{scale}.artefacts.{key}.stands_for"
+        table = stands_for.table or key
+        check_known(f"{where}.table", table, {row["table"] for row in rows}, "published table")
+        places = [place_of(row) for row in rows if row["table"] == table]
+        for axis, values in stands_for.axes.items():
+            there = {place[axis] for place in places if axis in place}
+            for value in values:
+                check_known(f"{where}.axes.{axis}", value, there, "published value")
 
 
 def check_numbers(path: Path) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedlogit.component import explain
 from fedlogit.files import read_json
-from fedlogit.papers.model import Claim
+from fedlogit.papers.model import Claim, StandsFor
 
 __all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "Unable", "read_artefact"]
 
@@ -84,6 +84,7 @@ class Artefact(BaseModel):
         options: What a table (``percent``, ``decimals``) or a plot lets one choose.
         labels: How values on the axes, and axes themselves, are printed.
         claims: Statements of the paper that these runs decide.
+        stands_for: With which published numbers it is compared, if not with those of its settings.
         runs: The runs, in the order in which rows and columns shall appear; none, if all are
             `missing`.
         left_out: For each data set that lacks runs, how many do not exist, and of how many.
@@ -109,6 +110,7 @@ class Artefact(BaseModel):
     options: dict[str, Any] = {}
     labels: dict[str, str] = {}
     claims: dict[str, Claim] = {}
+    stands_for: StandsFor | None = None
     runs: tuple[RunRef, ...]
     left_out: dict[str, tuple[int, int]] = {}
     missing: tuple[Missing, ...] = ()

@@ -478,3 +478,19 @@ def test_calls_that_no_scale_uses_are_checked_too(tmp_path, change, said):
     change(data)
     with refused(said):
         check_calls(load(tmp_path, data))
+
+
+@pytest.mark.parametrize(
+    ("stands_for", "said"),
+    [
+        ({}, "stands_for = {}: give table or axes"),
+        ({"table": "tt"}, "stands_for.table: unknown table 'tt'; did you mean 't'"),
+        ({"axes": {"metod": {"x": "uwa"}}}, "stands_for.axes: unknown axis 'metod'; did you mean"),
+        ({"axes": {"method": {"x": "uw"}}}, "stands_for.axes.method: unknown value 'uw'; did you"),
+    ],
+)
+def test_what_stands_for_published_numbers_must_be_there(tmp_path, stands_for, said):
+    data = small()
+    change(data, "scales/tiny/artefacts", {"t": {"stands_for": stands_for}})
+    with refused(said):
+        load(tmp_path, data)

@@ -246,6 +246,17 @@ def test_published_numbers_that_cannot_be_are_refused_when_planned(planned, tmp_
     assert Inputs(plan, str(tmp_path)).reference("who_to_trust") == [str(path)]
 
 
+def test_what_stands_for_a_number_that_is_not_published_is_refused(tmp_path):
+    data = load_yaml(PAPERS / "who_to_trust.yaml")
+    own = data["scales"]["quick"].setdefault("artefacts", {}).setdefault("table1", {})
+    own["stands_for"] = {"axes": {"method": {"avrage": "average"}}}
+    (tmp_path / "who_to_trust.yaml").write_text(yaml.safe_dump(data))
+    plan = Plan(Settings.load({"papers": "who_to_trust"}, "options"), tmp_path, tmp_path)
+    key = "who_to_trust.yaml: scales.quick.artefacts.table1.stands_for.axes.method"
+    with refused(f"{key}: unknown published value 'avrage'; did you mean 'average'"):
+        Inputs(plan, REFERENCES)
+
+
 def test_a_paper_without_a_table_at_the_scale_has_no_summary(tmp_path):
     data = load_yaml(PAPERS / "fedol.yaml")
     figures = list(data["figures"])

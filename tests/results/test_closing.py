@@ -14,7 +14,7 @@ from fedlogit.results.verdicts.compare import read_comparison
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"
-HEAD += ",diverged,low,high,scale,device"
+HEAD += ",diverged,low,high,scale,device,counterpart"
 AVERAGE = "table1,mnist,k_classes(2),average,accuracy,.8,,,.6,,-.2,1,{}"
 PROPOSED = "table1,mnist,k_classes(2),{},accuracy,.9,,,.7,,-.2,1,{}"
 NOT_RUN = "table1,cifar10,k_classes(2),average,accuracy,.8,,,,,,0,not run"
@@ -85,7 +85,7 @@ def test_a_damaged_comparison_names_the_file(tmp_path):
     ("text", "said"),
     [
         ("", "No columns to parse from file"),
-        (HEAD.removesuffix(",device"), "column 'device' is missing"),
+        (HEAD.removesuffix(",counterpart"), "column 'counterpart' is missing"),
         (HEAD.replace("table,", ""), "column 'table' is missing"),
         (f"{HEAD}\n{AVERAGE.format('not run')}".replace("-.2", "much"), "'much'"),
     ],

@@ -101,6 +101,41 @@ def test_numbers_that_differ_only_in_further_axes_all_are_in_dvcs_file(
     }
 
 
+def test_a_shortened_setting_stands_for_the_published_one(make_run, make_artefact, reference):
+    runs = [make_run(0.1 * size, public={"size": size}) for size in (2, 5)]
+    axes = {"public.size": {"20": 2, "50": 5}}
+    artefact = make_artefact(*runs, scale="quick", stands_for={"axes": axes})
+    line = "table1,mnist,k_classes(2),average,accuracy,0.5,,public.size={}"
+    sizes = (20, 50, 2, 5, 7)
+    rows = compare([artefact], reference(*map(line.format, sizes), head=f"{HEAD},where"))
+    # 2 and 5 are there under their own names, too: that is another published number's setting.
+    assert rows["ours"].round(3).tolist()[:4] == [0.2, 0.5, 0.2, 0.5]
+    assert rows["counterpart"].tolist()[:2] == ["public.size=2", "public.size=5"]
+    assert rows["verdict"].tolist() == ["reduced scale"] * 4 + ["not run"]
+    assert "| public.size=2 " in comparison_markdown(rows, [artefact])
+
+
+def test_a_table_on_other_data_stands_for_another_and_is_not_judged(
+    make_run, make_artefact, reference
+):
+    run = make_run(0.5, dataset="digits")
+    standing = {"table": "table1", "axes": {"dataset": {"mnist": "digits"}}}
+    standin = make_artefact(run, id="standin", stands_for=standing)
+    line = reference("table1,mnist,k_classes(2),average,accuracy,0.5,")
+    row = compare([standin], line).iloc[0]
+    assert (row["ours"], row["verdict"]) == (0.5, "stand-in data")
+    assert row["counterpart"] == "standin; dataset=digits"
+    own = compare([standin, make_artefact(make_run(0.4))], line).iloc[0]
+    assert (own["ours"], own["counterpart"]) == (0.4, "")
+
+
+def test_bytes_are_judged_whatever_the_samples_are(make_run, make_artefact, reference):
+    line = "table1,mnist,k_classes(2),average,{},{},"
+    lines = reference(line.format("bytes_up", 100), line.format("accuracy", 0.5))
+    rows = compare([make_artefact(make_run(0.5, note="a stand-in"))], lines)
+    assert rows["verdict"].tolist() == ["reproduced", "stand-in data"]
+
+
 @pytest.mark.parametrize(
     ("scale", "changes", "expected"),
     [

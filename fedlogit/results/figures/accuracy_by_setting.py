@@ -21,7 +21,7 @@ from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, look, new_figure
-from fedlogit.results.verdicts.compare import matching
+from fedlogit.results.verdicts.counterparts import matching
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]

@@ -19,7 +19,8 @@ from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance
 from fedlogit.results.tables import cell_of_run, linked_table
-from fedlogit.results.verdicts.compare import RIGHT, comparison_table, matching, read_comparison
+from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
+from fedlogit.results.verdicts.counterparts import counterpart, standing_for
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
 
@@ -152,9 +153,12 @@ def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup
     if table.empty:
         return to_html(text)
     tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
-    frames = {id_: collect(tables[id_]) for id_ in rows["table"].unique() if id_ in tables}
+    frames = {
+        id_: [(a, collect(a)) for a in standing_for(tables.values(), id_)]
+        for id_ in rows["table"].unique()
+    }
     table["Ours"] = [
-        _leading(said, row, tables, frames)
+        _leading(said, row, frames[row["table"]])
         for said, row in zip(table["Ours"], rows.to_dict("records"), strict=True)
     ]
     if "Table" in table:
@@ -167,16 +171,15 @@ def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup
 def _leading(
     said: str,
     row: Mapping[Any, Any],
-    tables: Mapping[str, Artefact],
-    frames: Mapping[str, pd.DataFrame],
+    frames: Sequence[tuple[Artefact, pd.DataFrame]],
 ) -> str:
     """Return a number as a link to its runs; as it is where the page has no such table."""
-    if row["table"] not in frames:
+    found = counterpart(frames, {"where": "", **row})
+    if found is None:
         return said
-    artefact, frame = tables[row["table"]], frames[row["table"]]
-    cells = cell_of_run(artefact, frame)[matching(frame, {"where": "", **row}).index]
-    name = f"{artefact.paper}-{artefact.scale}-{artefact.id}"
-    return f"[{said}](#{name}-{cells.iloc[0]})" if len(cells) else said
+    artefact, frame = next(pair for pair in frames if pair[0] is found.artefact)
+    cells = cell_of_run(artefact, frame)[found.runs.index]
+    return f"[{said}](#{artefact.paper}-{artefact.scale}-{artefact.id}-{cells.iloc[0]})"
 
 
 def _hours(runs: pd.DataFrame) -> str:

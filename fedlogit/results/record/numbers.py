@@ -15,7 +15,8 @@ from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import read_notes
-from fedlogit.results.verdicts.compare import comparison_in, matching, published
+from fedlogit.results.verdicts.compare import comparison_in, published
+from fedlogit.results.verdicts.counterparts import matching
 from fedlogit.results.verdicts.rules import VERDICTS
 
 __all__ = [
@@ -33,10 +34,11 @@ __all__ = [
 JUDGED_SCALE = "paper"
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
 _PUBLISHED = {"mean": "published", "std": "published_std", "n": "published_n"}
-_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", "scale", "device"]
+_TOLD = ["scale", "device", "counterpart"]
+_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", *_TOLD]
 _COLUMNS = [
     *("paper", *_KEYS, *_PUBLISHED.values()),
-    *("ours", "std", "n", "planned", "scale", "device"),
+    *("ours", "std", "n", "planned", *_TOLD),
     *("difference", "low", "high", "verdict", "why"),
 ]
 _NOT_JUDGED = {
@@ -123,7 +125,7 @@ def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
     """Return, for each published number, the comparison to show."""
     if not found:
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
-        return empty.assign(n=0, diverged=0, verdict="not run", scale="", device="")
+        return empty.assign(n=0, diverged=0, verdict="not run", **dict.fromkeys(_TOLD, ""))
     best = found[0].copy()
     told = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
     for row in range(len(numbers)):
@@ -131,7 +133,7 @@ def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
         shown = preferred([Standing(told[p][row]["rank"], told[p][row]["n"]) for p in run])
         if shown is not None:
             best.loc[row] = found[run[shown]].loc[row]
-    return best[_OURS].fillna({"scale": "", "device": ""})
+    return best[_OURS].fillna(dict.fromkeys(_TOLD, ""))
 
 
 def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
@@ -166,7 +168,7 @@ def read_record(results: Path) -> pd.DataFrame:
         DataError: if there is none.
     """
     path = results / "record.csv"
-    text = [*("paper", *_KEYS), *("scale", "device", "verdict", "why")]
+    text = [*("paper", *_KEYS, *_TOLD), *("verdict", "why")]
     try:
         rows = pd.read_csv(path, dtype=dict.fromkeys(text, str), float_precision="round_trip")
         return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))

@@ -15,7 +15,15 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
-from fedlogit.results.verdicts.rules import VERDICT_RULE, Sample, interval, is_exact, verdict
+from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, standing_for
+from fedlogit.results.verdicts.rules import (
+    VERDICT_RULE,
+    Sample,
+    interval,
+    is_counted,
+    is_exact,
+    verdict,
+)
 
 __all__ = [
     "NOTHING_PUBLISHED",
@@ -24,7 +32,6 @@ __all__ = [
     "comparison_in",
     "comparison_markdown",
     "comparison_table",
-    "matching",
     "not_run",
     "nothing_published",
     "published",
@@ -39,7 +46,7 @@ RIGHT = ("Paper", "Ours", "n", "Difference", "90 % interval")
 _COLUMNS = ["table", *_KEYS, "metric", "mean", "std"]
 _COMPARED = [
     *("table", *_KEYS, "metric", "paper", "paper_std", "paper_n", "ours", "std", "difference"),
-    *("n", "diverged", "low", "high", "verdict", "scale", "device"),
+    *("n", "diverged", "low", "high", "verdict", "scale", "device", "counterpart"),
 ]
 _NUMBERS = ("paper", "paper_std", "ours", "std", "difference", "low", "high")
 NOTHING_PUBLISHED = "There are no published numbers to compare with."
@@ -122,43 +129,45 @@ def nothing_published() -> pd.DataFrame:
 def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFrame:
     """Return a row per published number: the paper's, ours, the difference, and a verdict.
 
+    `counterpart` says how the settings of our runs differ, where a table stands for another or its
+    scale has other settings.
+
     Args:
-        artefacts: The paper's tables, all at one scale; joined with `reference` by their id.
+        artefacts: The paper's tables, all at one scale; joined with `reference` by their id, or by
+            what they stand for.
         reference: Published numbers, as from `read_reference`.
 
     Raises:
         DataError: if a run is missing or damaged.
     """
     rows: list[dict[str, Any]] = []
+    drawn = [artefact for artefact in artefacts if artefact.runs]
     for table, published in reference.groupby("table", sort=False):
-        artefact = next((a for a in artefacts if a.id == table), None)
-        frame = (
-            collect(artefact, published["metric"].unique()) if artefact and artefact.runs else None
-        )
-        rows += [_row(paper, frame) for paper in published.to_dict("records")]
+        metrics = published["metric"].unique()
+        frames = [(a, collect(a, metrics)) for a in standing_for(drawn, str(table))]
+        rows += [_row(paper, counterpart(frames, paper)) for paper in published.to_dict("records")]
     if not rows:
         return pd.DataFrame(columns=_COMPARED)
     frame = pd.DataFrame(rows)
     return frame if frame["where"].any() else frame.drop(columns="where")
 
 
-def _row(paper: Mapping[Any, Any], frame: pd.DataFrame | None) -> dict[str, Any]:
+def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
     """Join one published number with the runs that are its counterpart."""
     row = {key: paper[key] for key in ("table", *_KEYS, "where", "metric")}
     row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
-    runs = None if frame is None else matching(frame, paper)
-    if frame is None or runs is None or runs.empty:
-        empty = dict.fromkeys(("ours", "std", "difference", "low", "high"), math.nan)
-        return (
-            row | empty | {"n": 0, "diverged": 0, "verdict": "not run", "scale": "", "device": ""}
-        )
-    cell = summarise(runs, ["dataset", "method"], paper["metric"]).iloc[0]
+    if ours is None:
+        row |= dict.fromkeys(("ours", "std", "difference", "low", "high"), math.nan)
+        row |= {"n": 0, "diverged": 0, "verdict": "not run"}
+        return row | dict.fromkeys(("scale", "device", "counterpart"), "")
+    cell = summarise(ours.runs, ["dataset", "method"], paper["metric"]).iloc[0]
     row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
     row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
-    unjudged = _unjudged(row, runs)
+    unjudged = _unjudged(row, ours)
     row |= {"low": math.nan, "high": math.nan} if unjudged else _interval(row)
-    where = {key: "; ".join(sorted(set(runs[key]))) for key in ("scale", "device")}
-    return row | {"verdict": unjudged or _judge(row)} | where
+    where = {key: "; ".join(sorted(set(ours.runs[key]))) for key in ("scale", "device")}
+    row |= {"verdict": unjudged or _judge(row)}
+    return row | where | {"counterpart": ours.difference}
 
 
 def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
@@ -176,7 +185,7 @@ def comparison_in(path: Path) -> pd.DataFrame:
     Raises:
         DataError: if it is missing, no table, or lacks a column.
     """
-    text = dict.fromkeys(("table", *_KEYS, "where", "metric"), str)
+    text = dict.fromkeys(("table", *_KEYS, "where", "metric", "counterpart"), str)
     kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
     rows = read_made(path, _COMPARED, kinds)
     return rows.fillna({key: "" for key in text if key in rows})
@@ -206,29 +215,12 @@ def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> p
     return rows
 
 
-def matching(frame: pd.DataFrame, paper: Mapping[Any, Any]) -> pd.DataFrame:
-    """Return the runs of a published number; an empty partition matches any.
-
-    Args:
-        frame: Runs, as from `collect`.
-        paper: A row of the reference.
-    """
-    wanted = {key: paper[key] for key in _KEYS if paper[key]}
-    for part in filter(None, paper["where"].split(";")):
-        axis, _, value = part.partition("=")
-        wanted[axis.strip()] = value.strip()
-    for key, value in wanted.items():
-        if key not in frame:
-            return frame[:0]
-        frame = frame[frame[key].astype(str) == value]
-    return frame
-
-
-def _unjudged(row: Mapping[str, Any], runs: pd.DataFrame) -> str:
+def _unjudged(row: Mapping[str, Any], ours: Counterpart) -> str:
     """Return why there can be no verdict, or ""."""
-    if set(runs["scale"]) != {"paper"}:
+    if set(ours.runs["scale"]) != {"paper"}:
         return "reduced scale"
-    if (runs["dataset_note"] != "").any():
+    noted = (ours.runs["dataset_note"] != "").any() and not is_counted(row["metric"])
+    if noted or ours.difference:
         return "stand-in data"
     if row["diverged"]:
         return "diverged"
@@ -268,6 +260,8 @@ def comparison_table(
         table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
     if "where" in rows:
         table["Setting"] = rows["where"]
+    if (rows["counterpart"] != "").any():
+        table["Setting of ours"] = rows["counterpart"]
     records = rows.to_dict("records")
     table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"]) for r in records]
     table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]

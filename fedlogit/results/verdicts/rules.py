@@ -32,6 +32,7 @@ __all__ = [
     "half_width",
     "holm",
     "interval",
+    "is_counted",
     "is_exact",
     "largest_difference",
     "p_above",
@@ -140,10 +141,14 @@ class Sample:
     n: float = math.nan
 
 
+def is_counted(metric: str) -> bool:
+    """Return whether a metric is of messages alone: of bytes, whatever the samples are."""
+    return metric.startswith(("bytes_", "mebibytes_", "payload_")) or metric == "reduction"
+
+
 def is_exact(metric: str) -> bool:
     """Return whether no training enters a metric: bytes are counted, a split is drawn."""
-    counted = metric.startswith(("bytes_", "mebibytes_", "payload_")) or metric == "reduction"
-    return counted or metric.endswith("_uniform")
+    return is_counted(metric) or metric.endswith("_uniform")
 
 
 def half_width(ours: Sample, theirs: Sample, level: float) -> float:

@@ -1,0 +1,87 @@
+"""The runs that a published number is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.papers.grids import shown
+from fedlogit.papers.published import place_of
+from fedlogit.results.artefact import Artefact
+
+__all__ = ["Counterpart", "counterpart", "matching", "standing_for"]
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """The runs of one published number.
+
+    Attributes:
+        artefact: The table that has them.
+        runs: Those of its runs, a row each.
+        difference: How their settings differ from the number's: ``public.size=500``; mostly "".
+    """
+
+    artefact: Artefact
+    runs: pd.DataFrame
+    difference: str
+
+
+def standing_for(artefacts: Iterable[Artefact], table: str) -> list[Artefact]:
+    """Return the tables whose runs stand for what a paper's table has, that table itself first."""
+    found = [a for a in artefacts if table in (a.id, a.stands_for and a.stands_for.table)]
+    return sorted(found, key=lambda artefact: artefact.id != table)
+
+
+def counterpart(
+    frames: Iterable[tuple[Artefact, pd.DataFrame]], number: Mapping[Any, Any]
+) -> Counterpart | None:
+    """Return the runs of a published number, from the first table that has any.
+
+    Args:
+        frames: Tables that stand for the number's, as from `standing_for`, and their runs.
+        number: A row of the reference.
+    """
+    for artefact, frame in frames:
+        here = _values_here(artefact)
+        runs = matching(frame, number, here)
+        if len(runs):
+            parts = [artefact.id] if artefact.id != number["table"] else []
+            parts += [
+                f"{axis}={here[axis][value]}"
+                for axis, value in place_of(number).items()
+                if value in here.get(axis, {})
+            ]
+            return Counterpart(artefact, runs, "; ".join(parts))
+    return None
+
+
+def _values_here(artefact: Artefact) -> dict[str, dict[str, str]]:
+    """Return, for each axis, the values that runs have in place of published ones."""
+    axes = artefact.stands_for.axes if artefact.stands_for else {}
+    return {
+        axis: {published: str(shown(value)) for published, value in values.items()}
+        for axis, values in axes.items()
+    }
+
+
+def matching(
+    frame: pd.DataFrame,
+    number: Mapping[Any, Any],
+    here: Mapping[str, Mapping[str, str]] | None = None,
+) -> pd.DataFrame:
+    """Return the runs of a published number; an empty partition matches any.
+
+    Args:
+        frame: Runs, as from `collect`.
+        number: A row of the reference.
+        here: Axis -> published value -> the value that runs have in its place.
+    """
+    for axis, value in place_of(number).items():
+        if axis not in frame:
+            return frame[:0]
+        frame = frame[frame[axis].astype(str) == (here or {}).get(axis, {}).get(value, value)]
+    return frame
