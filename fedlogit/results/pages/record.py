@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,6 +16,7 @@ from fedlogit.results.pages.templating import render
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import UNJUDGED, as_comparison, counts_sentence, read_record
 from fedlogit.results.record.picture import short_name
+from fedlogit.results.record.rounding import printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.rules import PARTLY
 
@@ -48,8 +50,34 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
         unjudged=_unjudged(rows, by_name),
         cpu_only=rows["device"].str.split("; ").explode().str.match("CPU|$").all(),
         derived=_reproduced_and_derived(rows, notes),
+        alike=_alike(printed_alike(rows, references), by_name),
         groups=list(_groups(rows, by_name, notes)),
     )
+
+
+def _alike(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return a row for each verdict that rounding decides."""
+    if rows.empty:
+        return ""
+    numbers = rows.to_dict("records")
+    table = {
+        "Number": [_name(number, papers[number["paper"]]) for number in numbers],
+        "Printed": rows["printed"],
+        "Ours": [f"{number['ours']:.4g}" for number in numbers],
+        "Verdict": rows["verdict"],
+        "Or": rows["alike"],
+    }
+    return markdown(pd.DataFrame(table), right=["Printed", "Ours"])
+
+
+def _name(number: Mapping[Any, Any], paper: Paper) -> str:
+    """Return where a published number stands: ``CELM, Table 3: AUROC of CGSV, FRM``."""
+    title = paper.artefacts[number["table"]].title.partition(":")[0]
+    method, dataset, partition = (
+        paper.labels.get(number[key], number[key]) for key in ("method", "dataset", "partition")
+    )
+    place = ", ".join(filter(None, (method, dataset, partition)))
+    return f"{short_name(paper)}, {title}: {metric_label(number['metric'])} of {place}"
 
 
 def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:

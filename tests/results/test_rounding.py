@@ -1,0 +1,58 @@
+"""Verdicts that would be others against numbers that are printed alike."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from fedlogit.results.record.rounding import printed_alike
+
+HEAD = "table,dataset,partition,method,metric,mean,std,n,where"
+
+
+@pytest.fixture
+def alike(tmp_path):
+    """Return a function that says what else a number may be, as printed and of ours."""
+
+    def found(metric, printed, ours, verdict, std="", ours_std=math.nan, n=1):
+        (tmp_path / "p.csv").write_text(f"{HEAD}\nt,d,,m,{metric},{printed},{std},3,\n")
+        row = {"paper": "p", "metric": metric, "published": float(printed), "published_n": 3}
+        row |= {"published_std": float(std or "nan"), "ours": ours, "std": ours_std, "n": n}
+        rows = printed_alike(pd.DataFrame([row | {"verdict": verdict}]), tmp_path)
+        return rows[["printed", "alike"]].to_numpy().tolist()
+
+    return found
+
+
+# A distance is judged by its ratio: 0.0656 is within 1 % of 0.066, and 1.4 % below 0.0665.
+def test_a_mean_may_be_half_a_unit_more(alike):
+    assert alike("emd_uniform", "0.066", 0.0656, "reproduced") == [["0.066", "partly reproduced"]]
+    assert alike("emd_uniform", "0.0660", 0.0656, "reproduced") == []
+
+
+# "0.75" may be 0.745, which 0.779 exceeds by 3.4 points; "0.750" may be 0.7495, which 0.7794 exceeds
+# by 2.99.
+@pytest.mark.parametrize(
+    ("printed", "ours", "expected"),
+    [("0.75", 0.779, "single run, outside"), ("0.750", 0.779, ""), ("0.750", 0.7794, "")],
+)
+def test_of_a_single_run(alike, printed, ours, expected):
+    found = alike("accuracy", printed, ours, "single run, within")
+    assert found == ([[printed, expected]] if expected else [])
+
+
+# Three runs of .80 ± .002 and .804 ± .00: 2.920 x .002/√3 = .0034 and so within 1 point; with
+# ± .005 of the paper the half is .0084 and .0124 in all, which is within 3 points only.
+def test_a_standard_deviation_may_be_more(alike):
+    found = alike("accuracy", "0.804", 0.8, "reproduced", std="0.00", ours_std=0.002, n=3)
+    assert found == [["0.804", "partly reproduced"]]
+    assert alike("accuracy", "0.804", 0.8, "reproduced", std="0.000", ours_std=0.002, n=3) == []
+
+
+def test_counts_that_agree_are_not_rounded(alike):
+    assert alike("bytes_per_probe", "1", 1.0, "reproduced") == []
+    assert alike("payload_gigabytes", "0.31", 0.3097, "reproduced") != []
+
+
+def test_what_is_not_judged_is_left_out(alike):
+    assert alike("accuracy", "0.75", 0.779, "reduced scale") == []
