@@ -31,6 +31,8 @@ SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
 # What finished runs cover, of all papers at every scale.
 COVERED = --config frozen=true partial=true scale=paper $(CONFIG) \
 	$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))')
+EVERY_SCALE = @[ -z '$(SCALE)' ] || { echo "error: SCALE = $(SCALE): make $@ draws every scale that" \
+	"finished runs cover; leave SCALE out" >&2; exit 2; }
 PYTHON_FILES := fedlogit scripts tests examples $(wildcard benchmarks)
 
 .PHONY: help
@@ -49,16 +51,19 @@ reproduce: $(STAMP) ## Download real data, train, write every table and figure, 
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
+	$(EVERY_SCALE)
 	@$(MAKE) pull
 	@$(SNAKEMAKE) $(COVERED) -- covered
 	@python -m fedlogit summary $(PAPERS)
 
 .PHONY: redraw
 redraw: $(STAMP) ## Draw again what finished runs cover and remove the rest (CHECK=1: only compare)
+	$(EVERY_SCALE)
 	@python -m fedlogit redraw $(if $(CHECK),--check,--prune)
 
 .PHONY: report
 report: $(STAMP) ## Put all that finished runs cover into one page, results/report.html; trains nothing
+	$(EVERY_SCALE)
 	@$(SNAKEMAKE) $(COVERED) -- results/report.html
 
 .PHONY: pull
