@@ -42,7 +42,7 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
         "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
         "facts": fed.facts,
         "devices": fed.devices,
-        "exported": {name: list(arrays) for name, arrays in fed.exported.items()},
+        "exported": {name: list(arrays) for name, arrays in _asked_for(fed).items()},
     }
     header = {
         "spec": fed.spec.digest(),  # for people; the digest covers the note's
@@ -106,7 +106,7 @@ def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
 
 def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     tensors = {f"memory/{name}": value for name, value in fed.server_state.items()}
-    for name, arrays in fed.exported.items():
+    for name, arrays in _asked_for(fed).items():
         tensors |= {f"exported/{name}/{key}": torch.as_tensor(a) for key, a in arrays.items()}
     for client in fed.models:
         state, at = client.state(), client.name
@@ -117,6 +117,11 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
         if counts := fed.tested.get(client.index):
             tensors |= {f"{at}/tested/{name}": getattr(counts, name) for name in _COUNTS}
     return {name: value.detach().contiguous().clone().cpu() for name, value in tensors.items()}
+
+
+def _asked_for(fed: Federation) -> dict[str, dict[str, np.ndarray]]:
+    """Return what was exported of all that the spec wants written at the end."""
+    return {name: arrays for name, arrays in fed.exported.items() if name in fed.spec.export}
 
 
 def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
