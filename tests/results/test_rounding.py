@@ -30,8 +30,8 @@ def test_a_mean_may_be_half_a_unit_more(alike):
     assert alike("emd_uniform", "0.0660", 0.0656, "reproduced") == []
 
 
-# "0.75" may be 0.745, which 0.779 exceeds by 3.4 points; "0.750" may be 0.7495, which 0.7794 exceeds
-# by 2.99.
+# "0.75" may be 0.745, which 0.779 exceeds by 3.4 points; "0.750" may be 0.7495, which 0.7794
+# exceeds by 2.99.
 @pytest.mark.parametrize(
     ("printed", "ours", "expected"),
     [("0.75", 0.779, "single run, outside"), ("0.750", 0.779, ""), ("0.750", 0.7794, "")],

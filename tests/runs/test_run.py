@@ -126,11 +126,11 @@ def test_a_checkpoint_restores_everything(federation, tmp_path):
 
 
 def test_a_checkpoint_has_what_is_to_be_exported_and_no_more(federation, tmp_path):
-    fed = federation(export=["aggregation"])
+    fed = federation(method="uwa", export=["aggregation"])
     fed.export("aggregation", weights=torch.ones(2))
     fed.export("probes", images=torch.ones(3))
     save_checkpoint(tmp_path, fed, [])
-    other = federation(export=["aggregation"])
+    other = federation(method="uwa", export=["aggregation"])
     load_checkpoint(tmp_path, other)
     assert list(other.exported) == ["aggregation"]
     assert other.exported["aggregation"]["weights"].tolist() == [1.0, 1.0]
