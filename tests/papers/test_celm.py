@@ -50,7 +50,7 @@ def test_hyper_parameters_of_section_5():
         ("switches_sls", 12 + 3),
         ("switches_cifar10", 2 * 2 + 1),
         ("switches_cifar10_other", 2 * 2 + 1),
-        ("switches_cifar10_schedule", 2 * 4 + 2 * 2),
+        ("switches_cifar10_schedule", 2 * 4 + 2 * 5),
         ("switches_cffl", 2 * 5 * 3),
         ("switches_twenty", 2 * (9 + 3)),
         ("switches_maverick", 4 + 7 + 5),
