@@ -99,7 +99,10 @@ VERDICT_DETAILS = (
     " error as long as all our runs agree: their difference itself is compared with 1 and 3 points,"
     " also for a single run. Any other quantity that is the same in several runs has an interval"
     " without width.",
-    "Runs at other scales, on stand-in data, and that diverged have no verdict.",
+    "Runs at other scales, on stand-in data, and that diverged have no verdict. Bytes have one on"
+    " stand-in data, too: what messages weigh does not depend on what the samples are.",
+    "Where a scale shortens a setting, or a table has stand-in data, the runs that stand for a"
+    " published number are shown beside it with their own setting, and are not judged.",
 )
 CLAIM_DETAILS = (
     "A cell is one combination of the axes that the statement is about; for `best`, one combination"
