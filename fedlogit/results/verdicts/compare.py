@@ -141,10 +141,9 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
         DataError: if a run is missing or damaged.
     """
     rows: list[dict[str, Any]] = []
-    drawn = [artefact for artefact in artefacts if artefact.runs]
     for table, published in reference.groupby("table", sort=False):
         metrics = published["metric"].unique()
-        frames = [(a, collect(a, metrics)) for a in standing_for(drawn, str(table))]
+        frames = [(a, collect(a, metrics)) for a in standing_for(artefacts, str(table))]
         rows += [_row(paper, counterpart(frames, paper)) for paper in published.to_dict("records")]
     if not rows:
         return pd.DataFrame(columns=_COMPARED)

@@ -31,8 +31,9 @@ class Counterpart:
 
 
 def standing_for(artefacts: Iterable[Artefact], table: str) -> list[Artefact]:
-    """Return the tables whose runs stand for what a paper's table has, that table itself first."""
-    found = [a for a in artefacts if table in (a.id, a.stands_for and a.stands_for.table)]
+    """Return the tables with runs that stand for a paper's table, that table itself first."""
+    drawn = [artefact for artefact in artefacts if artefact.runs]
+    found = [a for a in drawn if table in (a.id, a.stands_for and a.stands_for.table)]
     return sorted(found, key=lambda artefact: artefact.id != table)
 
 
