@@ -16,7 +16,7 @@ from fedlogit.results.formatting import write_text
 
 PAPERS = ROOT / "workflow/papers"
 HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"
-HEAD += ",diverged,low,high,scale,device"
+HEAD += ",diverged,low,high,scale,device,counterpart"
 
 
 @pytest.fixture
