@@ -119,7 +119,8 @@ def test_table_4_of_cifar10_is_of_the_warm_up_of_table_1_s_runs():
         for id_ in ("table1", "table4")
     )
     assert {spec.rounds for spec in warm_up} == {round(0.05 * spec.rounds) for spec in whole}
-    ends = {"rounds", "method", "evaluation"}
+    assert all(spec.rounds < spec.schedule.every for spec in warm_up), "the rate has not fallen yet"
+    ends = {"rounds", "method", "evaluation", "schedule"}
     left = {spec.model_dump_json(exclude=ends) for spec in warm_up}
     assert left <= {spec.model_dump_json(exclude=ends) for spec in whole}
     for spec in (*whole, *warm_up):
