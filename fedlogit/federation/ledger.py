@@ -68,8 +68,10 @@ class Ledger:
     def noting(self) -> Iterator[list[Entry]]:
         """Yield a list to which all is added that is booked meanwhile."""
         noted = self._noted = []
-        yield noted
-        self._noted = None
+        try:
+            yield noted
+        finally:
+            self._noted = None
 
     def again(self, entries: Sequence[Entry]) -> None:
         """Book entries once more, under the round that it is now."""

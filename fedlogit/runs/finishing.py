@@ -58,6 +58,8 @@ def forget_outputs(folder: Path) -> None:
 def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
     """Give kept outputs their names, one after another, last of all that is done in a folder.
 
+    Before that, what killed processes left half-written there is removed.
+
     Raises:
         FedlogitError: if the folder cannot be written.
     """

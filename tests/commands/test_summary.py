@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.calls import ROOT, script
+from support.comparisons import HEAD
 
 from fedlogit.config import Settings
 from fedlogit.files import write_json
@@ -15,8 +16,6 @@ from fedlogit.reading import load_yaml
 from fedlogit.results.formatting import write_text
 
 PAPERS = ROOT / "workflow/papers"
-HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"
-HEAD += ",diverged,low,high,scale,device,counterpart"
 
 
 @pytest.fixture

@@ -88,6 +88,23 @@ def test_nobody_learns(federation):
     assert not fed.logits(fed.public).any()
 
 
+@pytest.mark.parametrize(("ledger_only", "steps"), [(True, [1]), (False, [1, 2, 3])])
+def test_messages_that_are_alike_are_made_once_and_booked_each_round(
+    federation, ledger_only, steps
+):
+    fed, made = federation(method="uwa", ledger_only=ledger_only), []
+
+    def step():
+        made.append(fed.round)
+        fed.uplink("logits", torch.zeros(4, 5))
+
+    for fed.round in (1, 2, 3):
+        fed.ledger.start(fed.round)
+        fed.send_alike("probes", step)
+    assert made == steps
+    assert [fed.ledger.of_round(r)["bytes_up"] for r in (1, 2, 3)] == [4 * 5 * 4] * 3
+
+
 def test_a_counted_run_shares_no_stages():
     for counted in (False, True):
         spec = small_spec(method="feddf", rounds=1, ledger_only=counted)

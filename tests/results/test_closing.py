@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.comparisons import HEAD
 from support.refusals import refused
 
 from fedlogit.config import Settings
@@ -13,8 +14,6 @@ from fedlogit.results.summary import overview
 from fedlogit.results.verdicts.compare import read_comparison
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
-HEAD = "table,dataset,partition,method,metric,paper,paper_std,paper_n,ours,std,difference,n,verdict"
-HEAD += ",diverged,low,high,scale,device,counterpart"
 AVERAGE = "table1,mnist,k_classes(2),average,accuracy,.8,,,.6,,-.2,1,{}"
 PROPOSED = "table1,mnist,k_classes(2),{},accuracy,.9,,,.7,,-.2,1,{}"
 NOT_RUN = "table1,cifar10,k_classes(2),average,accuracy,.8,,,,,,0,not run"

@@ -177,8 +177,8 @@ def _leading(
     found = counterpart(frames, {"where": "", **row})
     if found is None:
         return said
-    artefact, frame = next(pair for pair in frames if pair[0] is found.artefact)
-    cells = cell_of_run(artefact, frame)[found.runs.index]
+    artefact = found.artefact
+    cells = cell_of_run(artefact, found.frame)[found.runs.index]
     return f"[{said}](#{artefact.paper}-{artefact.scale}-{artefact.id}-{cells.iloc[0]})"
 
 

@@ -21,11 +21,13 @@ class Counterpart:
 
     Attributes:
         artefact: The table that has them.
-        runs: Those of its runs, a row each.
+        frame: All runs of that table, a row each.
+        runs: Those of them that stand for the number.
         difference: How their settings differ from the number's: ``public.size=500``; mostly "".
     """
 
     artefact: Artefact
+    frame: pd.DataFrame
     runs: pd.DataFrame
     difference: str
 
@@ -56,7 +58,7 @@ def counterpart(
                 for axis, value in place_of(number).items()
                 if value in here.get(axis, {})
             ]
-            return Counterpart(artefact, runs, "; ".join(parts))
+            return Counterpart(artefact, frame, runs, "; ".join(parts))
     return None
 
 
