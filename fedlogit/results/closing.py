@@ -109,6 +109,8 @@ def _in_words(row: Mapping[Any, Any], paper: Paper) -> str:
     name = short_name(paper)
     ours = spread(row["ours"], row["std"], row["metric"])
     theirs = spread(row["paper"], row["paper_std"], row["metric"])
+    if row["counterpart"]:  # the method is the paper's, and the run of another setting
+        ours += f" (ours: {row['counterpart']})"
     judged = row["verdict"] in VERDICTS
     return (
         f"{method if method == name else f'{name}: {method}'} on {', '.join(filter(None, work))}:"

@@ -51,7 +51,8 @@ def _counts(values: pd.Series, always: Sequence[str]) -> dict[str, int]:
 def numbers(rows: pd.DataFrame) -> dict[str, Any]:
     """Return table -> data set -> partition -> method -> metric -> mean of what was run.
 
-    Numbers that stand for further axes have these between method and metric, as one level.
+    Numbers that stand for further axes have these between method and metric, as one level; so have
+    those whose runs have another setting than the published one (see `counterparts`).
     Apart from `metrics`: ``dvc metrics show`` gives each number a column, and there are hundreds.
     """
     tree: dict[str, Any] = {}
@@ -60,7 +61,7 @@ def numbers(rows: pd.DataFrame) -> dict[str, Any]:
             continue
         leaf = tree
         place = [str(row[key]) or "any" for key in ("table", "dataset", "partition", "method")]
-        for key in [*place, *filter(None, [row.get("where")])]:
+        for key in [*place, *filter(None, [row.get("where"), row["counterpart"]])]:
             leaf = leaf.setdefault(key, {})
         leaf[str(row["metric"])] = round(float(row["ours"]), 6)
     return tree

@@ -57,6 +57,11 @@ def test_a_papers_own_method_and_numbers_with_a_verdict_come_first(said):
     assert "Who to Trust?: UWA on MNIST, 2 classes: test accuracy 0.7000, paper 0.9000" in shown[0]
 
 
+def test_a_run_of_another_setting_says_so(said):
+    row = PROPOSED.format("uwa", "reduced scale") + ",,,,,,method=uwa(b=1)"
+    assert "accuracy 0.7000 (ours: method=uwa(b=1)), paper 0.9000;" in said(who_to_trust=[row])[1]
+
+
 def test_each_paper_has_one_number_before_any_has_two(said):
     mine = PROPOSED.format("uwa", "reproduced")
     shown = said(who_to_trust=[mine] * 3, celm=[PROPOSED.format("celm", "reduced scale")])[1:4]

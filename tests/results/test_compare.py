@@ -113,6 +113,8 @@ def test_a_shortened_setting_stands_for_the_published_one(make_run, make_artefac
     assert rows["counterpart"].tolist()[:2] == ["public.size=2", "public.size=5"]
     assert rows["verdict"].tolist() == ["reduced scale"] * 4 + ["not run"]
     assert "| public.size=2 " in comparison_markdown(rows, [artefact])
+    found = numbers(rows)["table1"]["mnist"]["k_classes(2)"]["average"]["public.size=20"]
+    assert found == {"public.size=2": {"accuracy": 0.2}}
 
 
 def test_a_table_on_other_data_stands_for_another_and_is_not_judged(
