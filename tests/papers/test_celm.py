@@ -57,6 +57,7 @@ def test_hyper_parameters_of_section_5():
         ("switches_twenty", 2 * (9 + 3)),
         ("switches_maverick", 4 + 7 + 5),
         ("switches_riders", 5 + 9 + 2 * 4 - 1),
+        ("switches_warm_up_riders", 3 * 3),
     ],
 )
 def test_every_table_has_its_cells(id_, count):
