@@ -13,7 +13,7 @@ from fedlogit.papers.metric_names import check_metric
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
 
-__all__ = ["check_claims"]
+__all__ = ["check_claims", "check_value", "conditions"]
 
 _NUMBER = (int, float)
 
@@ -32,11 +32,17 @@ def check_claims(paper: Paper) -> None:
         for key, axis in [("along", options.along), *(("over", axis) for axis in options.over)]:
             if axis is not None:
                 check_known(f"{where}.{key}", axis, axes, "axis")
-        for side, conditions in _sides(options).items():
-            for axis, value in conditions.items():
-                if axis != "metric":
-                    check_known(f"{where}.{side}", axis, axes, "axis")
-                    _check_value(f"{where}.{side}.{axis}", value, values.get(axis))
+        for side, axis, value in _conditions(options):
+            if axis != "metric":
+                check_known(f"{where}.{side}", axis, axes, "axis")
+                check_value(f"{where}.{side}.{axis}", value, values.get(axis))
+
+
+def conditions(paper: Paper) -> Iterator[tuple[str, str, str, Any]]:
+    """Yield every condition of a claim: its key, the table or figure it is of, axis and value."""
+    for where, _, source, given in _stated(paper):
+        for side, axis, value in _conditions(Comparison.read(given, where)):
+            yield f"{where}.{side}", source, axis, value
 
 
 def _stated(paper: Paper) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
@@ -49,6 +55,12 @@ def _stated(paper: Paper) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
             options = merge(claim.options, own.options)
             where = f"scales.{name}.claims.{key}.options"
             yield where, claim.test, own.source or claim.source, options
+
+
+def _conditions(options: Comparison) -> Iterator[tuple[str, str, Any]]:
+    """Yield a comparison's conditions: the side, the axis and its value."""
+    for side, conditions in _sides(options).items():
+        yield from ((side, axis, value) for axis, value in conditions.items())
 
 
 def _sides(options: Comparison) -> dict[str, dict[str, Any]]:
@@ -72,8 +84,12 @@ def _check_metrics(paper: Paper, options: Comparison, where: str) -> None:
         check_metric(f"{where}.{side}.metric", metric, paper.labels)
 
 
-def _check_value(where: str, value: Any, values: list[Any] | None) -> None:
-    """Check that an axis has a value, or each of a list; `values` is None where none are known."""
+def check_value(where: str, value: Any, values: list[Any] | None) -> None:
+    """Check that an axis has a value, or each of a list; `values` is None where none are known.
+
+    Raises:
+        FedlogitError: with the key, the value and the nearest that there is.
+    """
     if value == []:
         raise FedlogitError(f"{where} = []: should have a value at least")
     if values is None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
-from fedlogit.component import Component, ComponentRef, parse_call
-from fedlogit.errors import Cannot, FedlogitError, MissingKeyError, unknown
+from fedlogit.component import ComponentRef
+from fedlogit.errors import Cannot, FedlogitError, unknown
 from fedlogit.papers.completed import Completed, complete
 from fedlogit.papers.grids import grids_at, value_at
 from fedlogit.papers.layers import calls_of, layered, named
-from fedlogit.papers.model import Grid, Paper, Scale, Table
+from fedlogit.papers.model import Grid, Paper, Table
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
 
-__all__ = ["check_calls", "expand", "method_of"]
+__all__ = ["expand", "method_of"]
 
 
 def expand(
@@ -50,44 +49,6 @@ def expand(
         _artefact(paper, scale, id_, seeds, datasets, overrides or {}, completing) for id_ in ids
     )
     return [artefact for artefact in made if artefact.cells]
-
-
-def check_calls(paper: Paper) -> None:
-    """Check every call of a method or a partition in a paper's file, used by a scale or not.
-
-    Those from outside of this package are left to who uses them.
-
-    Raises:
-        FedlogitError: one line naming the file, the key and the parameter.
-    """
-    from fedlogit import methods
-    from fedlogit.partition import get
-
-    for place, section in _sections(paper):
-        calls = (section.methods, "method", methods.get), (section.partitions, "partition", get)
-        for entries, kind, found in calls:
-            for alias, entry in entries.items():
-                text = entry if isinstance(entry, str) else entry.get(kind)
-                try:
-                    _check_call(text, found)
-                except FedlogitError as error:
-                    where = f"{paper.paper}.yaml: {place}{kind}s.{alias}"
-                    raise FedlogitError(f"{where}: {error}") from None
-
-
-def _sections(paper: Paper) -> Iterator[tuple[str, Paper | Scale]]:
-    """Yield the parts of a paper's file that define methods and partitions, and their keys."""
-    yield "", paper
-    for name, scale in paper.scales.items():
-        yield f"scales.{name}.", scale
-
-
-def _check_call(text: str | None, get: Callable[[ComponentRef], Component]) -> None:
-    """Check a call of this package, to which a scale or a cell may add what must be given."""
-    if text is None or ":" in text.partition("(")[0]:
-        return
-    with suppress(MissingKeyError):
-        get(ComponentRef.model_validate(parse_call(text)))
 
 
 def _artefact(

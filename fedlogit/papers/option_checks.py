@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
@@ -22,7 +22,7 @@ from fedlogit.papers.options import (
 from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
-__all__ = ["check_known", "check_options"]
+__all__ = ["check_known", "check_options", "settings_of"]
 
 
 def check_options(paper: Paper) -> None:
@@ -32,8 +32,7 @@ def check_options(paper: Paper) -> None:
         FedlogitError: one line with the key, the value and the nearest that would be right.
     """
     for key, entry in paper.artefacts.items():
-        where = f"{'tables' if isinstance(entry, Table) else 'figures'}.{key}.options"
-        kind, name = _kind(entry)
+        where, (kind, name) = _where(key, entry), _kind(entry)
         if kind is None:
             continue
         if entry.options and not kind.model_fields:
@@ -43,10 +42,30 @@ def check_options(paper: Paper) -> None:
         _check_named(paper, key, kind.read(entry.options, where), where)
 
 
+def settings_of(paper: Paper) -> Iterator[tuple[str, str, str]]:
+    """Yield the settings of runs that options name: where, and of which table or figure."""
+    for key, entry in paper.artefacts.items():
+        where, kind = _where(key, entry), _kind(entry)[0]
+        if kind is not None:
+            yield from (
+                (at, key, one) for at, one in _settings(kind.read(entry.options, where), where)
+            )
+
+
 def check_known(where: str, name: object, names: Collection[str], kind: str = "name") -> None:
     """Refuse a name that is not among `names`, with the nearest one."""
     if name not in names:
         raise FedlogitError(f"{where}: {unknown(kind, name, names)}")
+
+
+def _where(key: str, entry: Table | Figure) -> str:
+    return f"{'tables' if isinstance(entry, Table) else 'figures'}.{key}.options"
+
+
+def _settings(options: Options, where: str) -> Iterator[tuple[str, str]]:
+    """Yield the settings of runs that options name, each after its key."""
+    for name in options.settings_in:
+        yield from ((f"{where}.{name}", setting) for setting in _several(getattr(options, name)))
 
 
 def _kind(entry: Table | Figure) -> tuple[type[Options] | None, str]:
@@ -66,9 +85,8 @@ def _check_named(paper: Paper, key: str, options: Options, where: str) -> None:
     for name in options.metrics_in:
         for metric in _several(getattr(options, name)):
             check_metric(f"{where}.{name}", metric, paper.labels)
-    for name in options.settings_in:
-        for setting in _several(getattr(options, name)):
-            _check_setting(f"{where}.{name}", setting)
+    for at, setting in _settings(options, where):
+        _check_setting(at, setting)
     if isinstance(options, Lost):
         _check_against(paper, key, options, where)
     if isinstance(options, Contribution):
@@ -91,7 +109,7 @@ def _methods(paper: Paper, key: str) -> list[str]:
 
 
 def _check_setting(where: str, setting: str) -> None:
-    """Check that a dotted key is one of a run's spec; a method's own parameters are not known."""
+    """Check that a dotted key is one of a run's spec; of a method's own, see `component_checks`."""
     first, _, rest = setting.partition(".")
     if first == "method" and rest:
         return

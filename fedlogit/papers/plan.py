@@ -25,7 +25,8 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.files import write_atomic
 from fedlogit.papers.artefact_file import artefact_json, claims_of
 from fedlogit.papers.completed import Completed, Completions
-from fedlogit.papers.expansion import check_calls, expand
+from fedlogit.papers.component_checks import check_components
+from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import load_paper
 from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
@@ -60,7 +61,7 @@ class Plan:
         papers = {name: load_paper(name, folder) for name in settings.papers}
         self._completions = Completions(results / "plan")
         for paper in papers.values():
-            self._completions.check(paper, check_calls)
+            self._completions.check(paper, check_components)
         self.papers = _with_datasets(papers, settings.datasets or ())
         self._runs: dict[str, RunSpec] = {}
         self._splits: dict[str, RunSpec] = {}

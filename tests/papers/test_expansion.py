@@ -11,7 +11,6 @@ from support.refusals import refused
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import artefact_json, expand, load_paper, run_dir, split_dir
-from fedlogit.papers.expansion import check_calls
 from fedlogit.papers.metric_names import KNOWN_METRICS, check_metric
 from fedlogit.papers.model import analysis_names
 from fedlogit.reading import load_yaml
@@ -449,35 +448,6 @@ def test_yaml_with_fewer_traps(tmp_path):
     path.write_text("a: !!python/object/apply:os.getcwd []\n")
     with pytest.raises(FedlogitError, match="not valid YAML"):
         load_yaml(path)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            lambda data: data["methods"].update(unused="uwa(ft='em')"),
-            "small.yaml: methods.unused: method uwa: unknown key 'ft'",
-        ),
-        (
-            lambda data: data["methods"].update(unused={"method": "avrage"}),
-            "small.yaml: methods.unused: unknown method 'avrage'; did you mean 'average'?",
-        ),
-        (
-            lambda data: data["scales"]["paper"].update(methods={"uwa": "uwa(validation='x')"}),
-            "small.yaml: scales.paper.methods.uwa: method uwa: validation = 'x'",
-        ),
-        (
-            lambda data: data["partitions"].update(unused="k_classes(private_sise=50)"),
-            "small.yaml: partitions.unused: partition k_classes: unknown key 'private_sise'",
-        ),
-    ],
-)
-def test_calls_that_no_scale_uses_are_checked_too(tmp_path, change, said):
-    data = small()
-    check_calls(load(tmp_path, data))  # `k` lacks the k that cells give
-    change(data)
-    with refused(said):
-        check_calls(load(tmp_path, data))
 
 
 @pytest.mark.parametrize(
