@@ -23,7 +23,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 PATIENCE = 30.0
 """Seconds that Ctrl-C waits for the end of a round: Snakemake, and who sits there, wait with it."""
 _WAITS = (
-    f"\nstops when this round has ended and is saved, but waits {PATIENCE:.0f} s for that at most;"
+    "\nstops once this round (or, after the last, the run) is saved, but waits"
+    f" {PATIENCE:.0f} s for that at most;"
     " Ctrl-C again does not wait\n"
 ).encode()
 

@@ -1,4 +1,4 @@
-"""FedOL's grids: what Table II is counted of, and which budgets are compared."""
+"""FedOL's grids: what Table II is counted of, which budgets and which servers are compared."""
 
 from pathlib import Path
 
@@ -6,8 +6,12 @@ import pytest
 from support.small import small_spec
 
 from fedlogit.papers import expand, load_paper
+from fedlogit.results.pages.inventory import size
 
 PAPER = load_paper("fedol", Path(__file__).parents[2] / "workflow" / "papers")
+
+
+SAMPLES = {"cifar10": ((3, 32, 32), 10), "cifar100": ((3, 32, 32), 100), "digits": ((1, 8, 8), 10)}
 
 
 def cells(scale, id_):
@@ -55,3 +59,30 @@ def test_the_ablation_leaves_out_one_part_at_a_time():
 
 def test_smoke_trains_its_server_for_ten_epochs():
     assert {cell.spec.server.epochs for cell in cells("smoke", "ablation")} == {10}
+
+
+def parameters(model, spec) -> int:
+    return size(str(model), *SAMPLES[spec.dataset])[0]
+
+
+@pytest.mark.parametrize("scale", ["paper", "heavy", "extended", "smoke"])
+def test_the_larger_server_has_more_parameters_than_any_client(scale):
+    sizes = {
+        (parameters(spec.server.model, spec), max(parameters(m, spec) for m in spec.models))
+        for spec in (cell.spec for cell in cells(scale, "larger_server"))
+    }
+    assert {server > client for server, client in sizes} == {True, False}
+    assert all(server >= client for server, client in sizes)
+
+
+def test_a_third_of_larger_server_is_in_table_1_at_extended():
+    known = {cell.spec.digest() for cell in cells("extended", "table1")}
+    shared = [cell.spec.digest() in known for cell in cells("extended", "larger_server")]
+    assert (sum(shared), len(shared)) == (50, 150)
+
+
+def test_figure_2_has_fifteen_rounds_of_what_table_1_has_one_at_extended():
+    long = [cell.spec for cell in cells("extended", "figure2") if cell.axes["method"] != "fedol"]
+    assert [spec.rounds for spec in long] == 60 * [15]
+    once = {cell.spec.digest() for cell in cells("extended", "table1")}
+    assert {spec.model_copy(update={"rounds": 1}).digest() for spec in long} <= once
