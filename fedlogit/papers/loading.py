@@ -9,8 +9,9 @@ from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.claim_checks import check_claims
-from fedlogit.papers.grids import grids_at, shown
-from fedlogit.papers.metric_names import check_metric
+from fedlogit.papers.comparison import Comparison
+from fedlogit.papers.grids import grids_at, shown, values_of
+from fedlogit.papers.metric_names import check_metric, is_counted
 from fedlogit.papers.model import (
     CLAIM_TESTS,
     Claim,
@@ -157,19 +158,27 @@ def _check_kinds(paper: Paper) -> None:
 
 def _check_metrics(paper: Paper) -> None:
     """Check that each metric can be one, before runs are trained for it."""
-    for where, name in _metrics(paper):
+    for where, name, key in _metrics(paper):
         check_metric(where, name, paper.labels)
+        counted = values_of(paper, key).get("ledger_only") == [True]
+        if counted and not is_counted(name.partition("@")[0]):
+            raise FedlogitError(
+                f"{where} = {name!r}: the runs of {key} train nothing (ledger_only), so they have"
+                " bytes alone, such as bytes_up"
+            )
 
 
-def _metrics(paper: Paper) -> Iterator[tuple[str, str]]:
-    """Yield the metrics that tables, figures and claims name, each after its key."""
+def _metrics(paper: Paper) -> Iterator[tuple[str, str, str]]:
+    """Yield the metrics that tables, figures and claims name: after their key, and of which."""
     for key, entry in paper.artefacts.items():
-        yield f"{key}: metric", entry.metric
-        for name in (entry.metrics if isinstance(entry, Table) else None) or ():
-            yield f"{key}: metrics", name
+        several = entry.metrics if isinstance(entry, Table) else None
+        yield from ((f"{key}: metrics", name, key) for name in several or ())
+        if not several:
+            yield f"{key}: metric", entry.metric, key
     for key, claim in paper.claims.items():
-        if isinstance(compared := claim.options.get("metric"), str):
-            yield f"claims.{key}.options.metric", compared
+        compared = claim.options.get("metric", Comparison.model_fields["metric"].default)
+        if isinstance(compared, str):
+            yield f"claims.{key}.options.metric", compared, claim.source
 
 
 def _check_labels(paper: Paper) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["KNOWN_METRICS", "check_metric", "meant_metric", "unknown_metric"]
+__all__ = ["KNOWN_METRICS", "check_metric", "is_counted", "meant_metric", "unknown_metric"]
 
 KNOWN_METRICS = frozenset(
     {
@@ -90,6 +90,11 @@ KNOWN_METRICS = frozenset(
 
 _ALIKE = 0.85  # of 1: one letter of seven is wrong, or two are swapped
 _SHORTEST = 3  # letters of an abbreviation
+
+
+def is_counted(metric: str) -> bool:
+    """Return whether a metric is of messages alone: of bytes, whatever the samples are."""
+    return metric.startswith(("bytes_", "mebibytes_", "payload_")) or metric == "reduction"
 
 
 def check_metric(where: str, name: str, labels: Collection[str]) -> None:

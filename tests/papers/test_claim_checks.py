@@ -107,3 +107,19 @@ def test_what_a_scale_makes_of_a_claim_is_checked_too(tmp_path):
     change(data, "scales/tiny/claims", {"c": {"options": {"right": {"method": "averag"}}}})
     with refused("scales.tiny.claims.c.options.right.method: unknown value 'averag'; did you mean"):
         load(tmp_path, data)
+
+
+def test_claims_and_tables_of_runs_that_train_nothing_are_about_bytes(tmp_path):
+    data = stated({"left": {"method": "uwa"}, "right": {"method": "average"}, "metric": "bytes_up"})
+    for grid in data["tables"]["t"]["grid"]:
+        grid["ledger_only"] = [True]
+    data["tables"]["t"] |= {"metrics": ["bytes_up"], "columns": ["metric"]}
+    data["figures"]["f"]["metric"] = "bytes_up"
+    load(tmp_path, data)
+    data["claims"]["c"]["options"].pop("metric")
+    with refused("small.yaml: claims.c.options.metric = 'accuracy': the runs of t train nothing"):
+        load(tmp_path, data)
+    data.pop("claims")
+    data["tables"]["t"] |= {"metrics": None, "columns": ["partition"]}
+    with refused("small.yaml: t: metric = 'accuracy': the runs of t train nothing"):
+        load(tmp_path, data)

@@ -14,7 +14,14 @@ from fedlogit.papers import Plan, list_papers, load_paper
 from fedlogit.results.pages.record import deviating, record_page
 from fedlogit.results.record.files import record_markdown, write_record
 from fedlogit.results.record.notes import read_notes
-from fedlogit.results.record.numbers import OUTCOMES, counts, counts_sentence, read_record, record
+from fedlogit.results.record.numbers import (
+    OUTCOMES,
+    counts,
+    counts_sentence,
+    read_record,
+    record,
+    trained,
+)
 from fedlogit.results.record.picture import bars, draw_record, plotted, short_name
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import published, read_reference
@@ -134,21 +141,30 @@ def test_without_published_numbers_there_is_no_record(tmp_path):
 
 def test_the_counts_are_told_in_words(answered):
     assert counts_sentence(answered) == (
-        "Of 4 published numbers, 2 have runs of ours at the paper's scale and on its data: 1"
-        " reproduced, 0 partly reproduced, 0 inconclusive and 0 not reproduced, of several runs or"
-        " counted exactly; of single runs, 0 within 3 points and 1 outside. The others are not"
-        " judged: 1 run at a reduced scale only and 1 not run."
+        "Of 4 published numbers, 2 have a verdict. 2 come from training at the paper's scale and on"
+        " its data: 1 reproduced, 0 partly reproduced, 0 inconclusive and 0 not reproduced, of"
+        " several runs; of single runs, 0 within 3 points and 1 outside. The others are not judged:"
+        " 1 run at a reduced scale only and 1 not run."
     )
 
 
 def test_counts_that_are_nil_are_left_out_of_the_words(answered):
     assert counts_sentence(answered[3:]) == (
-        "Of 1 published numbers, none have runs of ours at the paper's scale and on its data. The"
-        " others are not judged: 1 not run."
+        "Of 1 published numbers, none have a verdict. The others are not judged: 1 not run."
     )
-    assert counts_sentence(answered[:1]).endswith(
-        "0 not reproduced, of several runs or counted exactly."
+    assert counts_sentence(answered[:1]).endswith("0 not reproduced, of several runs.")
+
+
+def test_numbers_that_need_no_training_are_counted_apart(answered):
+    counted = answered.assign(metric=["accuracy", "bytes_up", "jsd_uniform", "jsd"])
+    counted["verdict"] = ["not reproduced", "reproduced", "not reproduced", "single run, outside"]
+    assert counts_sentence(counted) == (
+        "Of 4 published numbers, 4 have a verdict. 2 come from training at the paper's scale and on"
+        " its data: 0 reproduced, 0 partly reproduced, 0 inconclusive and 1 not reproduced, of"
+        " several runs; of single runs, 0 within 3 points and 1 outside. 2 are bytes or distances"
+        " that need no training: 1 reproduced and 1 not reproduced."
     )
+    assert trained(counted).tolist() == [True, False, False, True]
 
 
 def test_the_picture_counts_what_the_table_has(answered):
@@ -161,7 +177,9 @@ def test_the_picture_counts_what_the_table_has(answered):
         *("1 reproduced", "1 single run, outside", "1 reduced scale, not judged", "1 not run")
     ]
     assert "2 of 4" in [text.get_text() for text in figure.axes[1].texts]
-    assert figure.texts[0].get_text().startswith("2 of 4 published numbers were checked")
+    assert figure.texts[0].get_text() == (
+        "2 of 4 published numbers have a verdict: 2 from training (1 reproduced, 0 partly, 0 not)"
+    )
 
 
 def test_the_picture_has_ours_above_the_papers(answered):

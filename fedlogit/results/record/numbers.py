@@ -17,7 +17,7 @@ from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.verdicts.compare import comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching
-from fedlogit.results.verdicts.rules import VERDICTS
+from fedlogit.results.verdicts.rules import VERDICTS, is_exact
 
 __all__ = [
     "JUDGED_SCALE",
@@ -29,6 +29,7 @@ __all__ = [
     "counts_sentence",
     "read_record",
     "record",
+    "trained",
 ]
 
 JUDGED_SCALE = "paper"
@@ -189,22 +190,48 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     return {name: int(found.get(name, 0)) for name in OUTCOMES}
 
 
+def trained(rows: pd.DataFrame) -> pd.Series:
+    """Return, for each published number, whether training enters it: bytes are counted."""
+    return ~rows["metric"].map(is_exact).astype(bool)
+
+
 def counts_sentence(rows: pd.DataFrame) -> str:
     """Return in words how many published numbers there are and what became of them."""
     found = counts(rows)
-    judged = sum(found[name] for name in VERDICTS)
-    text = (
-        f"Of {len(rows)} published numbers, {judged or 'none'} have runs of ours at the paper's"
-        " scale and on its data"
-    )
-    if judged:
-        several = [f"{found[name]} {name}" for name in VERDICTS[:4]]
-        within, outside = (found[name] for name in VERDICTS[4:])
-        text += f": {_joined(several)}, of several runs or counted exactly"
-        if within + outside:
-            text += f"; of single runs, {within} within 3 points and {outside} outside"
+    judged = rows[rows["verdict"].isin(VERDICTS)]
+    text = f"Of {len(rows)} published numbers, {len(judged) or 'none'} have a verdict"
+    of_training = trained(judged)
+    parts = [
+        _of_training(judged[of_training]),
+        _of_counting(judged[~of_training]),
+    ]
+    text = ". ".join(filter(None, [text, *parts]))
     others = [f"{found[name]} {told}" for name, told in _NOT_JUDGED.items() if found[name]]
     return text + (f". The others are not judged: {_joined(others)}." if others else ".")
+
+
+def _of_training(rows: pd.DataFrame) -> str:
+    """Return in words what became of numbers that training enters, or ""."""
+    if rows.empty:
+        return ""
+    found = counts(rows)
+    several = [f"{found[name]} {name}" for name in VERDICTS[:4]]
+    within, outside = (found[name] for name in VERDICTS[4:])
+    text = f"{len(rows)} come from training at the paper's scale and on its data: "
+    if sum(found[name] for name in VERDICTS[:4]):
+        text += f"{_joined(several)}, of several runs" + ("; " if within + outside else "")
+    if within + outside:
+        text += f"of single runs, {within} within 3 points and {outside} outside"
+    return text
+
+
+def _of_counting(rows: pd.DataFrame) -> str:
+    """Return in words what became of numbers that no training enters, or ""."""
+    if rows.empty:
+        return ""
+    found = counts(rows)
+    several = [f"{found[name]} {name}" for name in VERDICTS[:4] if found[name]]
+    return f"{len(rows)} are bytes or distances that need no training: {_joined(several)}"
 
 
 def _joined(parts: Sequence[str]) -> str:

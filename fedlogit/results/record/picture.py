@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from fedlogit.papers import Paper
 from fedlogit.results.metrics import is_share
-from fedlogit.results.record.numbers import OUTCOMES, counts
+from fedlogit.results.record.numbers import OUTCOMES, counts, trained
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
 from fedlogit.results.verdicts.rules import PARTLY, VERDICTS
 
@@ -72,21 +72,31 @@ def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
     _scatter(left, rows)
     _bars(right, places, papers)
     found = counts(rows)
-    judged = sum(found[name] for name in VERDICTS)
-    title = (
-        f"{judged} of {len(rows)} published numbers were checked at the paper's scale:"
-        f" {found['reproduced']} reproduced, {found['partly reproduced']} partly,"
-        f" {found['not reproduced']} not"
-    )
-    header(figure, title, _SUBTITLE)
+    header(figure, _title(rows), _SUBTITLE)
     figure.legend(handles=_handles(found), loc="outside lower center", ncols=5)
     return figure
+
+
+def _title(rows: pd.DataFrame) -> str:
+    """Return what became of the numbers, those that need no training apart: they come out."""
+    judged = rows[rows["verdict"].isin(VERDICTS)]
+    of_training = trained(judged)
+    found = counts(judged[of_training])
+    text = (
+        f"{len(judged)} of {len(rows)} published numbers have a verdict:"
+        f" {of_training.sum()} from training ({found['reproduced']} reproduced,"
+        f" {found['partly reproduced']} partly, {found['not reproduced']} not)"
+    )
+    if of_training.all():
+        return text
+    right = counts(judged[~of_training])["reproduced"]
+    return f"{text}, {(~of_training).sum()} counted ({right} reproduced)"
 
 
 _SUBTITLE = (
     "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the"
     " verdicts, the grey band is ±3 points, ticks at the bottom are numbers not run. Right: all"
-    " numbers, by the paper's table, and how many of them were checked."
+    " numbers, by the paper's table, and how many of them have a verdict."
 )
 
 

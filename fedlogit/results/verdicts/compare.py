@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.papers.metric_names import is_counted
 from fedlogit.papers.published import check_numbers
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
@@ -20,7 +21,6 @@ from fedlogit.results.verdicts.rules import (
     VERDICT_RULE,
     Sample,
     interval,
-    is_counted,
     is_exact,
     verdict,
 )

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # whose `stats`, a second of imports, comes when it is used
 
+from fedlogit.papers.metric_names import is_counted
+
 __all__ = [
     "ALPHA",
     "CLAIM_DETAILS",
@@ -32,7 +34,6 @@ __all__ = [
     "half_width",
     "holm",
     "interval",
-    "is_counted",
     "is_exact",
     "largest_difference",
     "p_above",
@@ -74,7 +75,7 @@ VERDICT_RULE = (
     " within ±1 point, *partly reproduced* if it lies within ±3 points, *not reproduced* if the"
     " 95 % interval lies wholly outside ±3 points, and *inconclusive* otherwise. A single run is"
     " *within* 3 points or *outside*, and counts as neither. Only runs at the scale `paper`, on the"
-    " paper's data, are judged." + IN_FULL
+    " paper's data (bytes also on other data), are judged." + IN_FULL
 )
 CLAIM_RULE = (
     "A statement *holds* if in every planned cell the difference between runs of the same seed is"
@@ -90,9 +91,9 @@ VERDICT_DETAILS = (
     "Intervals are Welch's, with the degrees of freedom of Welch and Satterthwaite. The 90 %"
     " interval is taken to be no narrower than that of either mean alone, as Welch's can shrink"
     " while a spread grows: noise of ours never improves a verdict.",
-    "Nor does what a paper does not say. For *reproduced* and *partly reproduced*, a number without"
-    " ± is given our standard deviation, and one without a number of runs is taken as a single run,"
-    " or as two if it has a ±; for *not reproduced*, either is taken as exact.",
+    "Missing information never improves one either. For *reproduced* and *partly reproduced*, a"
+    " number without ± is given our standard deviation, and one without a number of runs is taken as"
+    " a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact.",
     "A single run of ours has no interval. *Single run, within* says that it is at most 3 points"
     " off, whatever the paper's spread.",
     "Bytes that are counted, and distances computed from a split without training, have no sampling"
@@ -120,8 +121,8 @@ CLAIM_DETAILS = (
     "*No difference larger than* is for shares such as accuracy: both sides differ by at most so"
     " much in every cell, whichever is ahead, by two one-sided tests at 5 % each, as the usual test"
     " of equivalence has it. It needs no correction, since all cells must pass.",
-    "*Undecided* says why: planned runs are missing (“k of m run”), there is *one seed*, *a run"
-    " diverged*, or *intervals are too wide* for what the seeds scatter.",
+    "*Undecided* says why: cells lack planned runs (“k of m run” counts cells), there is *one"
+    " seed*, *a run diverged*, or *intervals are too wide* for what the seeds scatter.",
     "Where planned runs are missing and a data set has all of its own, the statement is also tested"
     " on that data set alone, and the result has this in brackets: by the same rule, as if no other"
     " cells were planned.",
@@ -142,11 +143,6 @@ class Sample:
     mean: float
     std: float = math.nan
     n: float = math.nan
-
-
-def is_counted(metric: str) -> bool:
-    """Return whether a metric is of messages alone: of bytes, whatever the samples are."""
-    return metric.startswith(("bytes_", "mebibytes_", "payload_")) or metric == "reduction"
 
 
 def is_exact(metric: str) -> bool:
