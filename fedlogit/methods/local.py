@@ -1,4 +1,4 @@
-"""Local: every client alone, the lower bound of every table."""
+"""Local: every client trains alone, the baseline without communication."""
 
 from __future__ import annotations
 

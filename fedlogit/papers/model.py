@@ -118,7 +118,7 @@ class Claim(FrozenConfig):
 
     Attributes:
         text: The paper's words, or close to them.
-        section: Where the paper says it.
+        section: Where the paper says it; without one the statement is ours.
         source: ``from`` in YAML: the table whose runs decide.
         test: The kind of statement; see `fedlogit.results.verdicts.claim_tests`.
         options: What the test compares.

@@ -1,17 +1,18 @@
 """The house style of every figure: fonts, colours, headers, and files that are the same each time.
 
 Colours are those of Okabe and Ito, which stay apart under the common colour blindnesses. A method
-has one colour and marker, and one place in the order, in all figures of all papers. With other
+has one colour and marker, and one place in the order, in all figures of a paper. With other
 parameters it keeps its colour and has another marker. One that is not in the table comes last, with
 a pair that no method of the table has. The pair depends on nothing but its name, unless the name of
-another method of the same figure leads to it, too.
+another method of the same figure leads to it, too. Where methods of several papers share a figure,
+a second one of a colour takes one that is free there, as long as there is one.
 """
 
 from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -49,6 +50,7 @@ PALETTE = {
     "grey": "#8a8a8a",
     "black": "#000000",
 }
+_FREE_FIRST = ("sky", "purple", "black", "vermillion", "orange", "green", "blue", "grey")
 MARKERS = "osD^vP*Xph<>"
 
 
@@ -60,7 +62,7 @@ class Look(NamedTuple):
 
 
 def _known() -> dict[str, Look]:
-    """Give methods that share a figure in some paper different colours."""
+    """Give methods that share a figure of one paper different colours."""
     table = {
         "blue": "average fedavg fedhkt lm_fedavg",
         "orange": "uwa shapfed feddf uwa_em",
@@ -131,15 +133,33 @@ def look(method: str) -> Look:
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Return the looks of the methods of one figure, no two the same, whatever their order.
 
-    Each has its own `look`. Of methods outside the table whose names lead to one look, the first by
-    name has it, and the others the next that is free.
+    Each has its own `look`, but another colour where a method before it has that one. Of methods
+    outside the table whose names lead to one look, the first by name has it, and the others the
+    next that is free.
     """
     given = list(dict.fromkeys(methods))
     chosen = {method: _LOOKS[method] for method in given if method in _LOOKS}
     for method in sorted(set(given) - set(_LOOKS)):
         free = (pair for pair in _choices(method) if pair not in chosen.values())
         chosen[method] = next(free, look(method))
-    return {method: chosen[method] for method in given}
+    return {method: apart for method, apart in _apart(chosen, given)}
+
+
+def _apart(chosen: Mapping[str, Look], given: Sequence[str]) -> Iterator[tuple[str, Look]]:
+    """Yield the looks, with a colour for each method if there are as many colours.
+
+    What a method is called with other parameters shares its colour.
+    """
+    colours: dict[str, str] = {}
+    enough = len({*map(family, given)}) <= len(PALETTE)
+    for method in in_order(sorted(given)):
+        own, taken = chosen[method].colour, [*colours.values()]
+        if enough and own in taken:
+            own = next(PALETTE[name] for name in _FREE_FIRST if PALETTE[name] not in taken)
+        colours.setdefault(family(method), own)
+    for method in given:
+        colour, marker = chosen[method]
+        yield method, Look(colours[family(method)] if enough else colour, marker)
 
 
 def _choices(method: str) -> Iterator[Look]:

@@ -124,7 +124,7 @@ def test_a_table_without_runs_is_in_the_summary(make_run, make_artefact, tmp_pat
     reference = read_reference(ROOT / "workflow/reference/who_to_trust.csv")
     *_, summary = write_summary([empty, make_artefact(make_run(0.8))], reference, tmp_path)
     text = summary.read_text(encoding="utf-8")
-    assert "| UWA helps. | not run" in text
+    assert "| UWA helps. (ours, not in the paper) | not run" in text
     assert "No run decides a claim." in text
     assert read_json(tmp_path / "metrics.json")["claims"]["not run"] == 1
     with pytest.raises(ValueError, match="give at least one run"):

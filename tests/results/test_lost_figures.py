@@ -100,12 +100,12 @@ def test_all_points_of_a_line_are_of_the_seeds_that_all_of_them_have(make_run, m
 
 
 def test_methods_of_one_colour_have_other_lines():
-    assert dashes(["average", "celm", "fedavg", "tally_train", "fedol"]) == {
+    assert dashes(["average", "celm", "fedavg", "celm(steps=5)", "celm(steps=6)"]) == {
         "average": "-",
         "celm": "-",
-        "fedavg": "--",
-        "tally_train": "--",
-        "fedol": ":",
+        "fedavg": "-",
+        "celm(steps=5)": "--",
+        "celm(steps=6)": ":",
     }
 
 
@@ -114,7 +114,9 @@ def test_no_two_methods_of_a_figure_are_drawn_alike():
     assert len(set(strokes(methods).values())) == len(methods)
 
 
-@pytest.mark.parametrize(("methods", "wide"), [(["celm", "uwa"], 2), (["celm", "fedol"], 3.6)])
+@pytest.mark.parametrize(
+    ("methods", "wide"), [(["celm", "fedol"], 2), (["celm", "celm(steps=5)"], 3.6)]
+)
 def test_lines_of_a_legend_are_long_where_one_is_dashed(make_artefact, make_run, methods, wide):
     artefact = make_artefact(make_run(), kind="figure")
     drawn, _ = new_figure()
@@ -124,7 +126,8 @@ def test_lines_of_a_legend_are_long_where_one_is_dashed(make_artefact, make_run,
 
 @pytest.mark.parametrize("kind", ["accuracy_by_round", "accuracy_by_heterogeneity"])
 def test_methods_of_one_colour_can_be_told_apart(make_run, make_artefact, kind):
-    runs = [make_run([0.2, 0.4], method=method) for method in ("meta_model", "tally_train")]
+    methods = "tally_train", "tally_train(probes_per_round=50)"
+    runs = [make_run([0.2, 0.4], method=method) for method in methods]
     drawn = draw(make_artefact(*runs, kind="figure", plot=kind))
     lines = {line.get_linestyle() for line in drawn.axes[0].lines if len(line.get_xdata())}
     assert {"-", "--"} <= lines

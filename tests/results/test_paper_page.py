@@ -81,7 +81,7 @@ def test_numbers_are_of_the_scale_with_verdicts_and_claims_of_that_which_decides
     numbers, claims = said.split("### Claims")
     assert "Ours: scale: paper; 3 seeds" in numbers
     assert "Scale: reduced; 5 seeds" in claims
-    assert "| UWA is better. | holds" in claims
+    assert "| UWA is better. (ours, not in the paper) | holds" in claims
     assert said.count("/summary.md)") == 3
 
 

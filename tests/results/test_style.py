@@ -51,6 +51,20 @@ def test_no_two_methods_of_a_figure_look_alike_in_whatever_order():
     assert len({found[f"celm(steps={i})"].colour for i in range(5)}) == 1
 
 
+def test_methods_of_several_papers_have_different_colours_in_a_figure_of_theirs():
+    methods = "average fedavg celm uwa meta_model fedmd tally_train fedol".split()
+    found = looks([*methods, "celm(steps=5)"])
+    assert len({found[method].colour for method in methods}) == len(methods)
+    assert found["celm(steps=5)"].colour == found["celm"].colour
+    assert found["average"] == look("average")
+    assert found["fedol"].marker == look("fedol").marker
+
+
+@pytest.mark.parametrize("methods", SETS)
+def test_methods_of_one_paper_keep_their_looks(methods):
+    assert looks(methods) == {method: look(method) for method in methods}
+
+
 def test_a_method_with_other_parameters_keeps_its_colour_and_changes_its_marker():
     variant = look("tally_train(probes_per_round=32)")
     assert variant.colour == look("tally_train").colour

@@ -12,7 +12,7 @@ from fedlogit.errors import DataError
 from fedlogit.papers.model import Claim, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
-from fedlogit.results.verdicts.claims import result_text
+from fedlogit.results.verdicts.claims import result_text, statement
 from fedlogit.results.verdicts.rules import (
     CLAIM_DETAILS,
     CLAIM_RULE,
@@ -59,7 +59,7 @@ def _section(paper: Paper, results: Path) -> dict[str, Any]:
     notes: dict[str, int] = {}
     rows = [
         {
-            "Claim": claim.text + (f" ({claim.section})" if claim.section else ""),
+            "Claim": statement(claim.text, claim.section),
             "Test": f"`{claim.test}` on `{claim.source}`",
             **{
                 f"`{scale}`": _cell(judged.get(key), claim, notes)

@@ -11,9 +11,10 @@ import pandas as pd
 import yaml
 
 from fedlogit import methods
-from fedlogit.component import ComponentRef
+from fedlogit.component import ComponentRef, catalogue, parse_call
 from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
+from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
 from fedlogit.results.preference import Standing, preferred
@@ -43,6 +44,7 @@ def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
         numbers=numbers if (results.parent / numbers).exists() else None,
         methods=_methods(paper),
         datasets=[_label(paper, name) for name in paper.datasets],
+        partitions=_partitions(paper),
         settings=_settings(paper),
         hours=_hours(paper, results),
         commands=_commands(paper, results, root),
@@ -87,11 +89,35 @@ def _methods(paper: Paper) -> str:
     return markdown(pd.DataFrame(rows))
 
 
+def _partitions(paper: Paper) -> str:
+    """Return a row per partition: its short name, its call, and what its class says it does."""
+    known, rows = catalogue("fedlogit.partition", Partition), []
+    for name, call in paper.partitions.items():
+        about = (
+            (known[parse_call(call)["name"]].__doc__ or "")
+            .strip()
+            .splitlines()[0]
+            .replace("``", "`")
+        )
+        rows.append({"In tables": f"`{name}`", "Partition": f"`{call}`", "": about})
+    return markdown(pd.DataFrame(rows))
+
+
 def _settings(paper: Paper) -> str:
-    """Return the defaults of all runs and what data sets change."""
-    rows = [{"Where": "every run", "Setting": k, "Value": v} for k, v in _flat(paper.defaults)]
-    for name, given in paper.datasets.items():
-        rows += [{"Where": _label(paper, name), "Setting": k, "Value": v} for k, v in _flat(given)]
+    """Return the defaults of all runs, what data sets change, and what the scale `paper` does."""
+    at = {"every run": paper.defaults}
+    at |= {_label(paper, name): given for name, given in paper.datasets.items()}
+    if scale := paper.scales.get(JUDGED_SCALE):
+        at[f"every run, at `{JUDGED_SCALE}`"] = scale.overrides
+        at |= {
+            f"{_label(paper, name)}, at `{JUDGED_SCALE}`": given
+            for name, given in scale.datasets.items()
+        }
+    rows = [
+        {"Where": where, "Setting": key, "Value": value}
+        for where, given in at.items()
+        for key, value in _flat(given)
+    ]
     return markdown(pd.DataFrame(rows))
 
 

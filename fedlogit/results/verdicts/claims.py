@@ -26,7 +26,7 @@ from fedlogit.results.verdicts.claim_tests import (
 )
 from fedlogit.results.verdicts.rules import CLAIM_RULE, decide, final_result, largest_difference
 
-__all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text"]
+__all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text", "statement"]
 
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
@@ -153,9 +153,14 @@ def result_text(row: Mapping[Any, Any]) -> str:
     return f"{result} ({row['by_dataset']})" if row.get("by_dataset") else result
 
 
+def statement(text: str, section: str) -> str:
+    """Return a claim and where the paper says it; one of ours says so."""
+    return f"{text} ({section or 'ours, not in the paper'})"
+
+
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return judged claims as a section of Markdown, with the rule and where the runs come from."""
-    claims = rows["text"] + rows["section"].map(lambda section: f" ({section})" if section else "")
+    claims = [statement(*said) for said in zip(rows["text"], rows["section"], strict=True)]
     table = pd.DataFrame(
         {
             "Claim": claims,
