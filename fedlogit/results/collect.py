@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -19,6 +20,8 @@ __all__ = [
     "curves",
     "dataset_notes",
     "describe",
+    "refuse_mixed",
+    "same",
     "scalar",
     "seeds",
     "sources",
@@ -46,7 +49,18 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
     for ref, run in gather(artefact):
         values = {metric: value(run, metric) for metric in wanted}
         rows.append(_described(artefact, ref, run, values))
-    return pd.DataFrame(rows)
+    axes = {axis for ref in artefact.runs for axis in ref.axes}
+    return pd.DataFrame(rows).assign(**_mixed(rows, axes))
+
+
+def _mixed(rows: Sequence[Mapping[str, Any]], axes: Iterable[str]) -> dict[str, pd.Series]:
+    """Return the columns of axes with integers and others, as given: pandas makes 1 to 1.0."""
+    given = {axis: [row[axis] for row in rows] for axis in axes if rows and axis in rows[0]}
+    return {
+        axis: pd.Series(values, dtype=object)
+        for axis, values in given.items()
+        if {int, float} <= {*map(type, values)}
+    }
 
 
 def curves(artefact: Artefact) -> pd.DataFrame:
@@ -80,10 +94,7 @@ def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataF
     missing = [key for key in keys if key not in frame]
     if missing:
         raise unknown("axis", missing[0], frame.columns)
-    twice = frame[frame.duplicated([*keys, "seed"])]
-    if len(twice):
-        cell = ", ".join(f"{key}={twice.iloc[0][key]}" for key in [*keys, "seed"])
-        raise FedlogitError(f"two runs share the cell {cell}: another axis varies within it")
+    refuse_mixed(frame, keys)
     groups = frame.groupby(keys, sort=False, dropna=False)
     return groups.agg(
         mean=(metric, "mean"),
@@ -91,6 +102,22 @@ def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataF
         n=(metric, "count"),
         diverged=("diverged", "sum"),
     ).reset_index()
+
+
+def refuse_mixed(frame: pd.DataFrame, axes: Sequence[str]) -> None:
+    """Refuse runs that would be averaged though more than the seed differs between them.
+
+    Args:
+        frame: Runs, as from `collect`.
+        axes: What is told apart.
+
+    Raises:
+        FedlogitError: if two runs of a cell have the same seed.
+    """
+    twice = frame[frame.duplicated([*axes, "seed"])]
+    if len(twice):
+        cell = ", ".join(f"{key}={twice.iloc[0][key]}" for key in [*axes, "seed"])
+        raise FedlogitError(f"two runs share the cell {cell}: another axis varies within it")
 
 
 _CELL = ("dataset", "partition", "method", "cell")
@@ -146,6 +173,20 @@ def _described(
     """Return a run's axes, values and provenance; an axis that is both (`precision`) counts."""
     axes = _axes(ref, run)
     return axes | dict(values) | _provenance(artefact, ref, run) | axes
+
+
+def same(values: pd.Series, wanted: Iterable[object]) -> pd.Series:
+    """Return which values on an axis are among those wanted: numbers as such, others as text."""
+    return values.map(_comparable).isin({_comparable(value) for value in wanted})
+
+
+def _comparable(value: object) -> object:
+    """Return a number, also one that is written as text, as float; all else as text."""
+    if isinstance(value, bool):
+        return str(value)
+    with suppress(TypeError, ValueError):
+        return float(value)  # type: ignore[arg-type]
+    return str(value)
 
 
 def scalar(value: object) -> object:

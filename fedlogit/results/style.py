@@ -142,7 +142,7 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     for method in sorted(set(given) - set(_LOOKS)):
         free = (pair for pair in _choices(method) if pair not in chosen.values())
         chosen[method] = next(free, look(method))
-    return {method: apart for method, apart in _apart(chosen, given)}
+    return dict(_apart(chosen, given))
 
 
 def _apart(chosen: Mapping[str, Look], given: Sequence[str]) -> Iterator[tuple[str, Look]]:

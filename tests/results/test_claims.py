@@ -533,3 +533,15 @@ def test_markdown_shows_claim_result_and_rule(runs, make_artefact):
     assert "- uwa vs average 0.7000 vs 0.6000 (n=3, 0.1000 [" in evidence_markdown(rows)
     assert "one-sided paired t test at 5 %" in text
     assert judge_claims(make_artefact(*runs(0.6))).empty
+
+
+def test_numbers_on_an_axis_are_compared_as_numbers(judge, runs):
+    """pandas makes 1.0 of the 1 beside a 0.5."""
+    swept = [
+        run
+        for batch, (mean, decay) in enumerate(((0.8, 1), (0.5, 0.5), (0.4, 0)), start=1)
+        for run in runs(mean, batch=batch, axes=AXES | {"decay": decay})
+    ]
+    said = judge(swept, "greater", left={"decay": 1}, right={"decay": 0.5})
+    assert said["result"] == "holds"
+    assert judge(swept, "greater", left={"decay": 0}, right={"decay": 0.5})["result"] != "holds"

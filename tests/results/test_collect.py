@@ -221,3 +221,9 @@ def test_an_artefact_file_with_a_wrong_key_is_one_line(tmp_path, make_run, make_
         read_artefact(path)
     write_json(path, data)
     assert read_artefact(path).name == "who_to_trust/table1"
+
+
+def test_whole_numbers_on_an_axis_stay_whole_beside_others(make_artefact, make_run):
+    axes = {"dataset": "mnist", "partition": "iid", "method": "average"}
+    runs = [make_run(batch=n, axes=axes | {"decay": d}) for n, d in ((1, 0), (2, 0.5), (3, 1))]
+    assert [str(value) for value in collect(make_artefact(*runs))["decay"]] == ["0", "0.5", "1"]

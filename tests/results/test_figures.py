@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
+from support.refusals import refused
 from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
@@ -77,6 +78,7 @@ def figure(
         if kind in CELM:
             methods = ("celm(steps=5, rate=0.1)", "celm(steps=10, rate=0.1)", "cffl")
             chosen = {"probe_heat_map": methods[:2], "distribution_fidelity": methods[:1]}
+            chosen["fpr_by_threshold"] = methods[1:]
             return [make_celm(method=m, seed=s) for m in chosen.get(kind, methods) for s in (0, 1)]
         if kind in LOST:
             given = {"axis": "adversaries"}
@@ -240,7 +242,7 @@ def test_a_heat_map_of_one_cell_is_left_out_beside_others_and_named(make_celm, m
     drawn = draw(make_artefact(*runs, alone, kind="figure", plot="probe_heat_map"))
     (axes,) = drawn.axes
     assert axes.get_title(loc="left") == "mnist, frm"
-    assert "of one cell alone and not drawn: cifar10, frm" in texts(drawn).replace("\n", " ")
+    assert "left out, as one cell was run: cifar10, frm" in texts(drawn).replace("\n", " ")
     # .2 points around 50.1: the colours go half a point to both sides.
     assert axes.collections[0].get_clim() == pytest.approx((49.6, 50.6))
     assert len(draw(make_artefact(alone, kind="figure", plot="probe_heat_map")).axes) == 1
@@ -407,3 +409,18 @@ def test_an_unknown_kind_suggests_the_nearest(figure):
     artefact = figure("accuracy_by_round").model_copy(update={"plot": "acuracy_by_round"})
     with pytest.raises(FedlogitError, match="did you mean 'accuracy_by_round'"):
         draw(artefact)
+
+
+@pytest.mark.parametrize("plot", ["accuracy_by_round", "peer_bands"])
+def test_runs_that_differ_in_an_axis_that_a_figure_cannot_show_are_refused(
+    make_run, make_artefact, plot
+):
+    axes = {"dataset": "mnist", "partition": "iid", "method": "average"}
+    runs = [make_run([0.2, 0.4], batch=n, axes=axes | {"batch": n}) for n in (1, 2)]
+    with refused(f"another axis varies within it; {plot} cannot show it"):
+        draw(make_artefact(*runs, kind="figure", plot=plot))
+
+
+def test_a_heat_map_of_probes_is_of_celm(make_run, make_artefact):
+    with refused("method average has no rate; probe_heat_map is of CELM's probes"):
+        draw(make_artefact(make_run(), make_run(seed=1), kind="figure", plot="probe_heat_map"))

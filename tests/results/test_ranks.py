@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from support.refusals import refused
 
 from fedlogit.results.analyses import analyse
 from fedlogit.results.verdicts.ranks import blocks, ranking
@@ -114,14 +115,21 @@ def test_joined_runs_are_the_longest_and_of_which_no_two_differ():
     assert 1 < len(found.cliques) < 6
 
 
-def test_a_block_is_a_partition_and_a_seed_and_who_lacks_one_is_left_out():
+def test_a_block_is_a_partition_and_a_seed_and_who_lacks_a_partition_is_left_out():
     rows = [
         {"dataset": "d", "partition": part, "seed": seed, "method": method, "accuracy": 0.5}
         for part in ("iid", "k2") for seed in (0, 1) for method in ("uwa", "average", "fedmd")
     ]  # fmt: skip
-    frame = pd.DataFrame(rows[:-1])
-    found, left_out = blocks(frame, "accuracy")
-    assert (found.shape, list(found.columns), left_out) == ((4, 2), ["uwa", "average"], ["fedmd"])
+    names = ["uwa", "average", "fedmd"]
+    found, left_out = blocks(pd.DataFrame(rows[:-1]), "accuracy")
+    assert (found.shape, list(found.columns), left_out) == ((3, 3), names, [])
+    without = [row for row in rows if (row["method"], row["partition"]) != ("fedmd", "k2")]
+    found, left_out = blocks(pd.DataFrame(without), "accuracy")
+    assert (found.shape, list(found.columns), left_out) == ((4, 2), names[:2], ["fedmd"])
+    diverged = pd.DataFrame(rows)
+    diverged.loc[0, "accuracy"] = math.nan
+    found, left_out = blocks(diverged, "accuracy")
+    assert (found.shape, left_out) == ((4, 2), ["uwa"])
 
 
 def test_the_table_of_ranks_by_hand(make_run, make_artefact):
@@ -152,3 +160,27 @@ def test_the_table_of_ranks_by_hand(make_run, make_artefact):
     assert found.shown["Does not differ from"].tolist()[0] == ""
     # Rank sums 8, 20, 20: χ² = 12 / (8 · 3 · 4) · 864 - 3 · 8 · 4 = 12, p = e^(-6).
     assert "Friedman's test that all are alike: p = 0.002" in found.said
+
+
+def test_seeds_that_only_some_methods_have_do_not_count():
+    rows = [("a", 0, 0.9), ("b", 0, 0.5), ("a", 1, 0.8), ("b", 1, 0.4), ("a", 2, 0.1), ("c", 0, 0)]
+    frame = pd.DataFrame(rows, columns=["method", "seed", "accuracy"])
+    frame = frame.assign(dataset="mnist", partition="iid")
+    assert blocks(frame[frame["method"] != "c"], "accuracy")[0].to_numpy().tolist() == [
+        [0.9, 0.5],
+        [0.8, 0.4],
+    ]
+    assert list(blocks(frame, "accuracy")[0].columns) == ["a", "b", "c"]
+    assert len(blocks(frame, "accuracy")[0]) == 1
+
+
+def test_one_method_alone_has_no_rank():
+    frame = pd.DataFrame({"method": ["a", "b"], "seed": [0, 1], "accuracy": [0.5, 0.5]})
+    with refused("fewer than two methods have accuracy in all 0 cells"):
+        blocks(frame.assign(dataset="mnist", partition="iid"), "accuracy")
+
+
+def test_runs_that_differ_in_more_than_the_method_have_no_rank():
+    frame = pd.DataFrame({"method": ["a", "a", "b"], "seed": 0, "accuracy": 0.5})
+    with refused("two runs share the cell dataset=mnist, partition=iid, method=a, seed=0"):
+        blocks(frame.assign(dataset="mnist", partition="iid"), "accuracy")

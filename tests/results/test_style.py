@@ -52,7 +52,9 @@ def test_no_two_methods_of_a_figure_look_alike_in_whatever_order():
 
 
 def test_methods_of_several_papers_have_different_colours_in_a_figure_of_theirs():
-    methods = "average fedavg celm uwa meta_model fedmd tally_train fedol".split()
+    methods = [
+        *("average", "fedavg", "celm", "uwa", "meta_model", "fedmd", "tally_train", "fedol"),
+    ]
     found = looks([*methods, "celm(steps=5)"])
     assert len({found[method].colour for method in methods}) == len(methods)
     assert found["celm(steps=5)"].colour == found["celm"].colour

@@ -11,6 +11,7 @@ import scipy
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 
@@ -44,6 +45,7 @@ def analyse(artefact: Artefact) -> Analysis:
         raise FedlogitError(
             f"{artefact.name}: dataset = {datasets}: give one; another is another table"
         )
+    refuse_mixed(collect(artefact), ("partition", "method"))
     rows = [
         {"partition": ref.axes.get("partition"), "method": ref.axes.get("method"), **group}
         for ref, run in runs

@@ -1,12 +1,14 @@
 """Figures by name: ``accuracy_by_round`` is `draw` in the module of that name in this package.
 
 Each `draw` takes an artefact and the published numbers, if there are any, and returns a figure. A
-new kind of figure is one file.
+new kind of figure is one file. Where it averages runs, its constant `CELL` has the axes that it
+tells apart; runs that differ in another one are refused, since the average would hide it.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +17,7 @@ from matplotlib.figure import Figure
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import figure_names
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption
 from fedlogit.results.style import save_figure
@@ -30,7 +33,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
         reference: The paper's numbers, as from `fedlogit.results.verdicts.compare.read_reference`.
 
     Raises:
-        FedlogitError: if there is no such kind, with the nearest one suggested.
+        FedlogitError: if there is no such kind, with the nearest one suggested, or if runs differ
+            in an axis that this kind cannot show.
         DataError: if a run is missing or damaged.
     """
     if artefact.plot is None:
@@ -38,7 +42,17 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
     if artefact.plot not in figure_names():
         raise unknown(f"plot of {artefact.name}", artefact.plot, figure_names())
     module = importlib.import_module(f"{__name__}.{artefact.plot}")
+    if cell := getattr(module, "CELL", ()):
+        _refuse_mixed(artefact, cell)
     return module.draw(artefact, reference)
+
+
+def _refuse_mixed(artefact: Artefact, cell: Sequence[str]) -> None:
+    """Refuse an artefact whose runs differ in more than the figure tells apart, and the seed."""
+    try:
+        refuse_mixed(collect(artefact), cell)
+    except FedlogitError as error:
+        raise FedlogitError(f"{artefact.name}: {error}; {artefact.plot} cannot show it") from None
 
 
 def write_figure(

@@ -30,7 +30,9 @@ from fedlogit.results.figures._parts import (
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import PALETTE, new_figure
 
-__all__ = ["draw"]
+__all__ = ["CELL", "draw"]
+
+CELL = ("dataset", "partition", "method")
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:

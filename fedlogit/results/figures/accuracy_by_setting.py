@@ -82,7 +82,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_title(panel)
     grid[0, 0].set_ylabel(sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy")
     moved = any(style.shift for style in looks.values())
-    title(figure, artefact, frame, bars(frame) + (", lines side by side" if moved else ""))
+    shifted = ", points moved sideways so that bars can be told apart" if moved else ""
+    title(figure, artefact, frame, bars(frame) + shifted)
     legend(figure, _handles(looks, len(metrics) > 1, has_paper))
     return figure
 

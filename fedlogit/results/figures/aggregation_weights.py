@@ -21,7 +21,9 @@ from fedlogit.results.figures._parts import in_per_cent, title
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
-__all__ = ["draw", "mean_weights"]
+__all__ = ["CELL", "draw", "mean_weights"]
+
+CELL = ("dataset", "partition", "method")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from fedlogit.results.figures._parts import band, legend, method_handle, panels_
 from fedlogit.results.metrics.detection import THRESHOLDS, false_positive_rate
 from fedlogit.results.style import in_order, new_figure
 
-__all__ = ["draw"]
+__all__ = ["CELL", "draw"]
+
+CELL = ("dataset", "partition", "method")
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:

@@ -15,7 +15,9 @@ from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import kin_colour, legend, runs_of, title, values
 from fedlogit.results.style import GREY, new_figure
 
-__all__ = ["draw"]
+__all__ = ["CELL", "draw"]
+
+CELL = ("dataset", "method")
 
 _ACROSS = 5  # panels in a row, at most
 _FAINT = "#c9c9c9"

@@ -6,6 +6,7 @@ import pandas as pd
 import seaborn
 from matplotlib.figure import Figure
 
+from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panels_of, title
@@ -40,14 +41,24 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
         axes.tick_params(length=0, rotation=0)
         axes.grid(visible=False)
-    said = ["test accuracy [%], whose colours span at least one point"]
-    said += [f"of one cell alone and not drawn: {', '.join(alone)}"] if alone else []
+    said = ["test accuracy [%]; colours span one point at least"]
+    said += [f"left out, as one cell was run: {', '.join(alone)}"] if alone else []
     title(figure, artefact, collect(artefact), "; ".join(said))
     return figure
 
 
 def _table(runs: list[Run], metric: str) -> pd.DataFrame:
-    """Return the mean of each rate (down) and number of steps (across), in per cent."""
+    """Return the mean of each rate (down) and number of steps (across), in per cent.
+
+    Raises:
+        FedlogitError: if a run's method has neither, as only CELM has.
+    """
+    for run in runs:
+        if lacking := {"steps", "rate"} - run.spec.method.params.keys():
+            raise FedlogitError(
+                f"{run.folder}: method {run.spec.method.name} has no {min(lacking)}; probe_heat_map"
+                " is of CELM's probes"
+            )
     rows = [
         {
             "steps": run.spec.method.params["steps"],

@@ -14,7 +14,9 @@ from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import legend, panels_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
-__all__ = ["draw"]
+__all__ = ["CELL", "draw"]
+
+CELL = ("dataset", "method")
 
 _PANELS = (
     (
@@ -70,7 +72,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes in grid[-1]:
         axes.set_xlabel("Round")
     seen = [s for _, series in _PANELS for s in series if s[0] in values_of(frame)]
-    bound = "" if "theory_bound" in values_of(frame) else "; no bound: no minimum peer above 1/2"
+    drawn = "theory_bound" in values_of(frame)
+    bound = "" if drawn else "; bound not drawn: it needs every peer above 50 % accuracy"
     said = f"dotted: the warm-up ends and votes begin{bound}"
     title(figure, artefact, collect(artefact), said)
     legend(

@@ -23,6 +23,7 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.comparison import ANY, Comparison
 from fedlogit.results.artefact import REFERENCE
+from fedlogit.results.collect import same
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.rules import INSIDE, p_above, paired_interval
 
@@ -136,8 +137,8 @@ def _select(frame: pd.DataFrame, conditions: Mapping[str, Any]) -> pd.DataFrame:
     for axis, value in conditions.items():
         if axis == "metric" or value == ANY:
             continue
-        wanted = {str(v) for v in (value if isinstance(value, list) else [value])}
-        frame = frame[frame[_axis(axis, frame)].astype(str).isin(wanted)]
+        wanted = value if isinstance(value, list) else [value]
+        frame = frame[same(frame[_axis(axis, frame)], wanted)]
     return frame
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from fedlogit.papers.grids import shown
 from fedlogit.papers.published import place_of
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import same
 
 __all__ = ["Counterpart", "counterpart", "matching", "standing_for"]
 
@@ -86,5 +87,5 @@ def matching(
     for axis, value in place_of(number).items():
         if axis not in frame:
             return frame[:0]
-        frame = frame[frame[axis].astype(str) == (here or {}).get(axis, {}).get(value, value)]
+        frame = frame[same(frame[axis], [(here or {}).get(axis, {}).get(value, value)])]
     return frame

@@ -20,10 +20,13 @@ import numpy as np
 import pandas as pd
 import scipy  # whose `stats`, a second of imports, comes when it is used
 
+from fedlogit.errors import FedlogitError
+from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.verdicts.rules import ALPHA, holm
 
 __all__ = ["Ranking", "blocks", "ranking"]
 
+_WORK = ["dataset", "partition"]
 _DECIMALS = 12  # differences that are equal in all but rounding are ties
 
 
@@ -59,7 +62,8 @@ class Ranking:
 def blocks(frame: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, list[str]]:
     """Return a metric by block and method, of methods that have every block.
 
-    A block is what methods share: a data set, a partition and a seed.
+    A block is what methods share: a data set, a partition and a seed. Of a data set and partition
+    those seeds count that all methods have which were run there.
 
     Args:
         frame: Runs, as from `fedlogit.results.collect.collect`.
@@ -67,11 +71,28 @@ def blocks(frame: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, list[str]]:
 
     Returns:
         The metric (blocks, methods), and the methods that are left out because a block lacks them.
+
+    Raises:
+        FedlogitError: if runs differ in more than method and block, or if fewer than two methods
+            have every block.
     """
-    table = frame.pivot(index=["dataset", "partition", "seed"], columns="method", values=metric)
-    table = table[list(dict.fromkeys(frame["method"]))]
+    refuse_mixed(frame, [*_WORK, "method"])
+    table = _common(frame).pivot(index=[*_WORK, "seed"], columns="method", values=metric)
+    table = table[[name for name in dict.fromkeys(frame["method"]) if name in table]]
     whole = table.notna().all()
+    if whole.sum() < 2:
+        raise FedlogitError(
+            f"fewer than two methods have {metric} in all {len(table)} cells of data set, partition"
+            " and seed, so there are no ranks"
+        )
     return table.loc[:, whole], list(table.columns[~whole])
+
+
+def _common(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs with seeds that all methods of their data set and partition have."""
+    methods = frame.groupby(_WORK)["method"].transform("nunique")
+    having = frame.groupby([*_WORK, "seed"])["method"].transform("nunique")
+    return frame[having == methods]
 
 
 def ranking(table: pd.DataFrame) -> Ranking:

@@ -92,8 +92,8 @@ VERDICT_DETAILS = (
     " interval is taken to be no narrower than that of either mean alone, as Welch's can shrink"
     " while a spread grows: noise of ours never improves a verdict.",
     "Missing information never improves one either. For *reproduced* and *partly reproduced*, a"
-    " number without ± is given our standard deviation, and one without a number of runs is taken as"
-    " a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact.",
+    " number without ± is given our standard deviation, and one without a number of runs is taken"
+    " as a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact.",
     "A single run of ours has no interval. *Single run, within* says that it is at most 3 points"
     " off, whatever the paper's spread.",
     "Bytes that are counted, and distances computed from a split without training, have no sampling"
