@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.commands._options import read_spec
+from fedlogit.commands._options import given_file, read_spec
 from fedlogit.component import ComponentRef
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.methods.aggregator import Aggregator
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--spec", type=Path, help="a run's spec, JSON; - reads it")
     which.add_argument("--function", help="package.module:function")
     parser.add_argument("--logits", type=Path, required=True, help="of `export_logits`")
-    parser.add_argument("--out", type=Path, required=True, help="targets.npz")
+    parser.add_argument("--out", type=given_file, required=True, help="targets.npz")
 
 
 def main(args: argparse.Namespace) -> None:

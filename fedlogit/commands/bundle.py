@@ -18,7 +18,8 @@ from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.inputs import data_files, modules_of, spec_files
 from fedlogit.commands._many.report import states
 from fedlogit.commands._many.wanted import asked_runs, what_options
-from fedlogit.errors import FedlogitError
+from fedlogit.commands._options import given_path
+from fedlogit.errors import FedlogitError, unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--without-data", nargs="*", metavar="NAME",
         help="leave these data sets out, which are there; all, if none is named",
     )  # fmt: skip
-    parser.add_argument("--out", type=Path, required=True, help="folder for the archives")
+    parser.add_argument("--out", type=given_path, required=True, help="folder for the archives")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -45,6 +46,9 @@ def main(args: argparse.Namespace) -> None:
         print(f"all {len(known)} runs are finished; there is nothing to bundle")
         return
     data = data_files(runs.values(), args.data)
+    for name in args.without_data or ():
+        if name not in data:
+            raise unknown("data set of --without-data", name, data)
     with TemporaryDirectory() as folder:
         files = spec_files(runs, args.data, Path(folder))
         pack(args.out / "specs.tar.gz", "inputs", files)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import read_artefact
 from fedlogit.results.summary import write_summary
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference", type=Path, help="published numbers, as CSV; none: there are none"
     )
-    parser.add_argument("--out", type=Path, required=True, help="a folder")
+    parser.add_argument("--out", type=given_path, required=True, help="a folder")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ import argparse
 import os
 from pathlib import Path
 
+from fedlogit.commands._options import given_path
 from fedlogit.data.cards import card
 from fedlogit.data.download import download
 
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     mirror = os.environ.get("FEDLOGIT_MIRROR") or None
     parser.add_argument("dataset", help="a name from data/sources.yaml")
-    parser.add_argument("--out", type=Path, help="the raw folder (default data/raw/DATASET)")
+    parser.add_argument("--out", type=given_path, help="the raw folder (default data/raw/DATASET)")
     parser.add_argument(
         "--mirror",
         type=Path,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.targets import as_targets
+from fedlogit.commands._options import given_file
 from fedlogit.errors import DataError
 from fedlogit.files import write_sealed
 from fedlogit.runs.logit_files import load_answers
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--function", required=True, help="package.module:function")
     parser.add_argument("--logits", type=Path, required=True, help="of `export_logits`")
-    parser.add_argument("--out", type=Path, required=True, help="a JSON file")
+    parser.add_argument("--out", type=given_file, required=True, help="a JSON file")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -30,7 +31,9 @@ def main(args: argparse.Namespace) -> None:
     function, answers = load_function(args.function), load_answers(args.logits)
     if not len(answers.test) or not len(answers.labels):
         raise DataError(f"{args.logits}: has no logits on the test split, or not its labels")
-    together = as_targets(function(answers.test), answers.test, args.function).distributions
+    # A copy, since a function that writes in place would change what it is compared with.
+    given = function(answers.test.clone())
+    together = as_targets(given, answers.test, args.function).distributions
     alone = answers.test.argmax(2) == answers.labels
     record = {
         "function": args.function,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._options import given_file
 from fedlogit.results.artefact import read_artefact
 from fedlogit.results.figures import write_figure
 from fedlogit.results.verdicts.compare import read_reference
@@ -19,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--artefact", type=Path, required=True, help="what the figure shows, as JSON"
     )
     parser.add_argument("--reference", type=Path, help="published numbers, drawn beside ours")
-    parser.add_argument("--out", type=Path, required=True, help="where to; any suffix is replaced")
+    parser.add_argument(
+        "--out", type=given_file, required=True, help="where to; any suffix is replaced"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

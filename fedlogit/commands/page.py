@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._options import given_file
 from fedlogit.results.artefact import read_artefact
 from fedlogit.results.pages.chapter import write_page
 
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--artefacts", type=Path, nargs="+", required=True, help="tables and figures, as JSON"
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="where they lie")
-    parser.add_argument("--out", type=Path, required=True, help="the page")
+    parser.add_argument("--out", type=given_file, required=True, help="the page")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fedlogit.commands._options import given_path
 from fedlogit.data import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_atomic, write_json
@@ -27,7 +28,7 @@ from fedlogit.results.bubbles import bubble_plot
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--out", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--out", type=given_path, required=True, help="folder for the results")
     parser.add_argument(
         "--data", type=Path, default=Path("data/prepared"), help="prepared datasets"
     )

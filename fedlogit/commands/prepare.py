@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._options import given_path
 from fedlogit.data.prepare import prepare
 
 
@@ -17,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("dataset", help="a name from data/sources.yaml")
     parser.add_argument("--raw", type=Path, help="the raw folder (default data/raw/DATASET)")
-    parser.add_argument("--out", type=Path, default=Path("data/prepared"), help="where to write")
+    parser.add_argument(
+        "--out", type=given_path, default=Path("data/prepared"), help="where to write"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

@@ -10,13 +10,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._options import given_file
 from fedlogit.results.pages.report import find_pages, write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="where pages lie")
-    parser.add_argument("--out", type=Path, default=Path("results/report.html"), help="the report")
+    parser.add_argument(
+        "--out", type=given_file, default=Path("results/report.html"), help="the report"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

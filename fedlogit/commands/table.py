@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._options import given_file
 from fedlogit.results.artefact import read_artefact
 from fedlogit.results.tables import write_table
 
@@ -17,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--artefact", type=Path, required=True, help="what the table shows, as JSON"
     )
-    parser.add_argument("--out", type=Path, required=True, help="where to, without suffix")
+    parser.add_argument("--out", type=given_file, required=True, help="where to, without suffix")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from fedlogit.commands._many.archive import kind_of, unpack
 from fedlogit.commands._many.filing import Filed, file_runs
 from fedlogit.commands._many.inputs import file_inputs
+from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.locks import held
 
@@ -31,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("archives", nargs="+", type=Path, metavar="FILE", help="a .tar.gz")
     parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
     parser.add_argument(
-        "--out", type=Path, default=Path("bundle"), help="folder for specs, data and partitions"
+        "--out",
+        type=given_path,
+        default=Path("bundle"),
+        help="folder for specs, data and partitions",
     )
 
 

@@ -115,3 +115,12 @@ def test_a_spec_that_is_none(tmp_path, bundle):
     (tmp_path / "specs/x.json").write_text("{}")
     assert "error: " in bundle().stderr
     assert archives(tmp_path) == []
+
+
+def test_a_data_set_to_leave_out_that_no_run_needs_is_refused(tmp_path, bundle):
+    prepared(tmp_path)
+    specs_of(tmp_path / "specs", {})
+    done = bundle("--without-data", "digts")
+    assert done.returncode == 2
+    assert "unknown data set of --without-data 'digts'; did you mean 'digits'?" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -138,3 +138,27 @@ def test_a_command_that_imports_torchvision_ends_without_complaints():
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def _outs() -> dict[str, argparse.Action]:
+    """Return the option --out of each command that has it."""
+    found = {}
+    for name in command_names():
+        parser = argparse.ArgumentParser()
+        load(name).add_arguments(parser)
+        found |= {name: a for a in parser._actions if "--out" in a.option_strings}
+    return found
+
+
+def test_an_empty_path_to_write_to_is_refused_by_every_command():
+    assert len(_outs()) > 12
+    for name, action in _outs().items():
+        with pytest.raises(argparse.ArgumentTypeError, match="is empty; give a path"):
+            action.type("")
+            pytest.fail(f"{name} takes an empty --out")
+
+
+@pytest.mark.parametrize("name", ["aggregate", "ensemble", "figure", "page", "report", "table"])
+def test_a_command_that_writes_files_refuses_a_folder_to_write_to(name):
+    with pytest.raises(argparse.ArgumentTypeError, match="is a folder; give the name of a file"):
+        _outs()[name].type(".")
