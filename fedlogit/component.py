@@ -112,7 +112,12 @@ def _model_at(cls: type[BaseModel], place: Sequence[int | str]) -> type[BaseMode
 
 
 class ComponentRef(FrozenConfig):
-    """A component chosen by name, with parameters: ``{"name": "dir_client", "params": {...}}``."""
+    """A component chosen by name, with parameters: ``{"name": "dir_client", "params": {...}}``.
+
+    Attributes:
+        name: Of its class in snake case, or ``package.module:Class``.
+        params: Parameters by name; those left out have their defaults.
+    """
 
     name: str
     params: dict[str, Any] = {}

@@ -79,6 +79,13 @@ class Optimizer(FrozenConfig):
     """The clients' optimizer.
 
     Attributes:
+        name: ``sgd``, ``adam``, or ``adamw``, whose weight decay is not part of the gradient.
+        lr: Learning rate.
+        momentum: Of SGD.
+        weight_decay: Of all three.
+        beta1: Decay of Adam's first moment.
+        beta2: Decay of its second moment.
+        eps: Added to the root of its second moment.
         reset_every: How often its state starts anew: with every ``run`` only (Who to Trust,
             TallyTrain); with every ``round`` (the CELM family); or with every ``phase`` of a round,
             as where a training function makes its own optimizer.
@@ -116,6 +123,7 @@ class Schedule(FrozenConfig):
 
     Attributes:
         every: Rounds between decays; None never decays.
+        gamma: What the rate is multiplied by at a decay.
         once: Decay a single time, after `every` rounds (the other reading of CELM §5).
     """
 
@@ -245,6 +253,7 @@ class RunSpec(FrozenConfig):
     """One training run of one method with one seed.
 
     Attributes:
+        format: Version of the spec's meaning.
         dataset: A name from `fedlogit.data`.
         train_size: Use a stratified subsample of the training split of this size; None uses all.
         test_size: The same for the test split.
@@ -261,6 +270,10 @@ class RunSpec(FrozenConfig):
         same_init: All clients (of one architecture) start from the same weights.
         method: A call such as ``uwa(variance_floor=0.001)``.
         rounds: Number of communication rounds.
+        local: How much a client trains, and distils, in a round.
+        optimizer: The clients' optimizer, with its learning rate.
+        schedule: How the learning rate falls over rounds.
+        evaluation: In which rounds models are tested, and on what.
         batch: Minibatch size; the last batch of an epoch may be smaller.
         precision: ``f32``, or ``bf16`` for autocast matrix products with f32 weights.
         seed: Everything random in the run derives from it.

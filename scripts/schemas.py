@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Write the JSON schemas of ``config.yaml`` and of the papers' files from the models they mirror.
 
+What a key means, which a model's docstring has under ``Attributes:``, is the key's description, so
+that an editor shows it.
+
 python scripts/schemas.py            # writes workflow/schemas/*.schema.json
 python scripts/schemas.py --check    # fails if they differ from what it would write
 """
@@ -8,14 +11,20 @@ python scripts/schemas.py --check    # fails if they differ from what it would w
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
+from fedlogit.component import FrozenConfig
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_atomic
@@ -24,6 +33,42 @@ from fedlogit.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = {"config": Settings, "paper": Paper, "run": RunSpec}
+
+
+def schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return a model's JSON schema, in which each key is described."""
+    found = model.model_json_schema(by_alias=True)
+    models = {known.__name__: known for known in _subclasses(FrozenConfig)}
+    for name, part in [(model.__name__, found), *found.get("$defs", {}).items()]:
+        if name in models:
+            _describe(part, models[name])
+    return found
+
+
+def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for known in model.__subclasses__():
+        yield known
+        yield from _subclasses(known)
+
+
+def _describe(part: dict[str, Any], model: type[BaseModel]) -> None:
+    """Move what a docstring says of attributes to the properties."""
+    meant: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        meant |= attributes(base.__dict__.get("__doc__") or "")
+    part["description"] = (inspect.getdoc(model) or "").partition("\n\nAttributes:")[0]
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        if name in meant and key in part.get("properties", {}):
+            part["properties"][key]["description"] = meant[name]
+
+
+def attributes(text: str) -> dict[str, str]:
+    """Return what a docstring says under ``Attributes:``, by name."""
+    section = inspect.cleandoc(text).partition("\nAttributes:\n")[2].partition("\n\n")[0]
+    entries = re.split(r"^    (?=\w+:)", section, flags=re.MULTILINE)
+    named = (entry.partition(":") for entry in entries if entry.strip())
+    return {name: " ".join(meaning.split()) for name, _, meaning in named}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     for name, model in MODELS.items():
         path = args.out / f"{name}.schema.json"
-        text = json.dumps(model.model_json_schema(by_alias=True), indent=2) + "\n"
+        text = json.dumps(schema(model), indent=2) + "\n"
         if not args.check:
             with write_atomic(path) as temporary:
                 temporary.write_text(text)

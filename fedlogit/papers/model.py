@@ -61,6 +61,7 @@ class Source(FrozenConfig):
         source: ``from`` in YAML: take the runs of this table or figure.
         seeds: Where they differ from the paper's.
         metric: A metric of a finished run, or ``accuracy@10`` for the value after a round.
+        options: What its kind lets one choose; see `fedlogit.papers.options`.
     """
 
     title: str
@@ -83,6 +84,8 @@ class Table(Source):
 
     Attributes:
         metrics: Several metrics instead of one; ``metric`` is then an axis like any other.
+        rows: The axes down the table, such as ``dataset``, ``optimizer.lr`` or ``method.rule``.
+        columns: The axes across it.
         analysis: What is shown instead of means, such as ``answer``; it has rows and columns of its
             own. See `fedlogit.results.analyses`.
     """
@@ -108,7 +111,11 @@ class Table(Source):
 
 
 class Figure(Source):
-    """A figure: the name of a plot from `fedlogit.results` and its options."""
+    """A figure.
+
+    Attributes:
+        plot: Its kind, a module of `fedlogit.results.figures`.
+    """
 
     plot: str
 
@@ -252,13 +259,20 @@ class Paper(FrozenConfig):
 
     Attributes:
         paper: The name the file has.
+        title: Of the paper.
+        arxiv: Its number at arXiv.
+        seeds: Those of every table and figure, unless it or a scale has others.
         defaults: Spec of every run, unless something more specific says otherwise.
         datasets: The data sets it may use, with overrides.
         partitions: Short names for partitions with this paper's parameters.
         methods: Short names for methods: a call, or ``{method: call, …overrides}``.
         proposes: The methods that are the paper's own; their numbers are shown first.
         labels: How to print datasets, partitions, methods and axes.
+        tables: Each table by its id, which names its files.
+        figures: Each figure by its id.
+        claims: Statements of the paper that finished runs decide, by id.
         not_tested: Statements that `claims` leaves out, and why.
+        scales: Sets of overrides by name: what `paper`, `quick` and the others change.
         acm: Whether this is a replication or a reproduction; a study of one's own has none.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -186,3 +187,12 @@ def test_lock_has_hashes_and_no_host_names():
     assert all("==" in line for line in pinned)
     assert not [line for line in lines if "://" in line or "index-url" in line]
     assert sum("--hash=sha256:" in line for line in lines) >= len(pinned)
+
+
+@pytest.mark.parametrize("name", ["config", "paper", "run"])
+def test_every_key_of_a_schema_is_described(name):
+    found = json.loads((REPOSITORY / f"workflow/schemas/{name}.schema.json").read_text())
+    for title, part in [(name, found), *found.get("$defs", {}).items()]:
+        assert part["description"] and "Attributes:" not in part["description"], title
+        for key, value in part.get("properties", {}).items():
+            assert value.get("description"), f"{title}.{key}"
