@@ -193,6 +193,7 @@ def test_lock_has_hashes_and_no_host_names():
 def test_every_key_of_a_schema_is_described(name):
     found = json.loads((REPOSITORY / f"workflow/schemas/{name}.schema.json").read_text())
     for title, part in [(name, found), *found.get("$defs", {}).items()]:
-        assert part["description"] and "Attributes:" not in part["description"], title
+        assert part["description"], title
+        assert "Attributes:" not in part["description"], title
         for key, value in part.get("properties", {}).items():
             assert value.get("description"), f"{title}.{key}"

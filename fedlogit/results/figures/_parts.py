@@ -13,6 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from seaborn.utils import relative_luminance
 
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, seeds, summarise
@@ -33,11 +34,13 @@ __all__ = [
     "kin_colour",
     "kin_look",
     "legend",
+    "legible",
     "method_handle",
     "panel_name",
     "panels_of",
     "reference_handle",
     "reference_line",
+    "reported",
     "runs_of",
     "strokes",
     "title",
@@ -48,6 +51,7 @@ Dash = Literal["-", "--", ":", "-."]
 BARS = "bars: standard deviation over seeds"
 POINTS_LOST = "Points lost (below 0: gained)"
 _DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
+_LIGHT = 0.2  # relative luminance from which dark text has more contrast than white
 _HANDLE = 3.6  # times the size of a legend's letters, so that a line shows its dashes; else 2
 
 
@@ -60,8 +64,10 @@ class Stroke(NamedTuple):
 
 
 def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
-    """Write the artefact's title, and below it scale, seeds, device and stand-ins."""
-    said = [describe(frame), artefact.not_run, extra]
+    """Write the artefact's title, and below it data, scale, seeds, device and stand-ins."""
+    datasets = frame["dataset"].unique()
+    on = f"data: {artefact.label(datasets[0])}" if len(datasets) == 1 else ""
+    said = [on, describe(frame), artefact.not_run, extra]
     header(figure, artefact.title, "; ".join(filter(None, said)))
 
 
@@ -132,6 +138,20 @@ def method_handle(artefact: Artefact, method: str, stroke: Stroke) -> Line2D:
     colour, marker, dash = stroke
     label = artefact.label(method)
     return Line2D([], [], color=colour, marker=marker, linestyle=dash, label=label)
+
+
+def reported(artefact: Artefact) -> str:
+    """Return what the paper's numbers are called, in a figure that may be of a reduced scale."""
+    return "reported in the paper" + ("" if artefact.scale == "paper" else ", at its own scale")
+
+
+def legible(axes: Axes, across: int) -> None:
+    """Give the numbers in a heat map's cells the colour, dark or white, of the higher contrast."""
+    colours = axes.collections[0].get_facecolor()
+    for text in axes.texts:
+        x, y = (int(place) for place in text.get_position())
+        light = relative_luminance(colours[y * across + x])
+        text.set_color(INK if light > _LIGHT else "white")
 
 
 def in_per_cent(axis: Axis) -> None:

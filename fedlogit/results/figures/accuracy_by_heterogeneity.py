@@ -21,6 +21,7 @@ from fedlogit.results.figures._parts import (
     method_handle,
     reference_handle,
     reference_line,
+    reported,
     strokes,
     title,
     values,
@@ -62,7 +63,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _across(axes, artefact, place)
     handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
-    handles += _paper_handles() if has_paper else []
+    handles += _paper_handles(reported(artefact)) if has_paper else []
     title(figure, artefact, frame, bars(frame))
     legend(figure, handles)
     return figure
@@ -156,10 +157,10 @@ def _paper(
     return not there.empty
 
 
-def _paper_handles() -> list[Line2D]:
+def _paper_handles(label: str) -> list[Line2D]:
     """Return the legend entries of the paper's numbers."""
     hollow = {"mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
     return [
-        Line2D([], [], marker="o", label="reported in the paper", **hollow),  # type: ignore[arg-type]
+        Line2D([], [], marker="o", label=label, **hollow),  # type: ignore[arg-type]
         Line2D([], [], color=INK, linestyle=":", linewidth=1.1, label="reported reference"),
     ]

@@ -16,7 +16,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.options import BySetting as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import bars, legend, title, values
+from fedlogit.results.figures._parts import bars, legend, reported, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
@@ -84,7 +84,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     moved = any(style.shift for style in looks.values())
     shifted = ", points moved sideways so that bars can be told apart" if moved else ""
     title(figure, artefact, frame, bars(frame) + shifted)
-    legend(figure, _handles(looks, len(metrics) > 1, has_paper))
+    legend(figure, _handles(looks, len(metrics) > 1, reported(artefact) if has_paper else ""))
     return figure
 
 
@@ -217,15 +217,13 @@ def _apart(places: Sequence[float]) -> list[int]:
     return chosen
 
 
-def _handles(
-    looks: Mapping[tuple[str, str], _Style], several: bool, has_paper: bool
-) -> list[Line2D]:
+def _handles(looks: Mapping[tuple[str, str], _Style], several: bool, paper: str) -> list[Line2D]:
     handles = []
     for (line, metric), style in looks.items():
         parts = [line, metric_label(metric)] if several or not line else [line]
         name = ", ".join(filter(None, parts))
         handles.append(Line2D([], [], color=style.colour, marker=style.marker, label=name))
-    if has_paper:
+    if paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
-        handles.append(Line2D([], [], label="reported in the paper", **hollow))  # type: ignore[arg-type]
+        handles.append(Line2D([], [], label=paper, **hollow))  # type: ignore[arg-type]
     return handles

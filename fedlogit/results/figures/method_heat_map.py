@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import competitors, title, values
+from fedlogit.results.figures._parts import competitors, legible, title, values
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import new_figure
 
@@ -34,7 +34,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         table = 100 * cells.pivot(index="method", columns="partition", values="mean")
         _panel(axes, artefact, ordered(table[partitions]))
         axes.set_title(artefact.label(dataset))
-    title(figure, artefact, frame, f"{metric_label(artefact.metric)} [%]")
+    title(figure, artefact, frame, f"{metric_label(artefact.metric)} [%]; bold: best of a column")
     return figure
 
 
@@ -56,6 +56,7 @@ def _panel(axes: Axes, artefact: Artefact, table: pd.DataFrame) -> None:
         x, y = text.get_position()
         if (int(y), int(x)) in best:
             text.set_fontweight("bold")
+    legible(axes, len(table.columns))
     axes.set(xlabel="", ylabel="")
     axes.tick_params(length=0, rotation=0)
     axes.grid(visible=False)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import panels_of, title
+from fedlogit.results.figures._parts import legible, panels_of, title
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import new_figure
@@ -38,6 +38,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             table, annot=True, fmt=".2f", cmap="Blues", cbar=False, ax=axes, linewidths=1,
             annot_kws={"fontsize": 8.5}, vmin=low, vmax=high,
         )  # fmt: skip
+        legible(axes, len(table.columns))
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
         axes.tick_params(length=0, rotation=0)
         axes.grid(visible=False)
