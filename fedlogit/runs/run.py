@@ -36,6 +36,10 @@ from fedlogit.stopping import exit_code, stop_after_round
 __all__ = ["Options", "check_folder", "run", "run_lock"]
 
 _OUTPUTS = ("result.json",)  # its presence means that all is there
+# By each of the first a folder is known as a job's; a pull that was killed leaves the others alone.
+_SIGNS = {"spec.json", "result.json", "clients.json", "checkpoint.safetensors",
+          "checkpoint.previous.safetensors"}  # fmt: skip
+_UNSIGNED = {"rounds.csv", "exports"}
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
 
@@ -81,6 +85,19 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             )
 
 
+def _check_vacant(folder: Path) -> None:
+    """Refuse a folder that holds what no job wrote, and nothing by which it would be a job's.
+
+    Raises:
+        FedlogitError: naming one of the others.
+    """
+    there = {path.name for path in folder.glob("[!.]*")}
+    if (others := sorted(there - _UNSIGNED)) and there.isdisjoint(_SIGNS):
+        raise FedlogitError(
+            f"{folder} holds {others[0]} and no run; give a folder that is empty or not there"
+        )
+
+
 @contextmanager
 def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
     """Hold a folder while it is made; yield whether there is anything to do.
@@ -93,7 +110,7 @@ def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
         last: The file that is written last: with it, the folder is finished.
 
     Raises:
-        FedlogitError: if the folder cannot be written.
+        FedlogitError: if the folder cannot be written, or holds files but no run.
     """
     lock = folder / ".lock"
     if (folder / last).exists():  # also where nothing can be written
@@ -101,6 +118,7 @@ def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
             lock.unlink()  # of a process that was killed when all was done but this
         yield False
         return
+    _check_vacant(folder)
     try:
         with held(lock, f"another process makes {folder}; waiting for it to end"):
             yield not (folder / last).exists()

@@ -241,11 +241,44 @@ def test_what_killed_attempts_left_half_written_is_removed(train, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     half = [folder / ".checkpoint.4711.safetensors", folder / ".tmpq3IyMK"]  # safetensors' own
+    (folder / "exports").mkdir()
+    half += [folder / "exports" / ".weights.815.safetensors", folder / "..result.7.json"]
     for path in half:
         path.write_bytes(b"half")
     train(folder)
     assert not any(path.exists() for path in half)
     assert (folder / ".result.json").exists()
+
+
+def test_hidden_files_of_others_are_left_alone(train, tmp_path):
+    folder = tmp_path / "run"
+    mine = [folder / name for name in (".notes.2024.txt", "own/.spec.1.json", "own/.tmpabcdef")]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    train(folder)
+    assert all(path.exists() for path in mine)
+
+
+def test_a_folder_of_other_files_is_refused_before_anything_is_written(tmp_path):
+    write_json(tmp_path / "spec.json", SMALL)
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter.tex").write_text("mine")
+    _, *given = command(tmp_path / "spec.json", out, tmp_path)
+    with pytest.raises(FedlogitError, match=r"thesis holds chapter.tex and no run; give a folder"):
+        call("train", given[1:])
+    assert [path.name for path in out.iterdir()] == ["chapter.tex"]
+
+
+@pytest.mark.parametrize("name", [".lock", "rounds.csv", "exports/aggregation.npz"])
+def test_a_folder_that_was_pulled_in_part_is_trained(tmp_path, name):
+    write_json(tmp_path / "spec.json", SMALL)
+    out = tmp_path / "run"
+    (out / name).parent.mkdir(parents=True)
+    (out / name).touch()
+    _, *given = command(tmp_path / "spec.json", out, tmp_path)
+    assert call("train", given[1:]) == 0
 
 
 @pytest.mark.slow
