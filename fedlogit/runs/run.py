@@ -18,7 +18,7 @@ from fedlogit.engine.float32 import f32_products
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.files import read_json, write_json
+from fedlogit.files import write_json
 from fedlogit.locks import held
 from fedlogit.methods import Method
 from fedlogit.partition import Split
@@ -29,6 +29,7 @@ from fedlogit.runs.progress import Progress
 from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.setup import federate, sample_shape
 from fedlogit.runs.stages import Precomputed, continue_from
+from fedlogit.runs.whole import read_spec_json
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round
@@ -66,7 +67,8 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
     """Refuse a folder that is another run's.
 
     Raises:
-        FedlogitError: if the folder's name, or the spec in it, has another hash.
+        FedlogitError: if the folder's name, or the spec in it, has another hash; if that spec
+            cannot be read.
     """
     digest = spec.digest()
     match = _FOLDER.fullmatch(folder.name)
@@ -76,7 +78,7 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             "one of them is from another run"
         )
     if (folder / "spec.json").exists():
-        found = RunSpec.read(read_json(folder / "spec.json"), f"{folder}/spec.json").digest()
+        found = RunSpec.read(read_spec_json(folder), f"{folder}/spec.json").digest()
         left = {path.name for path in folder.iterdir()} - {"spec.json", ".lock"}
         if found != digest and left:  # a spec alone is of a run that was refused
             raise FedlogitError(
