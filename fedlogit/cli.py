@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from fedlogit.commands._all import command_names, first_line, load
 from fedlogit.errors import FedlogitError
@@ -91,6 +92,8 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     """Call ``main(argv)`` and exit with its code."""
     # For people: one line, without the place in our code.
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    for stream in (sys.stdout, sys.stderr):
+        _print_anything(stream)
     code: int | str | None
     try:
         code = _code(main)
@@ -105,6 +108,12 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     if "triton" not in sys.modules:  # torchvision imports it; it complains of what is frozen
         gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
     sys.exit(code)
+
+
+def _print_anything(stream: TextIO) -> None:
+    """Let a stream that has no – or ± print a ? in its place, rather than fail at it."""
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        stream.reconfigure(errors="replace")
 
 
 def _code(main: Callable[[Sequence[str]], int | None]) -> int | str | None:

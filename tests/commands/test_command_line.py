@@ -194,3 +194,9 @@ def printing(what: str, output: IO[str] | int, **variables: str) -> subprocess.C
     return subprocess.run(
         command, env=environment, stdout=output, stderr=subprocess.PIPE, text=True, check=False
     )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_output_in_another_encoding_never_fails(encoding):
+    done = printing("'0.5 – 0.6 …'", subprocess.PIPE, PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0.5 ? 0.6 ?\n", "")
