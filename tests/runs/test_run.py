@@ -446,6 +446,21 @@ def test_bad_specs_get_one_line(tmp_path, python, change, message):
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"batch": 10**30}, "batch"),
+        ({"rounds": 2**31}, "rounds"),
+        ({"evaluation": {"tail": 10**30}}, "evaluation.tail"),
+        ({"participation": {"number": 10**30}}, "participation.number"),
+        ({"text": {"vocabulary": 10**20, "length": 1}}, "text.vocabulary"),
+    ],
+)
+def test_numbers_beyond_what_libraries_count_are_refused(change, key):
+    with pytest.raises(FedlogitError, match=rf"{key} = \d+: Input.* or equal to 2147483647$"):
+        small_spec(**change)
+
+
 def test_a_device_that_is_not_there(tmp_path, python):
     write_json(tmp_path / "spec.json", SMALL)
     arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path, python)
