@@ -502,6 +502,38 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, engine, o
     assert not (out / "result.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"models": ["mlp(hidden=[1000000000000000])"]}, "can't allocate memory: you tried to al"),
+        ({"models": ["mlp(hidden=[1000000000000000000])"]}, "Storage size calculation overflowed"),
+        ({"server": {"model": "mlp(hidden=[1000000000000000])", "epochs": 1}, "method": "feddf"},
+         "can't allocate memory: you tried to allocate"),
+    ],
+)  # fmt: skip
+def test_a_model_too_large_for_the_memory_is_one_line(tmp_path, change, said):
+    write_json(tmp_path / "spec.json", SMALL | {"rounds": 1} | change)
+    _, *given = command(tmp_path / "spec.json", tmp_path / "out", tmp_path)
+    with pytest.raises(FedlogitError, match=rf"^device = 'cpu' is out of memory \({said}") as error:
+        call("train", given[1:])
+    assert str(error.value).endswith(
+        ": lower batch (now 32), or take smaller models or fewer clients"
+    )
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+def test_an_error_that_is_not_of_memory_stays_what_it_is(tmp_path, monkeypatch):
+    def loss(*_):
+        raise RuntimeError("a fault of the code")
+
+    monkeypatch.setattr("fedlogit.engine.task.ClientTask.loss", loss)
+    write_json(tmp_path / "spec.json", SMALL)
+    _, *given = command(tmp_path / "spec.json", tmp_path / "out", tmp_path)
+    with pytest.raises(RuntimeError, match=r"^a fault of the code$"):
+        call("train", [*given[1:], "--engine", "loop"])
+
+
 def test_json_that_is_not_json(tmp_path, python):
     (tmp_path / "spec.json").write_text(json.dumps(SMALL)[:-5])
     arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path, python)
