@@ -1,22 +1,28 @@
 """The command line: ``python -m fedlogit COMMAND``, each a module of `fedlogit.commands`.
 
-A user's mistake becomes one line and exit code 2, in options, too; Ctrl-C becomes 130.
+A user's mistake becomes one line and exit code 2, in options, too, and so does what the system
+refuses, such as to read a file; Ctrl-C becomes 130. Who stops reading, as ``head`` does, ends a
+command with 141 and without a word.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import io
+import os
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from fedlogit.commands._all import command_names, first_line, load
 from fedlogit.errors import FedlogitError
-from fedlogit.stopping import exit_when_asked, is_stop
+from fedlogit.stopping import exit_code, exit_when_asked, is_stop
 
 __all__ = [
     "call",
@@ -86,18 +92,63 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     """Call ``main(argv)`` and exit with its code."""
     # For people: one line, without the place in our code.
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    for stream in (sys.stdout, sys.stderr):
+        _print_anything(stream)
+    code: int | str | None
     try:
-        with exit_when_asked():
-            code = main(sys.argv[1:]) or 0
-    except FedlogitError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        code = _code(main)
+        sys.stdout.flush()
+    except BrokenPipeError:  # as of `| head`, whose reader has all it wants
+        _forget_output()
+        code = exit_code(signal.SIGPIPE)
+    except OSError as error:  # of a path that cannot be read, or is none; of a full disk
+        print(f"error: {_told(error)}", file=sys.stderr)  # noqa: T201
+        _forget_output()
         code = 2
-    except KeyboardInterrupt:
-        print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201
-        code = 130
     if "triton" not in sys.modules:  # torchvision imports it; it complains of what is frozen
         gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
     sys.exit(code)
+
+
+def _print_anything(stream: TextIO) -> None:
+    """Let a stream that has no – or ± print a ? in its place, rather than fail at it."""
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        stream.reconfigure(errors="replace")
+
+
+def _code(main: Callable[[Sequence[str]], int | None]) -> int | str | None:
+    """Return the exit code of ``main(argv)``, whose errors that a user can act on are told.
+
+    Raises:
+        OSError: what the system refuses; a `BrokenPipeError` if nobody reads what is printed.
+    """
+    try:
+        with exit_when_asked():
+            return main(sys.argv[1:]) or 0
+    except FedlogitError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201
+        return 130
+    except SystemExit as end:
+        return end.code
+
+
+def _told(error: OSError) -> str:
+    """Return what the system says, and of which file, in one line."""
+    reason = error.strerror or str(error).partition("\n")[0] or type(error).__name__
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def _forget_output() -> None:
+    """Print what can be; let Python, which prints the rest when it ends, not fail at that."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    with suppress(OSError, ValueError):  # a stream without a file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
 
 
 def run_script(path: str) -> None:

@@ -17,16 +17,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 from fedlogit.stopping import heed
 
 __all__ = [
+    "LARGEST",
     "Component",
     "ComponentRef",
+    "Count",
+    "Natural",
     "catalogue",
     "explain",
     "find",
@@ -37,6 +40,10 @@ __all__ = [
     "slug_of",
     "unknown_key",
 ]
+
+LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
+Count = Annotated[int, Field(gt=0, le=LARGEST)]
+Natural = Annotated[int, Field(ge=0, le=LARGEST)]
 
 _MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's files come into
 _CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)

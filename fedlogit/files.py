@@ -12,7 +12,7 @@ import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -43,8 +43,7 @@ LIMIT = 4 << 30
 """Bytes that an archive may unpack to where nothing says how many it should: far more than a run
 writes, and than the largest data set has (Fed-ISIC2019, 3.5e9)."""
 
-# .name.pid.suffix, and .tmpXXXXXX, under which safetensors writes before it renames to the first.
-_TEMPORARY = re.compile(r"\..+\.\d+\.\w+|\.tmp[A-Za-z0-9]{6}")
+_OF_SAFETENSORS = r"\.tmp[A-Za-z0-9]{6}"  # its own, before it renames to the name it was given
 
 
 @contextmanager
@@ -98,22 +97,29 @@ def link_or_copy(source: Path, target: Path) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left half-written in a folder and below.
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Remove what killed processes left half-written of some files in a folder, not below it.
 
     To be called by who alone writes there: it cannot tell a file in the making from a leftover.
+
+    Args:
+        folder: The folder; it need not be there.
+        names: The files, whose temporary names go, and nobody else's hidden files; if one is a
+            ``.safetensors``, so do the temporary names that safetensors gives.
     """
-    for path in folder.rglob(".*"):
-        if _TEMPORARY.fullmatch(path.name):
-            path.unlink(missing_ok=True)
+    paths = [Path(name) for name in names]
+    patterns = [rf"\.{re.escape(p.stem)}\.\d+{re.escape(p.suffix)}" for p in paths]
+    if any(path.suffix == ".safetensors" for path in paths):
+        patterns.append(_OF_SAFETENSORS)
+    temporary = re.compile("|".join(patterns))
+    for found in folder.glob(".*"):
+        if temporary.fullmatch(found.name) and found.is_file():
+            found.unlink(missing_ok=True)
 
 
 def remove_leftovers_of(path: Path) -> None:
     """Remove what killed processes left of `write_atomic` of one file; for who holds its lock."""
-    temporary = re.compile(rf"\.{re.escape(path.stem)}\.\d+{re.escape(path.suffix)}")
-    for found in path.parent.glob(".*"):
-        if temporary.fullmatch(found.name):
-            found.unlink(missing_ok=True)
+    remove_leftovers(path.parent, [path.name])
 
 
 def _sync(path: Path) -> None:

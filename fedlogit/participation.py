@@ -10,13 +10,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fedlogit.component import FrozenConfig
+from fedlogit.component import Count, FrozenConfig, Natural
 from fedlogit.errors import FedlogitError
 from fedlogit.rng import rng
 
 __all__ = ["Participation", "Stay"]
 
-Count = Annotated[int, Field(gt=0)]
 # Below, tuples are not strict: JSON's lists are tuples only where nothing, such as `_from_share`,
 # comes between.
 
@@ -31,9 +30,9 @@ class Stay(FrozenConfig):
             that they are never there.
     """
 
-    clients: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1, strict=False)
+    clients: tuple[Natural, ...] = Field(min_length=1, strict=False)
     since: Count | None = None
-    until: Annotated[int, Field(ge=0)] | None = None
+    until: Natural | None = None
 
     @model_validator(mode="after")
     def _some_rounds(self) -> Self:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fedlogit.adversaries import Adversaries
-from fedlogit.component import ComponentRef, FrozenConfig
+from fedlogit.component import LARGEST, ComponentRef, Count, FrozenConfig, Natural
 from fedlogit.participation import Participation
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "Text",
 ]
 
-Count = Annotated[int, Field(gt=0)]
 Export = Literal[
     "logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley", "theory"
 ]
@@ -167,7 +166,7 @@ class Public(FrozenConfig):
     overlap: bool = False
     last: bool = False
     dataset: str | None = None
-    anchors: Annotated[int, Field(ge=0)] = 0
+    anchors: Natural = 0
 
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
@@ -194,7 +193,7 @@ class Text(FrozenConfig):
 
     renamed: ClassVar[Mapping[str, str]] = {"tested_on": "evaluation_split"}
 
-    vocabulary: Annotated[int, Field(ge=257)]
+    vocabulary: Annotated[int, Field(ge=257, le=LARGEST)]
     length: Count
     evaluation_split: Literal["valid", "test"] = "valid"
 
@@ -233,7 +232,7 @@ class Evaluation(FrozenConfig):
 
     every: Count = 1
     rounds: tuple[int, ...] = ()
-    tail: Annotated[int, Field(ge=0)] = 0
+    tail: Natural = 0
     validation: Count | None = None
 
 

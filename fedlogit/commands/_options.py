@@ -124,6 +124,28 @@ def own_device(args: argparse.Namespace, spec: RunSpec) -> Iterator[torch.device
             yield chosen
         except torch.OutOfMemoryError as error:
             raise FedlogitError(_too_large(chosen, args, spec, str(error))) from None
+        except (MemoryError, RuntimeError) as error:
+            reason = _unmet(error)
+            if reason is None:
+                raise
+            raise FedlogitError(
+                f"device = '{chosen}' is out of memory ({reason}): lower batch (now {spec.batch}),"
+                " or take smaller models or fewer clients"
+            ) from None
+
+
+def _unmet(error: MemoryError | RuntimeError) -> str | None:
+    """Return what memory of the CPU an error says there is not, or None if it is about another.
+
+    PyTorch raises its own error only where a GPU has too little.
+    """
+    said = str(error).partition("\n")[0]
+    if isinstance(error, MemoryError):  # also NumPy's
+        return said or "not enough memory"
+    _, found, rest = said.partition("DefaultCPUAllocator: ")
+    if found:
+        return rest.partition(". Error code")[0].rstrip(".")
+    return said if said.startswith("Storage size calculation overflowed") else None
 
 
 def wanted_device(device: str, engine: str) -> str:

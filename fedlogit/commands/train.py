@@ -32,6 +32,7 @@ from fedlogit.runs.finishing import forget_outputs
 from fedlogit.runs.run import Options, check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
+from fedlogit.runs.whole import check_finished
 from fedlogit.spec import RunSpec
 
 
@@ -59,6 +60,7 @@ def main(args: argparse.Namespace) -> None:
         if not missing:
             if args.restart:
                 raise FedlogitError(f"--restart: {args.out} is finished; remove it to train anew")
+            check_finished(args.out, spec.digest())
             print(f"{args.out} is finished")
             return
         if args.restart:

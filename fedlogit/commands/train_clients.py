@@ -14,7 +14,8 @@ import sys
 
 from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options
-from fedlogit.files import write_json, write_sealed
+from fedlogit.files import read_sealed, write_json, write_sealed
+from fedlogit.runs.client_files import again
 from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.jobs import Job
 from fedlogit.runs.run import check_folder, run_lock
@@ -35,6 +36,7 @@ def main(args: argparse.Namespace) -> None:
     check_folder(spec, args.out)
     with run_lock(args.out, "clients.json") as missing:
         if not missing:
+            read_sealed(args.out / "clients.json", again(args.out / "clients.json"))
             print(f"{args.out} is finished")
             return
         write_json(args.out / "spec.json", spec.model_dump(mode="json"))

@@ -44,6 +44,7 @@ def download(name: str, out: Path, mirror: Path | None = None, sources: Path = S
 
     Every source is tried in a temporary folder; only files whose decoded content is the data set's
     are kept. If `out` is complete already, nothing happens. Who finds another process at it waits.
+    What no download put into `out` is never touched.
 
     Args:
         name: A name from `DATASETS`.
@@ -52,7 +53,7 @@ def download(name: str, out: Path, mirror: Path | None = None, sources: Path = S
         sources: The YAML file of sources.
 
     Raises:
-        FedlogitError: if the name is unknown, or `out` cannot be written.
+        FedlogitError: if the name is unknown, or `out` cannot be written or holds other files.
         DataError: if no source serves, in one line: what was tried, why it failed, what to do.
     """
     card(name)  # an unknown name is refused first
@@ -132,17 +133,57 @@ def _try(source: Base, name: str, folder: Path, mirror: Path | None) -> Mark:
 
 
 def _move(folder: Path, out: Path, mark: Mark) -> None:
-    """Move files into place; ``source.json`` goes first and comes last, as the sign of success."""
+    """Move files into place; ``source.json`` goes first and comes last, as the sign of success.
+
+    Of what is there only what an earlier download put there goes.
+
+    Raises:
+        FedlogitError: if `out` cannot be written, or holds what no download put there.
+    """
     try:
         out.mkdir(exist_ok=True)
-        (out / MARK).unlink(missing_ok=True)
-        for stale in Raw(out).files():
-            stale.unlink()
+        ours = _listed(out)
+        _refuse_others(out, mark, ours)
+        for name in ours or ():
+            (out / name).unlink(missing_ok=True)
+        (out / MARK).unlink(missing_ok=True)  # after what it lists: a kill in between forgets none
         for path in Raw(folder).files():
             path.replace(out / path.name)
     except OSError as error:
         raise FedlogitError(f"cannot write {out}: {error.strerror}") from None
     write_json(out / MARK, mark.model_dump(mode="json"))
+
+
+def _listed(out: Path) -> set[str] | None:
+    """Return the names of the files that an earlier download put there; None if none says so."""
+    with suppress(FedlogitError):
+        mark = Mark.read(read_json(out / MARK), str(out / MARK))
+        return {Path(file).name for file in mark.files} - {""}
+    return None
+
+
+def _refuse_others(out: Path, mark: Mark, ours: set[str] | None) -> None:
+    """Refuse a folder where a download would overwrite, or get mixed with, what it did not make.
+
+    Snakemake removes ``source.json`` before it downloads again, and a killed download leaves a
+    folder without it: the files are then the very ones that are to come, and nobody else's.
+
+    Raises:
+        FedlogitError: naming one of the others.
+    """
+    there = {path.name for path in out.iterdir()}
+    if ours is None:
+        others = {name for name in there if not name.startswith(".")}
+    else:
+        others = there & mark.files.keys() - ours
+    for name in sorted(others):
+        path = out / name
+        if not path.is_file() or file_digest(path) != mark.files.get(name):
+            raise FedlogitError(
+                f"{path} was not put there by a download that {MARK} tells of, and stays; give"
+                f" another folder, or remove {out} and run python -m fedlogit download"
+                f" {mark.dataset} again"
+            )
 
 
 def _nothing(name: str, failures: list[str], mirror: Path | None, homepage: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fedlogit.errors import DataError
 from fedlogit.files import (
@@ -21,10 +21,23 @@ from fedlogit.files import (
     remove_leftovers,
     write_json,
 )
+from fedlogit.spec import Export
 
-__all__ = ["forget_outputs", "hidden", "keep_outputs", "outputs_are_kept", "publish_outputs"]
+__all__ = [
+    "forget_outputs",
+    "hidden",
+    "keep_outputs",
+    "outputs_are_kept",
+    "publish_outputs",
+    "remove_half_written",
+]
 
 _NOTE = ".finished.json"
+# What jobs write in their folder, and in its folder of exports; outputs also under hidden names.
+_PLAIN = ("spec.json", "rounds.csv", "checkpoint.safetensors", "checkpoint.previous.safetensors")
+_OUTPUTS = ("result.json", "clients.json", "weights.safetensors")
+_FILES = (*_PLAIN, *_OUTPUTS, *(f".{name}" for name in _OUTPUTS), _NOTE)
+_EXPORTS = ("weights.safetensors", *(f"{name}.npz" for name in get_args(Export)))
 
 
 def hidden(path: Path) -> Path:
@@ -63,9 +76,15 @@ def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
     Raises:
         FedlogitError: if the folder cannot be written.
     """
-    remove_leftovers(folder)
+    remove_half_written(folder)
     for path in (folder / name for name in outputs):
         link_or_copy(hidden(path), path)
+
+
+def remove_half_written(folder: Path) -> None:
+    """Remove what killed jobs left half-written of their files, and nothing else that is hidden."""
+    remove_leftovers(folder, _FILES)
+    remove_leftovers(folder / "exports", _EXPORTS)
 
 
 def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:

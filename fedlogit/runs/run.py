@@ -18,7 +18,7 @@ from fedlogit.engine.float32 import f32_products
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.files import read_json, write_json
+from fedlogit.files import write_json
 from fedlogit.locks import held
 from fedlogit.methods import Method
 from fedlogit.partition import Split
@@ -29,6 +29,7 @@ from fedlogit.runs.progress import Progress
 from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.setup import federate, sample_shape
 from fedlogit.runs.stages import Precomputed, continue_from
+from fedlogit.runs.whole import read_spec_json
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round
@@ -36,6 +37,10 @@ from fedlogit.stopping import exit_code, stop_after_round
 __all__ = ["Options", "check_folder", "run", "run_lock"]
 
 _OUTPUTS = ("result.json",)  # its presence means that all is there
+# By each of the first a folder is known as a job's; a pull that was killed leaves the others alone.
+_SIGNS = {"spec.json", "result.json", "clients.json", "checkpoint.safetensors",
+          "checkpoint.previous.safetensors"}  # fmt: skip
+_UNSIGNED = {"rounds.csv", "exports"}
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
 
@@ -62,7 +67,8 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
     """Refuse a folder that is another run's.
 
     Raises:
-        FedlogitError: if the folder's name, or the spec in it, has another hash.
+        FedlogitError: if the folder's name, or the spec in it, has another hash; if that spec
+            cannot be read.
     """
     digest = spec.digest()
     match = _FOLDER.fullmatch(folder.name)
@@ -72,13 +78,26 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             "one of them is from another run"
         )
     if (folder / "spec.json").exists():
-        found = RunSpec.read(read_json(folder / "spec.json"), f"{folder}/spec.json").digest()
+        found = RunSpec.read(read_spec_json(folder), f"{folder}/spec.json").digest()
         left = {path.name for path in folder.iterdir()} - {"spec.json", ".lock"}
         if found != digest and left:  # a spec alone is of a run that was refused
             raise FedlogitError(
                 f"{folder} holds the run {found[:8]}, not {digest[:8]}; give another folder, or"
                 " remove it"
             )
+
+
+def _check_vacant(folder: Path) -> None:
+    """Refuse a folder that holds what no job wrote, and nothing by which it would be a job's.
+
+    Raises:
+        FedlogitError: naming one of the others.
+    """
+    there = {path.name for path in folder.glob("[!.]*")}
+    if (others := sorted(there - _UNSIGNED)) and there.isdisjoint(_SIGNS):
+        raise FedlogitError(
+            f"{folder} holds {others[0]} and no run; give a folder that is empty or not there"
+        )
 
 
 @contextmanager
@@ -93,7 +112,7 @@ def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
         last: The file that is written last: with it, the folder is finished.
 
     Raises:
-        FedlogitError: if the folder cannot be written.
+        FedlogitError: if the folder cannot be written, or holds files but no run.
     """
     lock = folder / ".lock"
     if (folder / last).exists():  # also where nothing can be written
@@ -101,6 +120,7 @@ def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
             lock.unlink()  # of a process that was killed when all was done but this
         yield False
         return
+    _check_vacant(folder)
     try:
         with held(lock, f"another process makes {folder}; waiting for it to end"):
             yield not (folder / last).exists()

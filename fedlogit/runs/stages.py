@@ -31,7 +31,7 @@ from fedlogit.component import ComponentRef
 from fedlogit.engine.client import Client
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.files import read_sealed
+from fedlogit.files import read_sealed, remove_leftovers
 from fedlogit.methods import Method, complete, get
 from fedlogit.runs.client_files import again, load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
@@ -155,6 +155,7 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     save_tensors(folder / "weights.safetensors", joined, header)
     for path in parts.values():
         path.unlink(missing_ok=True)
+    remove_leftovers(folder, [path.name for path in parts.values()])
     told: dict[str, Any] = reason or {"loss_private": _mean_loss(fed)}
     return {"weights_digest": digest, **told}
 

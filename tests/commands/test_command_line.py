@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 from support.small import SMALL
@@ -162,3 +163,64 @@ def test_an_empty_path_to_write_to_is_refused_by_every_command(name):
 def test_a_command_that_writes_files_refuses_a_folder_to_write_to(name):
     with pytest.raises(argparse.ArgumentTypeError, match="is a folder; give the name of a file"):
         _outs()[name].type(".")
+
+
+def test_a_path_that_the_system_refuses_is_one_line(tmp_path):
+    write_json(tmp_path / "spec.json", SMALL)
+    done = fedlogit("train", "--spec", str(tmp_path / "spec.json"), "--out", "x" * 300)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {'x' * 300}/spec.json: File name too long\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied", "secret"), "secret: Permission denied"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("of a library\nwith a second line"), "of a library"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(capsys, error, said):
+    def fails(argv):
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        cli.run_main(fails)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_who_stops_reading_ends_a_command_without_a_word(lines):
+    """A line waits until Python ends; many do not."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as output:
+        done = printing(f"'line\\n' * {lines}", output)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_output_on_a_full_disk_is_one_line(lines):
+    with Path("/dev/full").open("w") as output:
+        done = printing(f"'line\\n' * {lines}", output)
+    assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
+
+
+def printing(what: str, output: IO[str] | int, **variables: str) -> subprocess.CompletedProcess:
+    """Print what Python understands by this, as a command does."""
+    command = [
+        sys.executable,
+        "-c",
+        f"from fedlogit.cli import *; run_main(lambda _: print({what}))",
+    ]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
+    return subprocess.run(
+        command, env=environment, stdout=output, stderr=subprocess.PIPE, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_output_in_another_encoding_never_fails(encoding):
+    done = printing("'0.5 – 0.6 …'", subprocess.PIPE, PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0.5 ? 0.6 ?\n", "")

@@ -11,6 +11,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from support.refusals import refused
 
 from fedlogit.cli import call, run_main
 from fedlogit.data import transport
@@ -211,13 +212,56 @@ def test_a_changed_raw_file_is_found_and_fetched_again(tiny, mirror, sources, tm
     content = bytearray((raw / "tiny.npz").read_bytes())
     content[60] ^= 1
     (raw / "tiny.npz").write_bytes(content)
-    (raw / "stale.bin").write_bytes(b"")
     with pytest.raises(
         DataError, match=r"tiny\.npz was changed or damaged; run python -m fedlogit download"
     ):
         read_mark(raw, "tiny")
     assert download("tiny", raw, mirror, sources(MIRROR)) == mark
-    assert not (raw / "stale.bin").exists()
+
+
+def test_only_what_an_earlier_download_put_there_goes(
+    tiny, idx_files, web, mirror, sources, tmp_path
+):
+    raw = tmp_path / "raw"
+    web |= idx_files
+    download("tiny", raw, None, sources(url("https://one.example/", idx_files)))
+    (raw / next(iter(idx_files))).write_bytes(b"damaged")
+    (raw / "notes.txt").write_text("mine")
+    download("tiny", raw, mirror, sources(MIRROR))
+    assert {path.name for path in raw.iterdir()} == {"notes.txt", "tiny.npz", "source.json"}
+
+
+@pytest.mark.parametrize("name", ["tiny.npz", "thesis.tex", "source.json", "photos/a.jpg"])
+def test_a_folder_with_files_of_others_is_refused_and_left(tiny, mirror, sources, tmp_path, name):
+    raw = tmp_path / "raw"
+    (raw / name).parent.mkdir(parents=True)
+    (raw / name).write_text("mine")
+    with refused(f"{raw / name.split('/')[0]} was not put there by a download") as error:
+        download("tiny", raw, mirror, sources(MIRROR))
+    assert f"remove {raw} and run python -m fedlogit download tiny again" in str(error.value)
+    assert [path.name for path in tmp_path.glob("raw/**/*") if path.is_file()] == [Path(name).name]
+    assert (raw / name).read_text() == "mine"
+
+
+def test_a_file_that_is_not_listed_is_not_overwritten(
+    tiny, idx_files, web, mirror, sources, tmp_path
+):
+    raw = tmp_path / "raw"
+    web |= idx_files
+    download("tiny", raw, None, sources(url("https://one.example/", idx_files)))
+    (raw / next(iter(idx_files))).write_bytes(b"damaged")
+    (raw / "tiny.npz").write_text("mine")
+    with refused("tiny.npz was not put there by a download"):
+        download("tiny", raw, mirror, sources(MIRROR))
+    assert (raw / "tiny.npz").read_text() == "mine"
+
+
+def test_files_of_a_download_that_lost_its_mark_are_taken(tiny, mirror, sources, tmp_path):
+    """As Snakemake removes it before it makes it again, and a killed download leaves a folder."""
+    raw = tmp_path / "raw"
+    mark = download("tiny", raw, mirror, sources(MIRROR))
+    (raw / "source.json").unlink()
+    assert download("tiny", raw, mirror, sources(MIRROR)) == mark
 
 
 @pytest.mark.parametrize(

@@ -193,3 +193,8 @@ def test_bad_options_get_one_line(tmp_path, arguments, said):
         call("tokenise", [*arguments, "--data", str(tmp_path)])
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_vocabulary_beyond_what_can_be_counted_is_one_line(tmp_path):
+    with refused("vocabulary = 99999999999999999999: Input should be less than or equal to 214748"):
+        call("tokenise", ["sklearn_docs", "--vocabulary", "9" * 20, "--data", str(tmp_path)])

@@ -378,3 +378,12 @@ def test_a_run_made_before_results_listed_exports_is_still_read(exported, tmp_pa
     save_tensors(path, read_tensors(path, "weights")[0])  # which had no header either
     assert check_run(tmp_path, exported).export("aggregation")["weights"].shape == (4, 60)
     assert len(load_weights(path, small_spec())) == 4
+
+
+def test_train_clients_says_of_damaged_ones_what_to_do(stages):
+    note = stages / "clients" / "clients.json"
+    note.write_text(note.read_text()[:-9])
+    done = script("train_clients", *options(stages, stages / "spec.json", note.parent))
+    assert done.returncode == 2
+    assert f"{note} is not valid JSON" in done.stderr
+    assert done.stderr.endswith(f"; remove {note.parent} and give the same command again\n")

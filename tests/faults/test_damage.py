@@ -3,15 +3,18 @@
 Downloads are in tests/data, logits and targets in tests/federation.
 """
 
+import shutil
 import warnings
 
 import numpy as np
 import pytest
 import torch
+from support.calls import script
 from support.damaging import damages
 from support.small import small_spec
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import write_json
 from fedlogit.results.runs.run import read_run
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.client_files import load_weights
@@ -28,6 +31,61 @@ def finished(digits, tmp_path_factory):
     options = Options(torch.device("cpu"), progress=False)
     run(spec, methods.get(spec.method), digits, divide(spec, digits), folder, options)
     return folder
+
+
+DAMAGED = [
+    ("result.json", lambda text: text[:-9], "result.json is not valid JSON"),
+    ("result.json", lambda text: "", "result.json is not valid JSON"),
+    ("result.json", lambda text: "[]", "result.json is damaged: its digest does not match"),
+    ("result.json", lambda text: text.replace("finished", "diverged", 1), "digest does not match"),
+    ("rounds.csv", lambda text: "", "rounds.csv is damaged or truncated"),
+    ("spec.json", lambda text: text[:-9], "spec.json is not valid JSON"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "said"), DAMAGED)
+def test_train_says_of_a_damaged_run_what_to_do_as_others_do(finished, name, damage, said):
+    path, spec = finished / name, small_spec(export=["weights"])
+    whole = path.read_bytes()
+    write_json(finished.parent / "again.json", spec.model_dump(mode="json"))
+    try:
+        path.write_text(damage(whole.decode()))
+        done = script("train", "--spec", f"{finished.parent}/again.json", "--out", str(finished))
+        with pytest.raises(DataError) as error:
+            read_run(finished, spec.digest())
+    finally:
+        path.write_bytes(whole)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {error.value}\n"
+    assert said in done.stderr
+    assert done.stderr.endswith(f"; remove {finished} and run it again\n")
+
+
+@pytest.mark.parametrize("name", ["rounds.csv", "exports/weights.safetensors"])
+def test_train_says_of_a_run_that_lacks_something(finished, tmp_path, name):
+    """Weights need not be there, as caches do not keep them, but are not to be others."""
+    folder, spec = tmp_path / "run", small_spec(export=["weights"])
+    shutil.copytree(finished, folder)
+    write_json(tmp_path / "spec.json", spec.model_dump(mode="json"))
+    given = ("train", "--spec", str(tmp_path / "spec.json"), "--out", str(folder))
+    (folder / name).unlink()
+    lacking = script(*given)
+    (folder / name).write_text("other")
+    other = script(*given)
+    assert lacking.returncode == (0 if "weights" in name else 2)
+    assert other.returncode == 2
+    assert f"{folder / name} is damaged" in other.stderr
+    assert f"remove {folder} and run it again" in other.stderr
+
+
+def test_a_result_of_another_spec_is_not_this_run(train, tmp_path):
+    one, other = train(tmp_path / "one"), train(tmp_path / "other", seed=1)
+    for name in ("result.json", "rounds.csv"):
+        shutil.copyfile(other / name, one / name)
+    write_json(tmp_path / "spec.json", small_spec().model_dump(mode="json"))
+    done = script("train", "--spec", str(tmp_path / "spec.json"), "--out", str(one))
+    assert done.returncode == 2
+    assert f"remove {one} and run it again" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["result.json", "rounds.csv", "spec.json"])

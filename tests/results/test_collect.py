@@ -88,7 +88,7 @@ def test_a_line_cut_short_is_noticed(make_run, make_artefact):
 def test_json_cut_short_is_noticed(make_run, make_artefact, name):
     run = make_run()
     (run.dir / name).write_text((run.dir / name).read_text()[:40])
-    with pytest.raises(DataError, match=f"{name} is not valid JSON"):
+    with pytest.raises(DataError, match=f"{name} is not valid JSON: .*; remove {run.dir} and run"):
         collect(make_artefact(run))
 
 
@@ -121,7 +121,8 @@ def test_a_result_without_a_digest_is_refused(make_run, make_artefact):
     result = read_json(run.dir / "result.json")
     del result["digest"]
     write_json(run.dir / "result.json", result)
-    with pytest.raises(DataError, match="is damaged: its digest does not match"):
+    said = f"is damaged: its digest does not match; remove {run.dir} and run it again"
+    with pytest.raises(DataError, match=said):
         collect(make_artefact(run))
 
 
@@ -130,7 +131,9 @@ def test_a_run_on_data_of_other_clients_is_refused(make_run, make_artefact):
     result = read_json(run.dir / "result.json")
     write_json(run.dir / "result.json", result | {"split": {"counts": [[40] * 10]}})
     seal(run.dir)
-    with pytest.raises(DataError, match="divided among 1 clients, the spec has 4; run it again"):
+    with pytest.raises(
+        DataError, match=r"among 1 clients, the spec has 4; remove .* and run it again"
+    ):
         collect(make_artefact(run))
 
 

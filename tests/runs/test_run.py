@@ -241,11 +241,44 @@ def test_what_killed_attempts_left_half_written_is_removed(train, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     half = [folder / ".checkpoint.4711.safetensors", folder / ".tmpq3IyMK"]  # safetensors' own
+    (folder / "exports").mkdir()
+    half += [folder / "exports" / ".weights.815.safetensors", folder / "..result.7.json"]
     for path in half:
         path.write_bytes(b"half")
     train(folder)
     assert not any(path.exists() for path in half)
     assert (folder / ".result.json").exists()
+
+
+def test_hidden_files_of_others_are_left_alone(train, tmp_path):
+    folder = tmp_path / "run"
+    mine = [folder / name for name in (".notes.2024.txt", "own/.spec.1.json", "own/.tmpabcdef")]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    train(folder)
+    assert all(path.exists() for path in mine)
+
+
+def test_a_folder_of_other_files_is_refused_before_anything_is_written(tmp_path):
+    write_json(tmp_path / "spec.json", SMALL)
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter.tex").write_text("mine")
+    _, *given = command(tmp_path / "spec.json", out, tmp_path)
+    with pytest.raises(FedlogitError, match=r"thesis holds chapter.tex and no run; give a folder"):
+        call("train", given[1:])
+    assert [path.name for path in out.iterdir()] == ["chapter.tex"]
+
+
+@pytest.mark.parametrize("name", [".lock", "rounds.csv", "exports/aggregation.npz"])
+def test_a_folder_that_was_pulled_in_part_is_trained(tmp_path, name):
+    write_json(tmp_path / "spec.json", SMALL)
+    out = tmp_path / "run"
+    (out / name).parent.mkdir(parents=True)
+    (out / name).touch()
+    _, *given = command(tmp_path / "spec.json", out, tmp_path)
+    assert call("train", given[1:]) == 0
 
 
 @pytest.mark.slow
@@ -413,6 +446,21 @@ def test_bad_specs_get_one_line(tmp_path, python, change, message):
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"batch": 10**30}, "batch"),
+        ({"rounds": 2**31}, "rounds"),
+        ({"evaluation": {"tail": 10**30}}, "evaluation.tail"),
+        ({"participation": {"number": 10**30}}, "participation.number"),
+        ({"text": {"vocabulary": 10**20, "length": 1}}, "text.vocabulary"),
+    ],
+)
+def test_numbers_beyond_what_libraries_count_are_refused(change, key):
+    with pytest.raises(FedlogitError, match=rf"{key} = \d+: Input.* or equal to 2147483647$"):
+        small_spec(**change)
+
+
 def test_a_device_that_is_not_there(tmp_path, python):
     write_json(tmp_path / "spec.json", SMALL)
     arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path, python)
@@ -452,6 +500,38 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, engine, o
         f"{advice}\n"
     )
     assert not (out / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"models": ["mlp(hidden=[1000000000000000])"]}, "can't allocate memory: you tried to al"),
+        ({"models": ["mlp(hidden=[1000000000000000000])"]}, "Storage size calculation overflowed"),
+        ({"server": {"model": "mlp(hidden=[1000000000000000])", "epochs": 1}, "method": "feddf"},
+         "can't allocate memory: you tried to allocate"),
+    ],
+)  # fmt: skip
+def test_a_model_too_large_for_the_memory_is_one_line(tmp_path, change, said):
+    write_json(tmp_path / "spec.json", SMALL | {"rounds": 1} | change)
+    _, *given = command(tmp_path / "spec.json", tmp_path / "out", tmp_path)
+    with pytest.raises(FedlogitError, match=rf"^device = 'cpu' is out of memory \({said}") as error:
+        call("train", given[1:])
+    assert str(error.value).endswith(
+        ": lower batch (now 32), or take smaller models or fewer clients"
+    )
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+def test_an_error_that_is_not_of_memory_stays_what_it_is(tmp_path, monkeypatch):
+    def loss(*_):
+        raise RuntimeError("a fault of the code")
+
+    monkeypatch.setattr("fedlogit.engine.task.ClientTask.loss", loss)
+    write_json(tmp_path / "spec.json", SMALL)
+    _, *given = command(tmp_path / "spec.json", tmp_path / "out", tmp_path)
+    with pytest.raises(RuntimeError, match=r"^a fault of the code$"):
+        call("train", [*given[1:], "--engine", "loop"])
 
 
 def test_json_that_is_not_json(tmp_path, python):

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import read_json, remove_leftovers
+from fedlogit.files import read_json
 from fedlogit.runs.checkpoint import remove_checkpoints
+from fedlogit.runs.finishing import remove_half_written
 from fedlogit.runs.outputs import NOT_KEPT
 from fedlogit.runs.run import check_folder, run_lock
 from fedlogit.spec import RunSpec
@@ -100,15 +101,18 @@ def _file(source: Path, target: Path) -> bool:
         check_folder(RunSpec.read(read_json(source / "spec.json"), str(source)), target)
         _move(source, target)
         remove_checkpoints(target)
-        remove_leftovers(target)
+        remove_half_written(target)
     return True
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a run's files, the result last, so that what is half there counts as unfinished."""
+    """Move a run's files, the result last, so that what is half there counts as unfinished.
+
+    The spec goes first: by it a folder is known as a run's.
+    """
     exports = [f"exports/{path.name}" for path in (source / "exports").glob("*")]
     try:
-        for name in (*exports, *_TEXTS):
+        for name in (_TEXTS[0], *exports, *_TEXTS[1:]):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).replace(target / name)
     except OSError as error:

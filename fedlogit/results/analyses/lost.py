@@ -17,6 +17,7 @@ from fedlogit.results.collect import scalar
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
+from fedlogit.runs.whole import anew
 
 __all__ = ["Options", "analyse", "losses"]
 
@@ -127,7 +128,7 @@ def _clients(run: Run) -> list[float]:
     found = run.result.final.per_client if run.result.final else []
     if not found:
         raise DataError(
-            f"{run.folder / 'result.json'}: key 'final.per_client' is missing; run it again"
+            f"{run.folder / 'result.json'}: key 'final.per_client' is missing; {anew(run.folder)}"
         )
     return found
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import read_json
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.runs.outputs import NOT_KEPT
 from fedlogit.runs.places import run_dir
+from fedlogit.runs.whole import anew, read_spec_json
 from fedlogit.spec import RunSpec
 
 __all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "folders_with", "sort_runs"]
@@ -54,14 +54,14 @@ def check_run(root: Path, folder: Path) -> Run:
         DataError: if a file is missing, truncated or of another run, an export is damaged or
             missing, or the folder is misnamed.
     """
-    spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
+    spec = RunSpec.read(read_spec_json(folder), str(folder / "spec.json"))
     if folder.relative_to(root).as_posix() != str(run_dir(spec)):
         raise DataError(f"{folder}: its spec belongs to {root / run_dir(spec)}; delete the folder")
     run = read_run(folder, spec.digest())
     for name in run.result.exports or {}:
         path = folder / "exports" / name
         if name not in NOT_KEPT and not path.exists():
-            raise DataError(f"{path} is missing, but result.json lists it; run it again")
+            raise DataError(f"{path} is missing, but result.json lists it; {anew(folder)}")
         run.check_export(name)
     return run
 

@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,8 @@ from pydantic import BaseModel, ValidationError
 
 from fedlogit.component import explain
 from fedlogit.errors import DataError
-from fedlogit.files import file_digest, json_digest, load_npz, read_json
+from fedlogit.files import load_npz
+from fedlogit.runs.whole import anew, check_export, read_result, read_spec_json
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
@@ -144,16 +144,8 @@ class Run:
         Raises:
             DataError: naming the file.
         """
-        path, listed = self.folder / "exports" / name, self.result.exports
-        if listed is None or not path.exists():
-            return
-        if not path.is_file():  # a pipe or a device is read for ever
-            raise DataError(f"{path} is no regular file; remove {self.folder} and run it again")
-        if file_digest(path) != listed.get(name):
-            raise DataError(
-                f"{path} is damaged: result.json has another digest of it, or none; remove"
-                f" {self.folder} and run it again"
-            )
+        if self.result.exports is not None:
+            check_export(self.folder, name, self.result.exports.get(name))
 
 
 def read_run(folder: Path, digest: str) -> Run:
@@ -186,9 +178,9 @@ def _state(path: Path) -> tuple[int, int] | None:
 @lru_cache(maxsize=1 << 13)
 def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
     """Read and check a run whose files are in a state; see `read_run`."""
-    spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
+    spec = RunSpec.read(read_spec_json(folder), str(folder / "spec.json"))
     _same(folder / "spec.json", digest, spec.digest())
-    result = _read_result(folder / "result.json")
+    result = _read_result(folder)
     _same(folder / "result.json", digest, result.provenance.spec_digest)
     rounds = _read_rounds(folder / "rounds.csv")
     run = Run(folder, spec, result, rounds)
@@ -196,7 +188,7 @@ def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) 
     if divided != spec.clients:
         raise DataError(
             f"{folder / 'result.json'}: its data were divided among {divided} clients, the spec has"
-            f" {spec.clients}; run it again"
+            f" {spec.clients}; {anew(folder)}"
         )
     if not run.diverged:
         _complete(run)
@@ -207,14 +199,13 @@ def _same(path: Path, expected: str, found: str) -> None:
     """Refuse a file that belongs to another spec."""
     if expected != found:
         raise DataError(
-            f"{path}: expected spec {expected[:12]}…, found {found[:12]}…; run it again"
+            f"{path}: expected spec {expected[:12]}…, found {found[:12]}…; {anew(path.parent)}"
         )
 
 
-def _read_result(path: Path) -> Result:
+def _read_result(folder: Path) -> Result:
     """Read ``result.json`` of a run that has ended."""
-    data = read_json(path)
-    _sound(path, data)
+    path, data = folder / "result.json", read_result(folder)
     try:
         result = Result.model_validate(data)
     except ValidationError as error:
@@ -230,18 +221,6 @@ def _read_result(path: Path) -> Result:
     return result
 
 
-def _sound(path: Path, data: Any) -> None:
-    """Refuse a result, and rounds beside it, that are not as they were written."""
-    if not isinstance(data, dict):
-        raise DataError(f"{path} is not a result: it holds a {type(data).__name__}")
-    rounds = path.with_name("rounds.csv")
-    rest = {key: value for key, value in data.items() if key != "digest"}
-    if json_digest(rest) != data.get("digest"):
-        raise DataError(f"{path} is damaged: its digest does not match; run it again")
-    if rounds.exists() and file_digest(rounds) != data.get("rounds_digest"):
-        raise DataError(f"{rounds} is damaged or truncated: {path.name} has another digest of it")
-
-
 def _read_rounds(path: Path) -> pd.DataFrame:
     """Read ``rounds.csv``, whose rounds must count up from 1."""
     try:
@@ -252,7 +231,7 @@ def _read_rounds(path: Path) -> pd.DataFrame:
     except (ValueError, pd.errors.ParserError) as error:
         raise DataError(f"{path} is not a valid table: {error}") from None
     if not text.endswith("\n"):
-        raise DataError(f"{path} is truncated: its last line has no end")
+        raise DataError(f"{path} is truncated: its last line has no end; {anew(path.parent)}")
     if rounds.empty:  # diverged in round 1
         return rounds
     if "round" not in rounds or list(rounds["round"]) != list(range(1, len(rounds) + 1)):
@@ -264,7 +243,10 @@ def _complete(run: Run) -> None:
     """Refuse a run that says it finished but lacks rounds, or, if it trained, its accuracy."""
     if len(run.rounds) != run.spec.rounds:
         path = run.folder / "rounds.csv"
-        raise DataError(f"{path} is truncated: {len(run.rounds)} of {run.spec.rounds} rounds")
+        raise DataError(
+            f"{path} is truncated: {len(run.rounds)} of {run.spec.rounds} rounds;"
+            f" {anew(run.folder)}"
+        )
     if run.spec.ledger_only:
         return
     accuracy = run.result.final.accuracy if run.result.final else None

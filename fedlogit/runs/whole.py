@@ -1,0 +1,96 @@
+"""Whether a run that has ended is as it was written; apart from what needs PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fedlogit.errors import DataError
+from fedlogit.files import file_digest, read_json, read_sealed
+
+__all__ = ["anew", "check_export", "check_finished", "read_result", "read_spec_json"]
+
+
+def anew(folder: Path) -> str:
+    """Say what to do about a damaged run, for a message: with its result there, it is not rerun."""
+    return f"remove {folder} and run it again"
+
+
+def read_spec_json(folder: Path) -> Any:
+    """Read a run's ``spec.json``, as plain data.
+
+    Raises:
+        DataError: if it is missing or not JSON, with what to do.
+    """
+    try:
+        return read_json(folder / "spec.json")
+    except DataError as error:
+        raise DataError(f"{error}; {anew(folder)}") from None
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Read a run's ``result.json``, without its digest, once it and the rounds are found whole.
+
+    Raises:
+        DataError: if it is missing, not JSON or not as it was written, or ``rounds.csv`` is not.
+    """
+    path, rounds = folder / "result.json", folder / "rounds.csv"
+    result = read_sealed(path, anew(folder))
+    try:
+        whole = file_digest(rounds) == result.get("rounds_digest")
+    except OSError as error:
+        raise DataError(f"cannot read {rounds}: {error.strerror}; {anew(folder)}") from None
+    if not whole:
+        raise DataError(
+            f"{rounds} is damaged or truncated: result.json has another digest of it;"
+            f" {anew(folder)}"
+        )
+    return result
+
+
+def check_finished(folder: Path, digest: str) -> None:
+    """Refuse a run that has a result, but not a whole one, or not that of its spec.
+
+    Args:
+        folder: The run's folder.
+        digest: Of its spec.
+
+    Raises:
+        DataError: naming the file, with what to do.
+    """
+    result = read_result(folder)
+    found = str(_dict(result.get("provenance")).get("spec_digest"))
+    if found != digest:
+        raise DataError(
+            f"{folder / 'result.json'}: expected spec {digest[:12]}…, found {found[:12]}…;"
+            f" {anew(folder)}"
+        )
+    for name, written in _dict(result.get("exports")).items():
+        check_export(folder, Path(name).name, written)
+
+
+def _dict(found: Any) -> dict[str, Any]:
+    """Return what is a dictionary in the result of any run, be it from elsewhere."""
+    return found if isinstance(found, dict) else {}
+
+
+def check_export(folder: Path, name: str, digest: str | None) -> None:
+    """Refuse an export that is there but not as the run wrote it.
+
+    Args:
+        folder: The run's folder.
+        name: Of the export's file.
+        digest: What the result says of it; None if it does not list it.
+
+    Raises:
+        DataError: naming the file, with what to do.
+    """
+    path = folder / "exports" / name
+    if not path.exists():
+        return
+    if not path.is_file():  # a pipe or a device is read for ever
+        raise DataError(f"{path} is no regular file; {anew(folder)}")
+    if file_digest(path) != digest:
+        raise DataError(
+            f"{path} is damaged: result.json has another digest of it, or none; {anew(folder)}"
+        )
