@@ -192,6 +192,7 @@ ANALYSES: dict[str, type[Options]] = {
     "costs": NoOptions,
     "lost": Lost,
     "normality": NoOptions,
+    "rank_correlation": NoOptions,
     "ranks": NoOptions,
 }
 """Of tables with ``analysis``; those without have `Printed`."""
