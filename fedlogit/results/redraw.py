@@ -48,14 +48,18 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         DataError: if a run is damaged.
     """
     paths = [path for planned in plan.covered() for path in _draw(plan, planned, references, out)]
-    for paper in plan.papers.values():
-        for scale in paper.scales:
-            if any(a.kind == "table" for a in plan.of(paper.paper, scale)):
-                folder = out / "summary" / paper.paper / scale
-                reference = published(references, paper.paper)
-                judged = [_resolved(plan, a) for a in plan.judged(paper.paper, scale)]
-                paths += write_summary(judged, reference, folder)
-    return paths + write_record(plan, references, out)
+    compared = [
+        (paper.paper, scale)
+        for paper in plan.papers.values()
+        for scale in paper.scales
+        if any(a.kind == "table" for a in plan.of(paper.paper, scale))
+    ]
+    for paper, scale in compared:
+        judged = [_resolved(plan, a) for a in plan.judged(paper, scale)]
+        folder = out / "summary" / paper / scale
+        paths += write_summary(judged, published(references, paper), folder)
+    # Comparisons that are older may lie beside these, of runs that no longer are.
+    return paths + write_record(plan, references, out, compared)
 
 
 def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:

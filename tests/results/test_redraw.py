@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copy, rmtree
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -103,15 +104,94 @@ def test_runs_that_were_published_and_not_pulled_are_counted(tmp_path):
     assert not_here(tmp_path / "runs") == 0, "nothing was published there"
 
 
-def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, make_run):
-    settings = Settings(papers=("celm",), scale="quick", frozen=True, partial=True)
-    (first, *_) = Plan(settings, WORKFLOW / "papers", tmp_path).judged("celm", "quick")
+QUICK = Settings(papers=("celm",), scale="quick", frozen=True, partial=True)
+
+
+@pytest.fixture
+def finished(tmp_path, make_run) -> Path:
+    """Where a run of a table of CELM at scale `quick` lies."""
+    (first, *_) = Plan(QUICK, WORKFLOW / "papers", tmp_path).judged("celm", "quick")
+    spec = first.left_out[0][1].spec
+    run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
+    place = tmp_path / "runs" / run_dir(spec)
+    place.parent.mkdir(parents=True)
+    return run.dir.rename(place)
+
+
+def drawn_again(results: Path, papers: Path = WORKFLOW / "papers") -> pd.DataFrame:
+    """Draw, and return the numbers of the record that runs are behind."""
+    redraw(Plan(QUICK, papers, results), WORKFLOW / "reference", results)
+    rows = pd.read_csv(results / "record.csv")
+    return rows[rows["verdict"] != "not run"]
+
+
+def recorded(results: Path, papers: Path):
+    return script("record", "--results", str(results), "--papers", str(papers))
+
+
+@pytest.fixture
+def papers(tmp_path) -> Path:
+    """A folder with CELM's file alone."""
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    copy(WORKFLOW / "papers/celm.yaml", folder)
+    return folder
+
+
+def test_a_run_that_is_gone_leaves_no_number_in_the_record(tmp_path, finished, papers):
+    assert len(drawn_again(tmp_path)) > 0
+    assert recorded(tmp_path, papers).returncode == 0
+    rmtree(finished)
+    done = recorded(tmp_path, papers)
+    compared = tmp_path / "summary/celm/quick/compare.csv"
+    run = finished.relative_to(tmp_path / "runs")
+    said = f"error: {compared} is of runs that are gone, such as {run}; run make redraw\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    out = {"path": f"runs/{run}", "md5": f"{'0' * 32}.dir", "size": 1}
+    (tmp_path / "runs.dvc").write_text(yaml.safe_dump({"outs": [out]}))
+    assert recorded(tmp_path, papers).returncode == 0, "it can be pulled"
+    assert len(drawn_again(tmp_path)) == 0
+    assert compared.exists()
+
+
+def test_a_spec_that_has_changed_leaves_no_number_in_the_record(tmp_path, finished, papers):
+    assert len(drawn_again(tmp_path, papers)) > 0
+    data = yaml.safe_load((papers / "celm.yaml").read_text())
+    data["scales"]["quick"]["overrides"] = data["scales"]["quick"].get("overrides", {})
+    data["scales"]["quick"]["overrides"]["rounds"] = 7
+    (papers / "celm.yaml").write_text(yaml.safe_dump(data))
+    done = recorded(tmp_path, papers)
+    assert done.returncode == 2
+    assert "quick/compare.csv is of other runs than the paper's file plans now" in done.stderr
+    assert done.stderr.endswith(f"{finished.name[-8:]}; run make redraw\n")
+    assert len(drawn_again(tmp_path, papers)) == 0
+
+
+def test_a_comparison_that_does_not_say_of_which_runs_it_is_is_refused(tmp_path, finished, papers):
+    drawn_again(tmp_path)
+    path = tmp_path / "summary/celm/quick/compare.csv"
+    pd.read_csv(path).drop(columns="runs").to_csv(path, index=False)
+    done = recorded(tmp_path, papers)
+    said = f"error: {path}: column 'runs' is missing; run make redraw\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_the_users_own_seeds_are_planned_where_they_are_given(tmp_path, make_run, papers):
+    settings = QUICK.model_copy(update={"seeds": (77,)})
+    (first, *_) = Plan(settings, papers, tmp_path).judged("celm", "quick")
     spec = first.left_out[0][1].spec
     run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
     place = tmp_path / "runs" / run_dir(spec)
     place.parent.mkdir(parents=True)
     run.dir.rename(place)
-    plan = Plan(settings, WORKFLOW / "papers", tmp_path)
+    redraw(Plan(settings, papers, tmp_path), WORKFLOW / "reference", tmp_path)
+    assert recorded(tmp_path, papers).returncode == 2
+    own = ("--results", str(tmp_path), "--papers", str(papers), "--seeds", "77")
+    assert script("record", *own).returncode == 0
+
+
+def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, finished):
+    plan = Plan(QUICK, WORKFLOW / "papers", tmp_path)
     stale = tmp_path / "summary/celm/quick/agreement.md"
     stale.parent.mkdir(parents=True)
     stale.write_text("A file that an older version wrote.\n")
