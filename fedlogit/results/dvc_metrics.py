@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.provenance import provenance
+from fedlogit.results.provenance import provenance, training_seconds
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS
 
 __all__ = ["metrics", "numbers"]
@@ -41,7 +41,7 @@ def _training(artefacts: Sequence[Artefact]) -> dict[str, Any]:
     runs = pd.concat([provenance(artefact) for artefact in artefacts]).drop_duplicates("digest")
     return {
         "runs": len(runs),
-        "hours": round(float(runs["wall_seconds"].sum()) / 3600, 2),
+        "hours": round(training_seconds(runs) / 3600, 2),
         "devices": ", ".join(sorted(set(runs["device"]))),
     }
 
