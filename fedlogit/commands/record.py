@@ -11,9 +11,11 @@ the picture record.png and record.pdf, and record.counts.md into RESULTS; prints
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from fedlogit.commands._cache import read_listing
 from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
+from fedlogit.errors import DataError
 from fedlogit.papers import Plan
 from fedlogit.results.record.current import refuse_stale
 from fedlogit.results.record.files import write_record
@@ -34,10 +36,23 @@ def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     settings = of_finished_runs(args.papers)
     refuse_missing(args.results)
+    _refuse_no_references(args.references)
     plan = Plan(settings, args.papers, args.results)
     refuse_stale(_plans(plan, args), args.results, read_listing(args.results / "runs.dvc").keys())
-    write_record(plan, args.references, args.results)
-    print((args.results / "record.counts.md").read_text(encoding="utf-8").rstrip())
+    if write_record(plan, args.references, args.results):
+        print((args.results / "record.counts.md").read_text(encoding="utf-8").rstrip())
+    else:
+        print(f"no record was written: {args.references} has numbers of no paper in {args.papers}")
+
+
+def _refuse_no_references(folder: Path) -> None:
+    """Refuse a folder of published numbers that is not there.
+
+    Raises:
+        DataError: naming the folder.
+    """
+    if not folder.is_dir():
+        raise DataError(f"--references {folder} is no folder; give the one that has PAPER.csv")
 
 
 def _plans(plan: Plan, args: argparse.Namespace) -> list[Plan]:

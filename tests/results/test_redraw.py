@@ -209,3 +209,20 @@ def test_a_folder_of_results_that_is_not_there_is_refused_and_not_made(tmp_path,
     done = script(name, "--results", str(folder), "--papers", str(WORKFLOW / "papers"))
     said = f"error: --results {folder} is no folder; give the one that has runs/\n"
     assert (done.returncode, done.stderr, folder.exists()) == (2, said, False)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_without_published_numbers_the_record_is_one_line(tmp_path, papers, there):
+    """Also where an older record lies, whose counts would be told."""
+    (tmp_path / "record.counts.md").write_text("Of 9 published numbers, all have a verdict.\n")
+    folder = tmp_path / "numbers"
+    if there:
+        folder.mkdir()
+    places = ("--results", str(tmp_path), "--papers", str(papers))
+    done = script("record", *places, "--references", str(folder))
+    if there:
+        said = f"no record was written: {folder} has numbers of no paper in {papers}\n"
+        assert (done.stdout, done.stderr) == (said, "")
+    else:
+        said = f"error: --references {folder} is no folder; give the one that has PAPER.csv\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
