@@ -111,11 +111,17 @@ def _made(root: Path) -> Iterator[Path]:
 
 
 def _same(old: Path, new: Path) -> bool:
+    """Return whether two files say the same; what cannot be read is the same as nothing."""
+    try:
+        return _equally_read(old, new)
+    except (OSError, ValueError, SyntaxError, ImageComparisonFailure):
+        # A picture of another size is a ValueError, a broken one Pillow's SyntaxError.
+        return False
+
+
+def _equally_read(old: Path, new: Path) -> bool:
     if old.suffix == ".png":
-        try:
-            return compare_images(str(old), str(new), tol=_PIXELS) is None
-        except (ValueError, ImageComparisonFailure):  # of another size
-            return False
+        return compare_images(str(old), str(new), tol=_PIXELS) is None
     if old.suffix == ".csv":
         values = [pd.read_csv(path, keep_default_na=False).to_dict("list") for path in (old, new)]
         return _equal(*values)

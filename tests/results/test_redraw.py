@@ -82,6 +82,23 @@ def test_a_picture_of_another_size_is_named(tmp_path):
     assert line.endswith("figures/p/paper/f.png: the finished runs give something else")
 
 
+@pytest.mark.parametrize("name", [*FILES, "figures/p/paper/f.png"])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b"", lambda b: b"\xff\xfe{", lambda b: b[: len(b) // 2]]
+)
+def test_a_damaged_file_is_named(tmp_path, name, damage):
+    there, fresh = write(tmp_path / "a", FILES, 0.5), write(tmp_path / "b", FILES, 0.5)
+    (there / name).write_bytes(damage((there / name).read_bytes()))
+    assert differences(there, fresh) == [f"{there / name}: the finished runs give something else"]
+
+
+def test_a_picture_with_a_broken_part_is_named(tmp_path):
+    there, fresh = write(tmp_path / "a", FILES, 0.5), write(tmp_path / "b", FILES, 0.5)
+    path = there / "figures/p/paper/f.png"
+    path.write_bytes(path.read_bytes().replace(b"IDAT", b"ID\x00T"))
+    assert differences(there, fresh) == [f"{path}: the finished runs give something else"]
+
+
 def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
     old = tmp_path / "a/tables/p/paper/old.md"
     old.parent.mkdir(parents=True)
