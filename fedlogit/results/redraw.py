@@ -19,6 +19,7 @@ from matplotlib.testing.exceptions import ImageComparisonFailure
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.planned import PlannedArtefact
+from fedlogit.papers.published import check_all
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
@@ -45,8 +46,9 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         What was written.
 
     Raises:
-        DataError: if a run is damaged.
+        DataError: if a run is damaged, or published numbers are wrong.
     """
+    check_all(plan.papers.values(), references)
     paths = [path for planned in plan.covered() for path in _draw(plan, planned, references, out)]
     compared = [
         (paper.paper, scale)

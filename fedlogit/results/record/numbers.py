@@ -13,6 +13,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.papers.published import check_all
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.verdicts.compare import comparison_in, published
@@ -74,8 +75,9 @@ def record(
         among: The papers and scales whose comparisons count; None: of all that are there.
 
     Raises:
-        DataError: if a comparison was made with other published numbers.
+        DataError: if a comparison was made with other published numbers, or these are wrong.
     """
+    check_all(plan.papers.values(), references)
     parts = [
         _of_paper(plan, paper, references, _counting(paper, results, among))
         for paper in plan.papers.values()
