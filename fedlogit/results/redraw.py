@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
 from fedlogit.results.verdicts.compare import published
 
-__all__ = ["differences", "orphans", "redraw"]
+__all__ = ["differences", "orphans", "redraw", "strangers"]
 
 _KINDS = ("tables", "figures", "summary")
 _ROUNDING = 1e-9  # relative; sums of float64 in another order
@@ -94,10 +94,29 @@ def differences(there: Path, fresh: Path) -> list[str]:
     return lines
 
 
-def orphans(results: Path, drawn: Iterable[Path]) -> list[Path]:
-    """Return the tables, figures, summaries and records in a folder that were not just drawn."""
-    kept = set(drawn)
-    return sorted(path for path in _made(results) if path not in kept)
+def orphans(results: Path, drawn: Iterable[Path], papers: Collection[str]) -> list[Path]:
+    """Return the tables, figures, summaries and records in a folder that were not just drawn.
+
+    Those of papers that are not among `papers` are none; where there are any, no record is, either.
+    """
+    kept, others = set(drawn), strangers(results, papers)
+
+    def is_others(path: Path) -> bool:
+        return bool(others) if path.parent == results else _paper_of(path, results) in others
+
+    return sorted(path for path in _made(results) if path not in kept and not is_others(path))
+
+
+def strangers(results: Path, papers: Collection[str]) -> list[str]:
+    """Return the papers that have tables, figures or summaries there and are not among `papers`."""
+    found = {_paper_of(path, results) for path in _made(results)}
+    return sorted(found.difference(papers, [""]))
+
+
+def _paper_of(path: Path, results: Path) -> str:
+    """Return the paper that a table, figure or summary is of; "" for what lies elsewhere."""
+    parts = path.relative_to(results).parts
+    return parts[1] if len(parts) > 2 else ""
 
 
 def _files(root: Path) -> set[Path]:

@@ -215,7 +215,7 @@ def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, fin
     drawn = redraw(plan, WORKFLOW / "reference", tmp_path)
     assert tmp_path / "record.csv" in drawn
     assert all(path.is_file() for path in drawn)
-    assert orphans(tmp_path, drawn) == [stale]
+    assert orphans(tmp_path, drawn, plan.papers) == [stale]
     claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
     assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all
 
@@ -243,3 +243,35 @@ def test_without_published_numbers_the_record_is_one_line(tmp_path, papers, ther
     else:
         said = f"error: --references {folder} is no folder; give the one that has PAPER.csv\n"
         assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.fixture
+def study(tmp_path) -> Path:
+    """A folder with a study alone, which has no published numbers."""
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    data = yaml.safe_load((WORKFLOW / "papers/celm.yaml").read_text())
+    (folder / "study.yaml").write_text(yaml.safe_dump(data | {"paper": "study"}))
+    return folder
+
+
+def pruned(results: Path, papers: Path):
+    return script("redraw", "--prune", "--results", str(results), "--papers", str(papers))
+
+
+def test_pruning_leaves_other_folders_papers_alone(tmp_path, finished, papers, study):
+    assert pruned(tmp_path, papers).returncode == 0
+    theirs = {path for kind in ("tables", "summary") for path in (tmp_path / kind).rglob("*.*")}
+    theirs |= {*tmp_path.glob("record.*")}
+    assert len(theirs) > 5
+    rmtree(finished)
+    stale = tmp_path / "tables/study/quick/old.md"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("| old |\n")
+    done = pruned(tmp_path, study)
+    assert done.returncode == 0
+    assert not stale.exists()
+    assert all(path.exists() for path in theirs)
+    assert f"left alone, as {study} has no such paper: celm\n" in done.stderr
+    done = pruned(tmp_path, papers)
+    assert (done.stderr, list((tmp_path / "tables").rglob("*.*"))) == ("", [])
