@@ -31,6 +31,7 @@ __all__ = [
 
 # Names that start with a letter, digit or _: neither . nor .., nor hidden, nor empty.
 _RUN = re.compile(r"(?:\w[\w.+-]{0,79}/){3}seed[0-9]{1,19}-[0-9a-f]{8}")
+_DEPTH = 4  # the parts of that path
 _LIST = re.compile(r"[0-9a-f]{32}\.dir")
 _HEADER = "# The published runs, one output each. `snakemake publish` adds to this file.\n"
 # libyaml's, where PyYAML has it: a list of thousands of runs takes seconds without.
@@ -201,9 +202,12 @@ def changed_runs(listing: Path) -> list[str]:
         for found in entries
         if "changed outs" in found
     ]
-    root = listing.with_suffix("").as_posix() + "/"
+    # DVC's paths are relative, however that of the list was given: a run is their end.
     return sorted(
-        path.partition(root)[2] for out in outs for path, how in out.items() if how == "modified"
+        "/".join(Path(path).parts[-_DEPTH:])
+        for out in outs
+        for path, how in out.items()
+        if how == "modified"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fedlogit.config import Settings
 from fedlogit.errors import DataError
@@ -49,18 +50,19 @@ def refuse_missing(results: Path) -> None:
         raise DataError(f"--results {results} is no folder; give the one that has runs/")
 
 
-def of_finished_runs(folder: Path, papers: Sequence[str] = ()) -> Settings:
+def of_finished_runs(folder: Path, papers: Sequence[str] = (), **others: Any) -> Settings:
     """Return settings that draw from the runs there are.
 
     Args:
         folder: The papers' files.
         papers: Which of them; none given: all.
+        others: Other settings.
 
     Raises:
         FedlogitError: if there is no paper, or a name that can be none's.
     """
     chosen = list(papers) or papers_in(folder)
     return Settings.load(
-        {"papers": chosen, "scale": "paper", "frozen": True, "partial": True},
+        {"papers": chosen, "scale": "paper", "frozen": True, "partial": True} | others,
         "options" if papers else f"{folder}/*.yaml",
     )

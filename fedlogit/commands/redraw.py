@@ -3,8 +3,9 @@
     python -m fedlogit redraw
 
 It draws at every scale. With --prune it also removes what no finished run gives, once all
-published runs have been pulled. With --check it draws into a temporary folder and compares with
-what is there: numbers to rounding, texts exactly, pictures to what one sees.
+published runs have been pulled; never what is of a paper that PAPERS lacks. With --check it draws
+into a temporary folder and compares with what is there: numbers to rounding, texts exactly,
+pictures to what one sees.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fedlogit.commands._cache import is_here, read_listing
 from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
-from fedlogit.results.redraw import differences, orphans, redraw
+from fedlogit.results.redraw import differences, orphans, redraw, strangers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,12 @@ def main(args: argparse.Namespace) -> int:
     if not args.check:
         drawn = redraw(plan, args.references, args.results)
         lost = not_here(args.results) if args.prune else 0
-        _tell_drawn(plan, drawn, _pruned(args.results, drawn) if args.prune and not lost else [])
+        _tell_drawn(plan, drawn, _pruned(plan, drawn) if args.prune and not lost else [])
+        if others := strangers(args.results, plan.papers) if args.prune else []:
+            print(
+                f"left alone, as {args.papers} has no such paper: {', '.join(others)}",
+                file=sys.stderr,
+            )
         if lost:
             print(
                 f"nothing was removed: {lost} published runs are not here, and what they give is no"
@@ -62,9 +68,9 @@ def not_here(results: Path) -> int:
     return sum(not is_here(results / "runs" / run) for run in runs)
 
 
-def _pruned(results: Path, drawn: Sequence[Path]) -> list[Path]:
-    """Remove what was not drawn; return what that was."""
-    stale = orphans(results, drawn)
+def _pruned(plan: Plan, drawn: Sequence[Path]) -> list[Path]:
+    """Remove what was not drawn of the plan's papers; return what that was."""
+    stale = orphans(plan.results, drawn, plan.papers)
     for path in stale:
         path.unlink()
     return stale

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedlogit.commands._settings import of_finished_runs
+from fedlogit.commands._settings import of_finished_runs, refuse_missing
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlannedArtefact, list_papers
@@ -68,6 +68,7 @@ def main(args: argparse.Namespace) -> None:
 def _at_scale(args: argparse.Namespace) -> list[str]:
     """Write the table of all numbers at a scale; return what to say of it."""
     settings = _chosen(args)
+    refuse_missing(args.results)
     plan = Plan(settings, args.papers_folder, args.results)
     if told := plan.left_out():
         print(told, file=sys.stderr)
@@ -101,6 +102,7 @@ def _everywhere(args: argparse.Namespace) -> list[str]:
     if args.datasets:
         raise FedlogitError("datasets: give a scale, too")
     settings = of_finished_runs(args.papers_folder, args.papers)
+    refuse_missing(args.results)
     plan = Plan(settings, args.papers_folder, args.results)
     covered = plan.covered()
     if not covered:

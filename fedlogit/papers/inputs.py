@@ -13,7 +13,7 @@ from pathlib import Path
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.planned import PlannedArtefact
-from fedlogit.papers.published import check_published
+from fedlogit.papers.published import check_all
 from fedlogit.runs.places import data_stems, stage_options
 from fedlogit.spec import RunSpec
 
@@ -43,9 +43,7 @@ class Inputs:
         self._prepared = f"{plan.settings.data}/prepared"
         self._references = references
         self._forced = forced
-        for name, paper in plan.papers.items():
-            for path in self.reference(name):
-                check_published(Path(path), paper)
+        check_all(plan.papers.values(), Path(references))
 
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
 
-__all__ = ["check_numbers", "check_published", "place_of"]
+__all__ = ["check_all", "check_numbers", "check_published", "place_of"]
 
 _AXES = ("dataset", "partition", "method")
 _PLACE = ("table", *_AXES, "metric", "where")
@@ -29,14 +30,23 @@ def place_of(number: Mapping[Any, Any]) -> dict[str, str]:
         number: A row of the file; its column `where` is ``public.size=500; seed=0``, or empty.
     """
     place = {axis: number[axis] for axis in _AXES if number[axis]}
-    for part in filter(None, number["where"].split(";")):
-        axis, _, value = part.partition("=")
-        place[axis.strip()] = value.strip()
-    return place
+    return place | dict(_further(number["where"]))
+
+
+def check_all(papers: Iterable[Paper], folder: Path) -> None:
+    """Check the files in a folder of each paper that has one.
+
+    Raises:
+        FedlogitError: as `check_published`.
+    """
+    for paper in papers:
+        path = folder / f"{paper.paper}.csv"
+        if path.exists():
+            check_published(path, paper)
 
 
 def check_published(path: Path, paper: Paper) -> None:
-    """Check the numbers in a file, that the paper has their tables, and what stands for them.
+    """Check the numbers in a file, that the paper has their places, and what stands for them.
 
     Raises:
         DataError: naming the file, the line, and mostly the column.
@@ -47,9 +57,37 @@ def check_published(path: Path, paper: Paper) -> None:
     for line, row in _rows(path):
         try:
             check_known(f"{path}, row {line}, column table", row["table"], tables, "table")
+            if row["where"]:
+                _check_where(f"{path}, row {line}, column where", row, paper)
         except FedlogitError as error:
             raise DataError(str(error)) from None
     _check_stands_for(path, paper)
+
+
+def _check_where(where: str, row: _Row, paper: Paper) -> None:
+    """Check that runs of a number's table can be at its further axes' values, or stand for them.
+
+    Raises:
+        FedlogitError: with the axis or value and the nearest that there is.
+    """
+    table = row["table"]
+    known = {"seed", *axes_of(paper, table)}
+    there = {axis: {*map(str, values)} for axis, values in values_of(paper, table).items()}
+    for _, key, stands_for in paper.standing():
+        for axis, values in stands_for.axes.items() if table == (stands_for.table or key) else ():
+            there[axis] = {*there.get(axis, ()), *values}
+    for axis, value in _further(row["where"]):
+        check_known(where, axis, known, "axis")
+        if axis in there:
+            check_known(f"{where}, axis {axis}", value, there[axis], "value")
+        if axis == "seed" and not value.isdecimal():
+            raise FedlogitError(f"{where}, axis seed: {value!r} must be a whole number from 0")
+
+
+def _further(where: str) -> list[tuple[str, str]]:
+    """Return the axes and values that a column `where` names."""
+    parts = (part.partition("=") for part in where.split(";") if part)
+    return [(axis.strip(), value.strip()) for axis, _, value in parts]
 
 
 def _check_stands_for(path: Path, paper: Paper) -> None:
@@ -67,7 +105,7 @@ def _check_stands_for(path: Path, paper: Paper) -> None:
 
 
 def check_numbers(path: Path) -> None:
-    """Check that mean, std and n of each row are numbers that can be, and that none is there twice.
+    """Check that each row's numbers can be, what `where` looks like, and that none is there twice.
 
     Raises:
         DataError: naming the file, the line, and mostly the column.
@@ -86,6 +124,7 @@ def check_numbers(path: Path) -> None:
             raise DataError(
                 f"{where}, column n: {row['n']!r} must be a whole number from 1, or empty"
             )
+        _check_form(where, row["where"])
         place = tuple(row[key] for key in _PLACE)
         if place in seen:
             raise DataError(
@@ -93,6 +132,21 @@ def check_numbers(path: Path) -> None:
                 f" {', '.join(filter(None, place))}; give it once"
             )
         seen[place] = line
+
+
+def _check_form(row: str, where: str) -> None:
+    """Check that a column `where` is empty, or axes with a value each, none twice.
+
+    Raises:
+        DataError: naming the row and what it has.
+    """
+    found = _further(where)
+    axes = {axis for axis, value in found if axis and value}
+    if where and not len(axes) == len(found) == where.count(";") + 1:
+        raise DataError(
+            f"{row}, column where: {where!r} must be like public.size=500; seed=0, each axis once,"
+            " or empty"
+        )
 
 
 def _number(text: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.provenance import provenance
+from fedlogit.results.provenance import provenance, training_seconds
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS
 
 __all__ = ["metrics", "numbers"]
@@ -27,17 +27,22 @@ def metrics(
         claims: Judged claims, as from `fedlogit.results.verdicts.claims.judge_claims`.
         artefacts: The tables that they rest on.
     """
-    runs = pd.concat(
-        [provenance(artefact) for artefact in artefacts if artefact.runs]
-    ).drop_duplicates("digest")
     return {
-        "training": {
-            "runs": len(runs),
-            "hours": round(float(runs["wall_seconds"].sum()) / 3600, 2),
-            "devices": ", ".join(sorted(set(runs["device"]))),
-        },
+        "training": _training([artefact for artefact in artefacts if artefact.runs]),
         "verdicts": _counts(rows["verdict"], [*VERDICTS, "reduced scale", "not run"]),
         "claims": _counts(claims["result"], CLAIM_RESULTS),
+    }
+
+
+def _training(artefacts: Sequence[Artefact]) -> dict[str, Any]:
+    """Return how many runs are behind tables that have some, their hours, and on what they ran."""
+    if not artefacts:
+        return {"runs": 0, "hours": 0.0, "devices": ""}
+    runs = pd.concat([provenance(artefact) for artefact in artefacts]).drop_duplicates("digest")
+    return {
+        "runs": len(runs),
+        "hours": round(training_seconds(runs) / 3600, 2),
+        "devices": ", ".join(sorted(set(runs["device"]))),
     }
 
 

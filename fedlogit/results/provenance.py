@@ -12,26 +12,30 @@ from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
 from fedlogit.results.runs.run import read_run
 
-__all__ = ["caption", "provenance"]
+__all__ = ["caption", "provenance", "training_seconds"]
 
-_FACTS = (
-    "code_version",
-    "device",
-    "engine",
-    "precision",
-    "dataset_note",
-    "wall_seconds",
-    "finished",
-    "command",
-    "torch",
-)
+_SHARED: dict[str, str | float] = {"clients_started": "", "clients_wall_seconds": 0.0}
+_FACTS = {
+    "code_version": "",
+    "device": "",
+    "engine": "",
+    "precision": "",
+    "dataset_note": "",
+    "wall_seconds": "",
+    "finished": "",
+    "command": "",
+    "torch": "",
+    **_SHARED,
+}
+"""What is taken of a run's provenance, and what stands for it where the run has none."""
 
 
 def provenance(artefact: Artefact) -> pd.DataFrame:
     """Return where an artefact's runs come from, a row per run.
 
     Columns are `dir`, `digest`, `dataset`, `partition`, `method`, `seed`, `scale`, `rounds`,
-    `diverged`, and the facts that the run recorded about code, machine, time and command.
+    `diverged`, and the facts that the run recorded about code, machine, time and command; of a run
+    in stages, also when its clients began, which others share, and how long they took.
 
     Raises:
         DataError: if a run is missing, incomplete, or not the one that was asked for.
@@ -51,8 +55,18 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
             "scale": artefact.scale,
             "rounds": len(run.rounds),
             "diverged": run.diverged,
-        } | {key: facts.get(key, "") for key in _FACTS}
+        } | {key: facts.get(key, other) for key, other in _FACTS.items()}
     return pd.DataFrame(list(rows.values()))
+
+
+def training_seconds(runs: pd.DataFrame) -> float:
+    """Return how long training took in all, once for clients that several runs share.
+
+    Args:
+        runs: As from `provenance`, each once.
+    """
+    clients = runs[[*_SHARED]].drop_duplicates()
+    return float(runs["wall_seconds"].sum() + clients["clients_wall_seconds"].sum())
 
 
 def caption(artefact: Artefact) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from matplotlib.testing.exceptions import ImageComparisonFailure
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.planned import PlannedArtefact
+from fedlogit.papers.published import check_all
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
@@ -26,7 +27,7 @@ from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
 from fedlogit.results.verdicts.compare import published
 
-__all__ = ["differences", "orphans", "redraw"]
+__all__ = ["differences", "orphans", "redraw", "strangers"]
 
 _KINDS = ("tables", "figures", "summary")
 _ROUNDING = 1e-9  # relative; sums of float64 in another order
@@ -45,17 +46,22 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         What was written.
 
     Raises:
-        DataError: if a run is damaged.
+        DataError: if a run is damaged, or published numbers are wrong.
     """
+    check_all(plan.papers.values(), references)
     paths = [path for planned in plan.covered() for path in _draw(plan, planned, references, out)]
-    for paper in plan.papers.values():
-        for scale in paper.scales:
-            if any(a.kind == "table" for a in plan.of(paper.paper, scale)):
-                folder = out / "summary" / paper.paper / scale
-                reference = published(references, paper.paper)
-                judged = [_resolved(plan, a) for a in plan.judged(paper.paper, scale)]
-                paths += write_summary(judged, reference, folder)
-    return paths + write_record(plan, references, out)
+    compared = [
+        (paper.paper, scale)
+        for paper in plan.papers.values()
+        for scale in paper.scales
+        if any(a.kind == "table" for a in plan.of(paper.paper, scale))
+    ]
+    for paper, scale in compared:
+        judged = [_resolved(plan, a) for a in plan.judged(paper, scale)]
+        folder = out / "summary" / paper / scale
+        paths += write_summary(judged, published(references, paper), folder)
+    # Comparisons that are older may lie beside these, of runs that no longer are.
+    return paths + write_record(plan, references, out, compared)
 
 
 def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
@@ -88,10 +94,29 @@ def differences(there: Path, fresh: Path) -> list[str]:
     return lines
 
 
-def orphans(results: Path, drawn: Iterable[Path]) -> list[Path]:
-    """Return the tables, figures, summaries and records in a folder that were not just drawn."""
-    kept = set(drawn)
-    return sorted(path for path in _made(results) if path not in kept)
+def orphans(results: Path, drawn: Iterable[Path], papers: Collection[str]) -> list[Path]:
+    """Return the tables, figures, summaries and records in a folder that were not just drawn.
+
+    Those of papers that are not among `papers` are none; where there are any, no record is, either.
+    """
+    kept, others = set(drawn), strangers(results, papers)
+
+    def is_others(path: Path) -> bool:
+        return bool(others) if path.parent == results else _paper_of(path, results) in others
+
+    return sorted(path for path in _made(results) if path not in kept and not is_others(path))
+
+
+def strangers(results: Path, papers: Collection[str]) -> list[str]:
+    """Return the papers that have tables, figures or summaries there and are not among `papers`."""
+    found = {_paper_of(path, results) for path in _made(results)}
+    return sorted(found.difference(papers, [""]))
+
+
+def _paper_of(path: Path, results: Path) -> str:
+    """Return the paper that a table, figure or summary is of; "" for what lies elsewhere."""
+    parts = path.relative_to(results).parts
+    return parts[1] if len(parts) > 2 else ""
 
 
 def _files(root: Path) -> set[Path]:
@@ -107,11 +132,17 @@ def _made(root: Path) -> Iterator[Path]:
 
 
 def _same(old: Path, new: Path) -> bool:
+    """Return whether two files say the same; what cannot be read is the same as nothing."""
+    try:
+        return _equally_read(old, new)
+    except (OSError, ValueError, SyntaxError, ImageComparisonFailure):
+        # A picture of another size is a ValueError, a broken one Pillow's SyntaxError.
+        return False
+
+
+def _equally_read(old: Path, new: Path) -> bool:
     if old.suffix == ".png":
-        try:
-            return compare_images(str(old), str(new), tol=_PIXELS) is None
-        except (ValueError, ImageComparisonFailure):  # of another size
-            return False
+        return compare_images(str(old), str(new), tol=_PIXELS) is None
     if old.suffix == ".csv":
         values = [pd.read_csv(path, keep_default_na=False).to_dict("list") for path in (old, new)]
         return _equal(*values)

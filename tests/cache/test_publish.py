@@ -112,6 +112,20 @@ def test_a_run_that_differs_is_not_published_silently(published):
     assert dvc("pull").returncode == 0
 
 
+def test_the_folder_of_runs_may_be_given_from_the_root(published):
+    slowed(published[0])
+    before = LISTING.read_text()
+    runs = ("--runs", str(RUNS.resolve()))
+    for name in ("cached", "pull"):
+        said = script(name, *runs).stdout
+        assert "1 of them are not the published files" in said, name
+        assert f"(which is one: {published[0].resolve()})" in said
+    assert f"{published[0].relative_to(RUNS)}\n" in script("publish", *runs).stderr
+    done = script("publish", "--replace", *runs)
+    assert "1 runs published, 1 were" in done.stdout
+    assert LISTING.read_text() != before
+
+
 def test_what_cannot_be_replaced_stays_listed(published):
     slowed(published[0])
     before = LISTING.read_text()

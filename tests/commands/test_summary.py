@@ -26,6 +26,7 @@ def folder(tmp_path) -> Path:
     study = data | {"paper": "study", "title": "A study", "scales": scales}
     for own in (data, study):
         write_text(tmp_path / "papers" / f"{own['paper']}.yaml", yaml.safe_dump(own))
+    (tmp_path / "results").mkdir()
     return tmp_path
 
 
@@ -54,6 +55,15 @@ def test_in_a_fresh_clone_one_line_says_what_makes_something(folder):
         "Nothing was made here yet: make figures pulls finished runs and draws them, make reproduce"
         " trains the quick scale\n"
     )
+
+
+def test_a_folder_of_results_that_is_not_there_is_refused_and_not_made(folder):
+    (folder / "results").rmdir()
+    for given in ([], ["--scale", "quick", "fedol"]):
+        done = summary(folder, *given)
+        said = f"error: --results {folder}/results is no folder; give the one that has runs/\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+        assert not (folder / "results").exists()
 
 
 def test_scales_without_a_comparison_are_left_out(folder):

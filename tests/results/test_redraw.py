@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copy, rmtree
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -81,6 +82,23 @@ def test_a_picture_of_another_size_is_named(tmp_path):
     assert line.endswith("figures/p/paper/f.png: the finished runs give something else")
 
 
+@pytest.mark.parametrize("name", [*FILES, "figures/p/paper/f.png"])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b"", lambda b: b"\xff\xfe{", lambda b: b[: len(b) // 2]]
+)
+def test_a_damaged_file_is_named(tmp_path, name, damage):
+    there, fresh = write(tmp_path / "a", FILES, 0.5), write(tmp_path / "b", FILES, 0.5)
+    (there / name).write_bytes(damage((there / name).read_bytes()))
+    assert differences(there, fresh) == [f"{there / name}: the finished runs give something else"]
+
+
+def test_a_picture_with_a_broken_part_is_named(tmp_path):
+    there, fresh = write(tmp_path / "a", FILES, 0.5), write(tmp_path / "b", FILES, 0.5)
+    path = there / "figures/p/paper/f.png"
+    path.write_bytes(path.read_bytes().replace(b"IDAT", b"ID\x00T"))
+    assert differences(there, fresh) == [f"{path}: the finished runs give something else"]
+
+
 def test_files_that_are_missing_or_that_no_run_gives_are_named(tmp_path):
     old = tmp_path / "a/tables/p/paper/old.md"
     old.parent.mkdir(parents=True)
@@ -103,22 +121,101 @@ def test_runs_that_were_published_and_not_pulled_are_counted(tmp_path):
     assert not_here(tmp_path / "runs") == 0, "nothing was published there"
 
 
-def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, make_run):
-    settings = Settings(papers=("celm",), scale="quick", frozen=True, partial=True)
-    (first, *_) = Plan(settings, WORKFLOW / "papers", tmp_path).judged("celm", "quick")
+QUICK = Settings(papers=("celm",), scale="quick", frozen=True, partial=True)
+
+
+@pytest.fixture
+def finished(tmp_path, make_run) -> Path:
+    """Where a run of a table of CELM at scale `quick` lies."""
+    (first, *_) = Plan(QUICK, WORKFLOW / "papers", tmp_path).judged("celm", "quick")
+    spec = first.left_out[0][1].spec
+    run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
+    place = tmp_path / "runs" / run_dir(spec)
+    place.parent.mkdir(parents=True)
+    return run.dir.rename(place)
+
+
+def drawn_again(results: Path, papers: Path = WORKFLOW / "papers") -> pd.DataFrame:
+    """Draw, and return the numbers of the record that runs are behind."""
+    redraw(Plan(QUICK, papers, results), WORKFLOW / "reference", results)
+    rows = pd.read_csv(results / "record.csv")
+    return rows[rows["verdict"] != "not run"]
+
+
+def recorded(results: Path, papers: Path):
+    return script("record", "--results", str(results), "--papers", str(papers))
+
+
+@pytest.fixture
+def papers(tmp_path) -> Path:
+    """A folder with CELM's file alone."""
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    copy(WORKFLOW / "papers/celm.yaml", folder)
+    return folder
+
+
+def test_a_run_that_is_gone_leaves_no_number_in_the_record(tmp_path, finished, papers):
+    assert len(drawn_again(tmp_path)) > 0
+    assert recorded(tmp_path, papers).returncode == 0
+    rmtree(finished)
+    done = recorded(tmp_path, papers)
+    compared = tmp_path / "summary/celm/quick/compare.csv"
+    run = finished.relative_to(tmp_path / "runs")
+    said = f"error: {compared} is of runs that are gone, such as {run}; run make redraw\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    out = {"path": f"runs/{run}", "md5": f"{'0' * 32}.dir", "size": 1}
+    (tmp_path / "runs.dvc").write_text(yaml.safe_dump({"outs": [out]}))
+    assert recorded(tmp_path, papers).returncode == 0, "it can be pulled"
+    assert len(drawn_again(tmp_path)) == 0
+    assert compared.exists()
+
+
+def test_a_spec_that_has_changed_leaves_no_number_in_the_record(tmp_path, finished, papers):
+    assert len(drawn_again(tmp_path, papers)) > 0
+    data = yaml.safe_load((papers / "celm.yaml").read_text())
+    data["scales"]["quick"]["overrides"] = data["scales"]["quick"].get("overrides", {})
+    data["scales"]["quick"]["overrides"]["rounds"] = 7
+    (papers / "celm.yaml").write_text(yaml.safe_dump(data))
+    done = recorded(tmp_path, papers)
+    assert done.returncode == 2
+    assert "quick/compare.csv is of other runs than the paper's file plans now" in done.stderr
+    assert done.stderr.endswith(f"{finished.name[-8:]}; run make redraw\n")
+    assert len(drawn_again(tmp_path, papers)) == 0
+
+
+def test_a_comparison_that_does_not_say_of_which_runs_it_is_is_refused(tmp_path, finished, papers):
+    drawn_again(tmp_path)
+    path = tmp_path / "summary/celm/quick/compare.csv"
+    pd.read_csv(path).drop(columns="runs").to_csv(path, index=False)
+    done = recorded(tmp_path, papers)
+    said = f"error: {path}: column 'runs' is missing; run make redraw\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_the_users_own_seeds_are_planned_where_they_are_given(tmp_path, make_run, papers):
+    settings = QUICK.model_copy(update={"seeds": (77,)})
+    (first, *_) = Plan(settings, papers, tmp_path).judged("celm", "quick")
     spec = first.left_out[0][1].spec
     run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
     place = tmp_path / "runs" / run_dir(spec)
     place.parent.mkdir(parents=True)
     run.dir.rename(place)
-    plan = Plan(settings, WORKFLOW / "papers", tmp_path)
+    redraw(Plan(settings, papers, tmp_path), WORKFLOW / "reference", tmp_path)
+    assert recorded(tmp_path, papers).returncode == 2
+    own = ("--results", str(tmp_path), "--papers", str(papers), "--seeds", "77")
+    assert script("record", *own).returncode == 0
+
+
+def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, finished):
+    plan = Plan(QUICK, WORKFLOW / "papers", tmp_path)
     stale = tmp_path / "summary/celm/quick/agreement.md"
     stale.parent.mkdir(parents=True)
     stale.write_text("A file that an older version wrote.\n")
     drawn = redraw(plan, WORKFLOW / "reference", tmp_path)
     assert tmp_path / "record.csv" in drawn
     assert all(path.is_file() for path in drawn)
-    assert orphans(tmp_path, drawn) == [stale]
+    assert orphans(tmp_path, drawn, plan.papers) == [stale]
     claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
     assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all
 
@@ -129,3 +226,52 @@ def test_a_folder_of_results_that_is_not_there_is_refused_and_not_made(tmp_path,
     done = script(name, "--results", str(folder), "--papers", str(WORKFLOW / "papers"))
     said = f"error: --results {folder} is no folder; give the one that has runs/\n"
     assert (done.returncode, done.stderr, folder.exists()) == (2, said, False)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_without_published_numbers_the_record_is_one_line(tmp_path, papers, there):
+    """Also where an older record lies, whose counts would be told."""
+    (tmp_path / "record.counts.md").write_text("Of 9 published numbers, all have a verdict.\n")
+    folder = tmp_path / "numbers"
+    if there:
+        folder.mkdir()
+    places = ("--results", str(tmp_path), "--papers", str(papers))
+    done = script("record", *places, "--references", str(folder))
+    if there:
+        said = f"no record was written: {folder} has numbers of no paper in {papers}\n"
+        assert (done.stdout, done.stderr) == (said, "")
+    else:
+        said = f"error: --references {folder} is no folder; give the one that has PAPER.csv\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+@pytest.fixture
+def study(tmp_path) -> Path:
+    """A folder with a study alone, which has no published numbers."""
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    data = yaml.safe_load((WORKFLOW / "papers/celm.yaml").read_text())
+    (folder / "study.yaml").write_text(yaml.safe_dump(data | {"paper": "study"}))
+    return folder
+
+
+def pruned(results: Path, papers: Path):
+    return script("redraw", "--prune", "--results", str(results), "--papers", str(papers))
+
+
+def test_pruning_leaves_other_folders_papers_alone(tmp_path, finished, papers, study):
+    assert pruned(tmp_path, papers).returncode == 0
+    theirs = {path for kind in ("tables", "summary") for path in (tmp_path / kind).rglob("*.*")}
+    theirs |= {*tmp_path.glob("record.*")}
+    assert len(theirs) > 5
+    rmtree(finished)
+    stale = tmp_path / "tables/study/quick/old.md"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("| old |\n")
+    done = pruned(tmp_path, study)
+    assert done.returncode == 0
+    assert not stale.exists()
+    assert all(path.exists() for path in theirs)
+    assert f"left alone, as {study} has no such paper: celm\n" in done.stderr
+    done = pruned(tmp_path, papers)
+    assert (done.stderr, list((tmp_path / "tables").rglob("*.*"))) == ("", [])

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from support.refusals import refused
+
 from fedlogit.errors import DataError
 from fedlogit.results.collect import collect
 from fedlogit.results.pages.chapter import write_page
@@ -104,3 +106,16 @@ def test_a_file_that_is_no_page_is_named(tmp_path):
     (tmp_path / "old.html").write_text("<p>something else</p>")
     with pytest.raises(DataError, match=r"old\.html is not a page"):
         write_report([tmp_path / "old.html"], tmp_path, tmp_path / "report.html")
+
+
+def test_a_file_that_is_no_text_is_named(page, tmp_path):
+    _, path = page(), tmp_path / "report/who_to_trust/quick.html"
+    whole = path.read_bytes()
+    path.write_bytes(b"\xff" + whole)
+    with refused(f"cannot read {path}: 'utf-8' codec can't decode byte 0xff"):
+        write_report([path], tmp_path, tmp_path / "report.html")
+    path.write_bytes(whole)
+    (tmp_path / "record.png").write_bytes(b"picture")
+    (tmp_path / "record.counts.md").write_bytes(b"\xff")
+    with refused(f"cannot read {tmp_path / 'record.counts.md'}: "):
+        write_report([path], tmp_path, tmp_path / "report.html")

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
 from fedlogit.cli import command_names
+from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
+from fedlogit.papers import Plan
+from fedlogit.results.artefact import RunRef
 from fedlogit.results.pages.fill import filled
 
 ROOT = Path(__file__).parents[2]
@@ -35,11 +39,33 @@ def call(python):
 
 
 @pytest.fixture
-def artefact(tmp_path, make_run, make_artefact):
+def planned(tmp_path, make_run):
+    """Return a function that makes the run of Table 1 with two classes that a paper plans."""
+
+    def make(method: str, accuracy: float) -> RunRef:
+        settings = Settings(papers=("who_to_trust",), scale="quick")
+        results = tmp_path / "results"
+        table = Plan(settings, ROOT / "workflow/papers", results).artefact(
+            "who_to_trust", "quick", "table1"
+        )
+        axes = {"dataset": "mnist", "partition": "k_classes(2)", "method": method}
+        (cell,) = (cell for cell in table.cells if axes.items() <= cell.axes.items())
+        spec = cell.spec.model_dump(mode="json")
+        made = make_run([accuracy] * cell.spec.rounds, axes=axes, **spec)
+        place = results / "runs" / cell.run
+        place.parent.mkdir(parents=True, exist_ok=True)
+        rmtree(place, ignore_errors=True)  # of an artefact before
+        return made.model_copy(update={"dir": made.dir.rename(place)})
+
+    return make
+
+
+@pytest.fixture
+def artefact(tmp_path, planned, make_artefact):
     """Return a function that writes an artefact of two methods."""
 
     def write(**changes) -> Path:
-        runs = [make_run(a, method=m) for m, a in (("average", 0.6), ("uwa", 0.9))]
+        runs = [planned(m, a) for m, a in (("average", 0.6), ("uwa", 0.9))]
         claim = {
             "text": "UWA is better.",
             "from": "table1",

@@ -136,9 +136,11 @@ rule record:
         script=here("scripts/record.py"),
         papers=here("workflow/papers"),
         references=lambda wildcards, input: os.path.dirname(input.references[0]),
+        own=(["--seeds", *map(str, SETTINGS.seeds)] if SETTINGS.seeds else [])
+        + (["--precision", SETTINGS.precision] if SETTINGS.precision else []),
     shell:
         "python {params.script:q} --papers {params.papers:q} --references {params.references:q}"
-        " > {log:q} 2>&1"
+        " {params.own:q} > {log:q} 2>&1"
 
 
 rule page:

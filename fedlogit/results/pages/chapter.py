@@ -17,7 +17,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.templating import render
-from fedlogit.results.provenance import caption, provenance
+from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
 from fedlogit.results.verdicts.counterparts import counterpart, standing_for
@@ -184,7 +184,7 @@ def _leading(
 
 def _hours(runs: pd.DataFrame) -> str:
     """Return the time that runs took in all, in words."""
-    seconds = float(runs["wall_seconds"].sum())
+    seconds = training_seconds(runs)
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 

@@ -53,8 +53,15 @@ def write_report(pages: Sequence[Path], results: Path, out: Path) -> Path:
     return write_text(out, text)
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}; remove it and make figures") from None
+
+
 def _read(path: Path) -> _Page:
-    found = _CHAPTER.search(path.read_text(encoding="utf-8"))
+    found = _CHAPTER.search(_text(path))
     if found is None:
         raise DataError(f"{path} is not a page of `fedlogit page`; remove it")
     return _Page(path, found[0])
@@ -90,5 +97,5 @@ def _record(results: Path) -> Markup:
         return Markup("")
     return Markup('<h2 id="record">Every published number</h2>{}<p class="caption">{}</p>').format(
         embedded(picture, "Published numbers and ours, by verdict"),
-        counts.read_text(encoding="utf-8"),
+        _text(counts),
     )

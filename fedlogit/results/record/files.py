@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -29,8 +29,15 @@ such as accuracy are fractions. Ours at a reduced scale stands beside the paper'
 did not come out."""
 
 
-def write_record(plan: Plan, references: Path, results: Path) -> list[Path]:
+def write_record(
+    plan: Plan,
+    references: Path,
+    results: Path,
+    among: Collection[tuple[str, str]] | None = None,
+) -> list[Path]:
     """Write ``record.{csv,md,png,pdf}`` and ``record.counts.md`` into a folder of results.
+
+    The arguments are those of `fedlogit.results.record.numbers.record`.
 
     Returns:
         What was written: nothing if no paper has published numbers.
@@ -38,7 +45,7 @@ def write_record(plan: Plan, references: Path, results: Path) -> list[Path]:
     Raises:
         DataError: as `fedlogit.results.record.numbers.record`.
     """
-    rows = record(plan, references, results)
+    rows = record(plan, references, results, among)
     if rows.empty:
         return []
     base = results / "record"

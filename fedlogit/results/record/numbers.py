@@ -5,7 +5,7 @@ It is made of the comparisons that `fedlogit.results.summary` wrote, so each ver
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.papers.published import check_all
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.verdicts.compare import comparison_in, published
@@ -53,7 +54,12 @@ OUTCOMES = (*VERDICTS, *UNJUDGED)
 """All that the column `verdict` may say, the best first."""
 
 
-def record(plan: Plan, references: Path, results: Path) -> pd.DataFrame:
+def record(
+    plan: Plan,
+    references: Path,
+    results: Path,
+    among: Collection[tuple[str, str]] | None = None,
+) -> pd.DataFrame:
     """Return a row per published number of all papers of a plan, in the order of the references.
 
     A number is compared at the scale that is `preferred`: ``paper`` if there is a run of it, which
@@ -66,11 +72,16 @@ def record(plan: Plan, references: Path, results: Path) -> pd.DataFrame:
         plan: Says which runs the papers' tables have.
         references: The folder of published numbers and of notes on them.
         results: The folder with ``summary``, as `fedlogit.results.summary.write_summary` left it.
+        among: The papers and scales whose comparisons count; None: of all that are there.
 
     Raises:
-        DataError: if a comparison was made with other published numbers.
+        DataError: if a comparison was made with other published numbers, or these are wrong.
     """
-    parts = [_of_paper(plan, paper, references, results) for paper in plan.papers.values()]
+    check_all(plan.papers.values(), references)
+    parts = [
+        _of_paper(plan, paper, references, _counting(paper, results, among))
+        for paper in plan.papers.values()
+    ]
     if not any(map(len, parts)):
         return pd.DataFrame(columns=_COLUMNS)
     rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
@@ -79,13 +90,25 @@ def record(plan: Plan, references: Path, results: Path) -> pd.DataFrame:
     return rows.assign(why=[_why(row, note) for row, note in told])[_COLUMNS]
 
 
-def _of_paper(plan: Plan, paper: Paper, references: Path, results: Path) -> pd.DataFrame:
+def _counting(
+    paper: Paper, results: Path, among: Collection[tuple[str, str]] | None
+) -> list[tuple[str, Path]]:
+    """Return what `comparisons` yields, less what is not `among` the papers and scales given."""
+    found = comparisons(paper, results)
+    return [
+        (scale, path) for scale, path in found if among is None or (paper.paper, scale) in among
+    ]
+
+
+def _of_paper(
+    plan: Plan, paper: Paper, references: Path, there: Sequence[tuple[str, Path]]
+) -> pd.DataFrame:
     """Return the rows of a paper, still without reasons."""
     numbers = published(references, paper.paper)
     if numbers.empty:
         return pd.DataFrame()
     rows = numbers.rename(columns=_PUBLISHED).assign(paper=paper.paper)
-    ours = _best([_compared(numbers, *found) for found in comparisons(paper, results)], numbers)
+    ours = _best([_compared(numbers, *found) for found in there], numbers)
     planned = _planned(plan, paper.paper)
     rows["planned"] = [
         len(matching(planned[row["table"]], row)) if row["table"] in planned else 0

@@ -38,6 +38,7 @@ __all__ = [
     "read_comparison",
     "read_made",
     "read_reference",
+    "runs_behind",
 ]
 
 _KEYS = ["dataset", "partition", "method"]
@@ -48,6 +49,7 @@ _COMPARED = [
     *("table", *_KEYS, "metric", "paper", "paper_std", "paper_n", "ours", "std", "difference"),
     *("n", "diverged", "low", "high", "verdict", "scale", "device", "counterpart"),
 ]
+_RUNS = "runs"
 _NUMBERS = ("paper", "paper_std", "ours", "std", "difference", "low", "high")
 NOTHING_PUBLISHED = "There are no published numbers to compare with."
 
@@ -130,7 +132,7 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
     """Return a row per published number: the paper's, ours, the difference, and a verdict.
 
     `counterpart` says how the settings of our runs differ, where a table stands for another or its
-    scale has other settings.
+    scale has other settings. `runs` has the hashes that our runs' folders end in.
 
     Args:
         artefacts: The paper's tables, all at one scale; joined with `reference` by their id, or by
@@ -146,7 +148,7 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
         frames = [(a, collect(a, metrics)) for a in standing_for(artefacts, str(table))]
         rows += [_row(paper, counterpart(frames, paper)) for paper in published.to_dict("records")]
     if not rows:
-        return pd.DataFrame(columns=_COMPARED)
+        return pd.DataFrame(columns=[*_COMPARED, _RUNS])
     frame = pd.DataFrame(rows)
     return frame if frame["where"].any() else frame.drop(columns="where")
 
@@ -158,7 +160,7 @@ def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
     if ours is None:
         row |= dict.fromkeys(("ours", "std", "difference", "low", "high"), math.nan)
         row |= {"n": 0, "diverged": 0, "verdict": "not run"}
-        return row | dict.fromkeys(("scale", "device", "counterpart"), "")
+        return row | dict.fromkeys(("scale", "device", "counterpart", _RUNS), "")
     cell = summarise(ours.runs, ["dataset", "method"], paper["metric"]).iloc[0]
     row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
     row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
@@ -166,7 +168,8 @@ def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
     row |= {"low": math.nan, "high": math.nan} if unjudged else _interval(row)
     where = {key: "; ".join(sorted(set(ours.runs[key]))) for key in ("scale", "device")}
     row |= {"verdict": unjudged or _judge(row)}
-    return row | where | {"counterpart": ours.difference}
+    runs = " ".join(sorted(digest[:8] for digest in ours.runs["digest"]))
+    return row | where | {"counterpart": ours.difference, _RUNS: runs}
 
 
 def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
@@ -184,10 +187,22 @@ def comparison_in(path: Path) -> pd.DataFrame:
     Raises:
         DataError: if it is missing, no table, or lacks a column.
     """
-    text = dict.fromkeys(("table", *_KEYS, "where", "metric", "counterpart"), str)
+    text = dict.fromkeys(("table", *_KEYS, "where", "metric", "counterpart", _RUNS), str)
     kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
     rows = read_made(path, _COMPARED, kinds)
     return rows.fillna({key: "" for key in text if key in rows})
+
+
+def runs_behind(path: Path) -> list[str]:
+    """Return the hashes that the folders of all runs of a comparison end in, each once.
+
+    Raises:
+        DataError: if it is missing or damaged, or of a version that did not write them.
+    """
+    rows = comparison_in(path)
+    if _RUNS not in rows:
+        raise DataError(f"{path}: column {_RUNS!r} is missing; run make redraw")
+    return sorted({digest for runs in rows[_RUNS] for digest in runs.split()})
 
 
 def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> pd.DataFrame:
