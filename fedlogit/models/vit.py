@@ -15,7 +15,7 @@ from torch import nn
 
 from fedlogit.errors import FedlogitError
 from fedlogit.models.base import ImageShape, ModelConfig, Shape
-from fedlogit.private import cache_folder
+from fedlogit.user_folders import cache_folder
 
 __all__ = ["VitB16", "VitTiny"]
 

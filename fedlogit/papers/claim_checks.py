@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.comparison import ANY, Comparison, check_test
+from fedlogit.papers.claim_options import ANY, Comparison, check_test
 from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.layers import merge
 from fedlogit.papers.metric_names import check_metric

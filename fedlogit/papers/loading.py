@@ -9,7 +9,7 @@ from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.claim_checks import check_claims
-from fedlogit.papers.comparison import Comparison
+from fedlogit.papers.claim_options import Comparison
 from fedlogit.papers.grids import grids_at, shown, values_of
 from fedlogit.papers.metric_names import check_metric, is_counted
 from fedlogit.papers.model import (

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fedlogit.locks import first_free
-from fedlogit.private import private_folder
+from fedlogit.user_folders import private_folder
 
 __all__ = ["own_gpu", "visible_gpus"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from support.refusals import refused
 
 from fedlogit.errors import DataError

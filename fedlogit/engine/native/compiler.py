@@ -25,7 +25,7 @@ from typing import Any
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import file_digest
-from fedlogit.private import cache_folder, is_own_file, private_folder
+from fedlogit.user_folders import cache_folder, is_own_file, private_folder
 
 __all__ = ["Compiled", "compiled", "load"]
 

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.papers.comparison import ANY, Comparison
+from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.collect import same
 from fedlogit.results.formatting import number
