@@ -76,8 +76,11 @@ def test_numbers_are_of_the_scale_with_verdicts_and_claims_of_that_which_decides
     summed("reduced", 5)
     summed("paper", 3, claims=False)
     said = told()
-    assert "- Numbers at scale `paper`, the only one that gives verdicts: 1 of 20." in said
-    assert "- Claims at scale `reduced`, where runs decide most: 1 of 1 (`quick` 0 of 1)." in said
+    assert "- Of 20 published numbers 1 have a verdict; verdicts are given at scale `paper`" in said
+    assert (
+        "- Of 1 claims 1 are decided at scale `reduced`, more than at any other (`quick` 0 of 1)."
+        in said
+    )
     numbers, claims = said.split("### Claims")
     assert "Ours: scale: paper; 3 seeds" in numbers
     assert "Scale: reduced; 5 seeds" in claims
@@ -89,8 +92,8 @@ def test_without_a_verdict_the_reduced_scale_with_most_seeds_is_shown(summed, to
     summed("extended", 5)
     summed("quick", 1)
     said = told()
-    assert "- Numbers at scale `extended`, without verdicts: none was run at `paper`" in said
-    assert "the most seeds (5)." in said
+    assert "- No number was run at scale `paper`, so none has a verdict; shown is scale" in said
+    assert "`extended`, which has the most seeds (5)." in said
     assert "Ours: scale: extended; 5 seeds" in said
 
 

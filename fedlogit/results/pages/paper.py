@@ -205,11 +205,11 @@ def _numbers(paper: Paper, results: Path) -> _Shown | None:
         return _Shown("", _part(found, list(rows)[-1])) if rows else None
     scale = list(run)[place]
     why = (
-        f"Numbers at scale `{scale}`, the only one that gives verdicts:"
-        f" {judged[scale]} of {len(rows[scale])}."
+        f"Of {len(rows[scale])} published numbers {judged[scale]} have a verdict; verdicts are"
+        f" given at scale `{scale}` alone."
         if judged[scale]
-        else f"Numbers at scale `{scale}`, without verdicts: none was run at `{JUDGED_SCALE}`, and"
-        f" of the reduced scales it has the most seeds ({seeds[scale]})."
+        else f"No number was run at scale `{JUDGED_SCALE}`, so none has a verdict; shown is scale"
+        f" `{scale}`, which has the most seeds ({seeds[scale]})."
     )
     return _Shown(why, _part(found, scale))
 
@@ -235,11 +235,9 @@ def _claims(paper: Paper, results: Path) -> _Shown | None:
     scale = list(run)[place]
     others = ", ".join(f"`{s}` {decided[s]} of {len(run[s])}" for s in run if s != scale)
     alike = [s for s in run if decided[s] == decided[scale]]
-    why = (
-        f"Claims at scale `{scale}`, where runs decide"
-        + (" as many as elsewhere, of the most seeds" if len(alike) > 1 else " most")
-        + f": {decided[scale]} of {len(run[scale])}"
-        + (f" ({others})." if others else ".")
+    more = ", which has the most seeds" if len(alike) > 1 else ", more than at any other"
+    why = f"Of {len(run[scale])} claims {decided[scale]} are decided at scale `{scale}`" + (
+        f"{more} ({others})." if others else "."
     )
     return _Shown(why, _claims_part(files[scale].with_suffix(".md")))
 
