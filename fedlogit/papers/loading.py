@@ -77,6 +77,8 @@ def _check_names(paper: Paper) -> None:
         raise FedlogitError(f"{shared[0]!r} is both a table and a figure")
     for name in paper.proposes:
         check_known("proposes", name, paper.methods)
+    for name in paper.about:
+        check_known("about", name, paper.methods)
     sources: list[tuple[str, Source | Claim | ScaledClaim]]
     sources = [*paper.artefacts.items(), *paper.claims.items()]
     for name, scale in paper.scales.items():

@@ -266,6 +266,7 @@ class Paper(FrozenConfig):
         datasets: The data sets it may use, with overrides.
         partitions: Short names for partitions with this paper's parameters.
         methods: Short names for methods: a call, or ``{method: call, …overrides}``.
+        about: What a method is, in a sentence, where its class is several methods.
         proposes: The methods that are the paper's own; their numbers are shown first.
         labels: How to print datasets, partitions, methods and axes.
         tables: Each table by its id, which names its files.
@@ -285,6 +286,7 @@ class Paper(FrozenConfig):
     datasets: dict[str, Overrides]
     partitions: dict[str, str] = Field(default_factory=dict)
     methods: dict[str, str | Overrides]
+    about: dict[str, str] = Field(default_factory=dict)
     proposes: tuple[str, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)
     tables: dict[str, Table]

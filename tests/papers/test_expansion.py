@@ -464,3 +464,8 @@ def test_what_stands_for_published_numbers_must_be_there(tmp_path, stands_for, s
     change(data, "scales/tiny/artefacts", {"t": {"stands_for": stands_for}})
     with refused(said):
         load(tmp_path, data)
+
+
+def test_what_is_said_of_a_method_is_of_one_that_is_there(tmp_path):
+    with refused("small.yaml: about: unknown name 'averge'; did you mean 'average'"):
+        load(tmp_path, small() | {"about": {"averge": "The mean."}})

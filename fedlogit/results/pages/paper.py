@@ -79,12 +79,12 @@ def _label(paper: Paper, name: str) -> str:
 
 
 def _methods(paper: Paper) -> str:
-    """Return a row per method: its name, its call, and its first line of documentation."""
+    """Return a row per method: its name, its call, and what the file or its class says it is."""
     rows = []
     for name, given in paper.methods.items():
         call = str(given if isinstance(given, str) else given["method"])
         found = type(methods.get(ComponentRef.model_validate(call)))
-        about = (found.__doc__ or "").strip().splitlines()[0]
+        about = paper.about.get(name) or (found.__doc__ or "").strip().splitlines()[0]
         rows.append({"Method": _label(paper, name), "In a paper's file": f"`{call}`", "": about})
     return markdown(pd.DataFrame(rows))
 
