@@ -17,6 +17,7 @@ from documented import ROOT, Block, applied
 
 from fedlogit.commands._cache import read_listing, write_listing
 from fedlogit.data import load_arrays
+from fedlogit.results.verdicts.compare import runs_behind
 
 # What a reader's shell would not give: a warm start, no network (nothing listens there).
 _NOWHERE = "http://127.0.0.1:9"
@@ -49,10 +50,18 @@ class Reader:
         self._mirror()
 
     def _shorten(self) -> None:
-        """Leave only MNIST's runs in the cache's list, of which DVC reads thousands for seconds."""
+        """Leave only MNIST's runs in the cache's list, of which DVC reads thousands for seconds.
+
+        What was compared of the others goes, too: the record refuses it, as its runs are gone.
+        """
         listing = self.root / "results/runs.dvc"
         published = read_listing(listing).items()
-        write_listing(listing, {run: out for run, out in published if run.startswith("mnist/")})
+        kept = {run: out for run, out in published if run.startswith("mnist/")}
+        write_listing(listing, kept)
+        there = {run.rpartition("-")[2] for run in kept}
+        for path in self.root.glob("results/summary/*/*/compare.csv"):
+            if not there.issuperset(runs_behind(path)):
+                path.unlink()
         for what in ("as the reader finds it", "for what compares with HEAD~1"):
             git("add", "--all", cwd=self.root)
             author = ("-c", "user.name=reader", "-c", "user.email=reader@example.org")
