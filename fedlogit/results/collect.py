@@ -55,7 +55,7 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
 
 def _mixed(rows: Sequence[Mapping[str, Any]], axes: Iterable[str]) -> dict[str, pd.Series]:
     """Return the columns of axes with integers and others, as given: pandas makes 1 to 1.0."""
-    given = {axis: [row[axis] for row in rows] for axis in axes if rows and axis in rows[0]}
+    given = {axis: [row.get(axis) for row in rows] for axis in axes}
     return {
         axis: pd.Series(values, dtype=object)
         for axis, values in given.items()
