@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pandas as pd
 import pytest
 from support.refusals import refused
 
 from fedlogit.results.analyses import analyse
 
+ROOT = Path(__file__).parents[2]
 METHODS = ("average", "uwa", "meta_model")
 
 
@@ -53,3 +57,12 @@ def test_two_that_change_places(table):
 def test_one_data_set_has_no_correlation(table):
     with refused("no partition was run on two data sets with the same three methods"):
         table({("mnist", 0): (0.9, 0.5, 0.1)})
+
+
+def test_the_page_on_the_comparison_says_what_its_table_has():
+    found = pd.read_csv(ROOT / "results/tables/comparison/paper/orders.csv")
+    said = " ".join((ROOT / "docs/comparison.md").read_text(encoding="utf-8").split())
+    two, skewed = found["rho"]
+    assert f"rank correlations are {two:.2f} and {skewed:.2f} (first table)" in said
+    averaging = {"fedavg", "fedprox", "cffl", "cgsv", "shapfed", "celm"}
+    assert all(averaging.issuperset(best.split("; ")) for best in found["best_second"])
