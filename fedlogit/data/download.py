@@ -133,7 +133,7 @@ def _try(source: Base, name: str, folder: Path, mirror: Path | None) -> Mark:
 
 
 def _move(folder: Path, out: Path, mark: Mark) -> None:
-    """Move files into place; ``source.json`` goes first and comes last, as the sign of success.
+    """Move files into place; ``source.json`` comes last, as the sign of success.
 
     Of what is there only what an earlier download put there goes.
 

@@ -59,8 +59,8 @@ def _stated(paper: Paper) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
 
 def _conditions(options: Comparison) -> Iterator[tuple[str, str, Any]]:
     """Yield a comparison's conditions: the side, the axis and its value."""
-    for side, conditions in _sides(options).items():
-        yield from ((side, axis, value) for axis, value in conditions.items())
+    for side, given in _sides(options).items():
+        yield from ((side, axis, value) for axis, value in given.items())
 
 
 def _sides(options: Comparison) -> dict[str, dict[str, Any]]:

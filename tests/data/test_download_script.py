@@ -219,16 +219,20 @@ def test_a_changed_raw_file_is_found_and_fetched_again(tiny, mirror, sources, tm
     assert download("tiny", raw, mirror, sources(MIRROR)) == mark
 
 
-def test_only_what_an_earlier_download_put_there_goes(
-    tiny, idx_files, web, mirror, sources, tmp_path
-):
+@pytest.fixture
+def damaged(tiny, idx_files, web, sources, tmp_path) -> Path:
+    """Return a folder that a download made, of which a file was damaged since."""
     raw = tmp_path / "raw"
     web |= idx_files
     download("tiny", raw, None, sources(url("https://one.example/", idx_files)))
     (raw / next(iter(idx_files))).write_bytes(b"damaged")
-    (raw / "notes.txt").write_text("mine")
-    download("tiny", raw, mirror, sources(MIRROR))
-    assert {path.name for path in raw.iterdir()} == {"notes.txt", "tiny.npz", "source.json"}
+    return raw
+
+
+def test_only_what_an_earlier_download_put_there_goes(damaged, mirror, sources):
+    (damaged / "notes.txt").write_text("mine")
+    download("tiny", damaged, mirror, sources(MIRROR))
+    assert {path.name for path in damaged.iterdir()} == {"notes.txt", "tiny.npz", "source.json"}
 
 
 @pytest.mark.parametrize("name", ["tiny.npz", "thesis.tex", "source.json", "photos/a.jpg"])
@@ -243,17 +247,11 @@ def test_a_folder_with_files_of_others_is_refused_and_left(tiny, mirror, sources
     assert (raw / name).read_text() == "mine"
 
 
-def test_a_file_that_is_not_listed_is_not_overwritten(
-    tiny, idx_files, web, mirror, sources, tmp_path
-):
-    raw = tmp_path / "raw"
-    web |= idx_files
-    download("tiny", raw, None, sources(url("https://one.example/", idx_files)))
-    (raw / next(iter(idx_files))).write_bytes(b"damaged")
-    (raw / "tiny.npz").write_text("mine")
+def test_a_file_that_is_not_listed_is_not_overwritten(damaged, mirror, sources):
+    (damaged / "tiny.npz").write_text("mine")
     with refused("tiny.npz was not put there by a download"):
-        download("tiny", raw, mirror, sources(MIRROR))
-    assert (raw / "tiny.npz").read_text() == "mine"
+        download("tiny", damaged, mirror, sources(MIRROR))
+    assert (damaged / "tiny.npz").read_text() == "mine"
 
 
 def test_files_of_a_download_that_lost_its_mark_are_taken(tiny, mirror, sources, tmp_path):

@@ -84,21 +84,21 @@ def _methods(paper: Paper) -> str:
     for name, given in paper.methods.items():
         call = str(given if isinstance(given, str) else given["method"])
         found = type(methods.get(ComponentRef.model_validate(call)))
-        about = paper.about.get(name) or (found.__doc__ or "").strip().splitlines()[0]
+        about = paper.about.get(name) or _first_line(found)
         rows.append({"Method": _label(paper, name), "In a paper's file": f"`{call}`", "": about})
     return markdown(pd.DataFrame(rows))
+
+
+def _first_line(component: type) -> str:
+    """Return what a class says it does, with code as Markdown has it."""
+    return (component.__doc__ or "").strip().splitlines()[0].replace("``", "`")
 
 
 def _partitions(paper: Paper) -> str:
     """Return a row per partition: its short name, its call, and what its class says it does."""
     known, rows = catalogue("fedlogit.partition", Partition), []
     for name, call in paper.partitions.items():
-        about = (
-            (known[parse_call(call)["name"]].__doc__ or "")
-            .strip()
-            .splitlines()[0]
-            .replace("``", "`")
-        )
+        about = _first_line(known[parse_call(call)["name"]])
         rows.append({"In tables": f"`{name}`", "Partition": f"`{call}`", "": about})
     return markdown(pd.DataFrame(rows))
 
