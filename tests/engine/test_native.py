@@ -22,6 +22,7 @@ from fedlogit.engine.native.passes import LENET_BN, TF_CNN
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
 from fedlogit.models.layers import BatchStatNorm
+from fedlogit.runs.provenance import cpu_field
 from fedlogit.spec import Optimizer
 
 needs_compiler = pytest.mark.skipif(
@@ -241,8 +242,10 @@ def test_ties_in_a_pool_go_to_the_first_in_compiled_passes_as_in_pytorch(name, t
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the options are of x86-64")
-@pytest.mark.parametrize("without", ["-mno-avx512f", "-mno-avx"])
-def test_with_narrower_vectors_it_is_as_close(monkeypatch, without):
+@pytest.mark.parametrize("without", ["-mno-amx-bf16", "-mno-avx512f", "-mno-avx"])
+def test_without_tiles_and_with_narrower_vectors_it_is_as_close(monkeypatch, without):
+    if "amx" in without and "amx_bf16" not in cpu_field("flags"):
+        pytest.skip("this CPU has no tiles (AMX)")
     monkeypatch.setenv("CXX", f"{shutil.which('g++') or shutil.which('clang++')} {without}")
     compiler.load.cache_clear()
     try:

@@ -44,6 +44,29 @@ struct Range {
 
 constexpr int Q = 4;  // places at a time
 
+// Places of a result, and the rows and columns of the kernel that count for one of them at least.
+struct Window {
+  int places[Q];
+  Range rows, columns;
+};
+
+// A window of 2 x 2 places at (y, x) of a result. At an odd edge a place stands for its neighbour.
+inline Window window_at(int y, int x, Plane plane, Plane result, Range rows, Range columns) {
+  const int at = y * plane.width + x, right = x + 1 < result.width;
+  const int low = y + 1 < result.height ? plane.width : 0;
+  return {{at, at + right, at + low, at + low + right}, rows, columns};
+}
+
+// Writes what a window found: two vectors of a row, and two of the next.
+inline void write_window(const V *found, int y, int x, Plane result, int width, V *to) {
+  const bool right = x + 1 < result.width, low = y + 1 < result.height;
+  V *p = to + y * width + x;
+  p[0] = found[0];
+  if (right) p[1] = found[1];
+  if (low) p[width] = found[2];
+  if (low && right) p[width + 1] = found[3];
+}
+
 // The rows and columns of a kernel that count: all, or some. Those known when this is compiled make
 // loops of a known length.
 template <int K>
@@ -115,63 +138,87 @@ inline void pool(const V *z, V &out, Winner *at) {
   out = choose(alive, best);
 }
 
-// Convolution, with a bias and ReLU or without both, some places of a row-major plane at a time.
-template <int K, int J>
-void convolve(const V *in, int channels, Plane plane, const float *w, const float *bias, int out,
-              V *to) {
-  const Plane result = plane.conv(K);
-  std::vector<V> memory(out * Q);
-  V(*acc)[Q] = (V(*)[Q])memory.data();
-  for (int i = 0; i < result.size(); i += Q) {
-    const int k = result.size() - i < Q ? result.size() - i : Q;
-    int places[Q];
-    for (int q = 0; q < Q; ++q) {
-      const int at = i + (q < k ? q : 0);
-      places[q] = at / result.width * plane.width + at % result.width;
-    }
-    for (int o = 0; o < out; ++o)
-      for (int q = 0; q < Q; ++q) acc[o][q] = zero() + (bias ? bias[o] : 0.f);
-    all_products<K, J>(in, channels, plane, plane.size(), places, w, out, All<K>(), acc);
-    for (int o = 0; o < out; ++o)
-      for (int q = 0; q < k; ++q)
-        to[o * result.size() + i + q] = bias ? relu(acc[o][q]) : acc[o][q];
+// A convolution, or the way back through one, whose products are those of vectors and scalars.
+//
+// `in` is (channels, plane), planes `stride` apart, and on the way back has a rim of zeros.
+template <int K, int J, bool Back>
+class VectorConv {
+ public:
+  static constexpr int WINDOWS = 1;
+
+ private:
+  int channels, out, stride;
+  Plane plane;
+  std::vector<float> weights;
+  const V *in = nullptr;
+
+ public:
+  VectorConv(const float *w, int out, int in, Plane plane, int stride, int /* rim */)
+      : channels(Back ? out : in), out(Back ? in : out), stride(stride), plane(plane),
+        weights(out * in * K * K) {
+    (Back ? backward_order<K, J> : forward_order<K, J>)(w, out, in, weights.data());
   }
+  void take(const V *given) { in = given; }
+  // Adds the sums at the places of n windows, at most `WINDOWS`, to acc (window, out, Q).
+  void operator()(const Window *windows, int n, V (*acc)[Q]) const {
+    for (const Window *at = windows; at < windows + n; ++at, acc += out)
+      if (at->rows.is_all(K) && at->columns.is_all(K))
+        all_products<K, J>(in, channels, plane, stride, at->places, weights.data(), out, All<K>(), acc);
+      else
+        all_products<K, J>(in, channels, plane, stride, at->places, weights.data(), out,
+                           Some{at->rows, at->columns}, acc);
+  }
+};
+
+// Convolution, with a bias and ReLU or without both, a row of windows at a time.
+template <int K, class Conv>
+void convolve(Conv &conv, Plane plane, const float *bias, int out, V *to) {
+  constexpr int most = Conv::WINDOWS;
+  const Plane result = plane.conv(K);
+  std::vector<V> memory(out * Q * most);
+  V(*acc)[Q] = (V(*)[Q])memory.data();
+  for (int y = 0; y < result.height; y += 2)
+    for (int from = 0; from < result.width; from += 2 * most) {
+      Window windows[most];
+      int n = 0;
+      for (int x = from; x < result.width && n < most; x += 2, ++n) {
+        windows[n] = window_at(y, x, plane, result, {0, K}, {0, K});
+        for (int o = 0; o < out; ++o)
+          for (int q = 0; q < Q; ++q) acc[n * out + o][q] = zero() + (bias ? bias[o] : 0.f);
+      }
+      conv(windows, n, acc);
+      for (int i = 0; i < n * out; ++i) {
+        for (int q = 0; q < Q && bias; ++q) acc[i][q] = relu(acc[i][q]);
+        write_window(acc[i], y, from + i / out * 2, result, result.width, to + i % out * result.size());
+      }
+    }
 }
 
 // Gradient of a convolution's input from that of its output, around which are K - 1 zeros.
 //
-// `grad` is (out, rimmed plane); `to` is (in, plane of the input), of which `used` is written: what
-// a pool behind drops has none.
-template <int K, int J>
-void conv_back(const V *grad, int out, Plane rimmed, const float *w, int in, V *to, Plane plane) {
+// `conv` has taken the gradient, (out, rimmed plane); `to` is (in, plane of the input), of which
+// `used` is written: what a pool behind drops has none.
+template <int K, class Conv>
+void conv_back(Conv &conv, Plane rimmed, int in, V *to, Plane plane) {
   const Plane used = rimmed.conv(K), inner = rimmed.rimmed(1 - K);
   auto taps = [](int first, int n) {  // of which at least one of two neighbours is not in the rim
     const int end = n + K - 1 - first;
     return Range{first < K - 2 ? K - 2 - first : 0, end < K ? end : K};
   };
-  std::vector<V> memory(in * Q);
+  constexpr int most = Conv::WINDOWS;
+  std::vector<V> memory(in * Q * most);
   V(*acc)[Q] = (V(*)[Q])memory.data();
   for (int i = 0; i < in * plane.size(); ++i) to[i] = zero();
   for (int y = 0; y < used.height; y += 2)
-    for (int x = 0; x < used.width; x += 2) {
-      const int right = x + 1 < used.width, low = y + 1 < used.height;
-      const int corner = y * rimmed.width + x;
-      const int places[Q] = {corner, corner + right, corner + low * rimmed.width,
-                             corner + low * rimmed.width + right};
-      const Some some = {taps(y, inner.height), taps(x, inner.width)};
-      const bool all = some.y.is_all(K) && some.x.is_all(K);
+    for (int from = 0; from < used.width; from += 2 * most) {
+      Window windows[most];
+      int n = 0;
+      for (int x = from; x < used.width && n < most; x += 2, ++n)
+        windows[n] = window_at(y, x, rimmed, used, taps(y, inner.height), taps(x, inner.width));
       for (V &v : memory) v = zero();
-      if (all)
-        all_products<K, J>(grad, out, rimmed, rimmed.stride(), places, w, in, All<K>(), acc);
-      else
-        all_products<K, J>(grad, out, rimmed, rimmed.stride(), places, w, in, some, acc);
-      for (int c = 0; c < in; ++c) {
-        V *p = to + c * plane.size() + y * plane.width + x;
-        p[0] = acc[c][0];
-        if (right) p[1] = acc[c][1];
-        if (low) p[plane.width] = acc[c][2];
-        if (low && right) p[plane.width + 1] = acc[c][3];
-      }
+      conv(windows, n, acc);
+      for (int i = 0; i < n * in; ++i)
+        write_window(acc[i], y, from + i / in * 2, used, plane.width, to + i % in * plane.size());
     }
 }
 
@@ -224,6 +271,34 @@ void weight_sums(const V *grad, int out, int width, int stride, Plane result, co
         }
     }
 }
+
+// Gradients of a convolution's weights, summed up over the blocks of a minibatch.
+template <int K, int J>
+class VectorWeightSums {
+  int out, channels;
+  Plane plane, result;
+  std::vector<float> sums;
+
+ public:
+  VectorWeightSums(int out, int channels, Plane plane, Plane result)
+      : out(out), channels(channels), plane(plane), result(result), sums(out * channels * K * K) {}
+  // Adds those of a block; `grad` as in `weight_sums`, `in` is (channels, plane).
+  void add(const V *grad, int width, int stride, const V *in) {
+    weight_sums<K, J>(grad, out, width, stride, result, in, channels, plane, sums.data());
+  }
+  // Adds the sums to `dw` (out, channels, K x K).
+  void finish(float *dw) const {
+    for (size_t i = 0; i < sums.size(); ++i) dw[i] += sums[i];
+  }
+};
+
+// How a network convolves: by products of vectors and scalars, which any machine has.
+template <int K, int J>
+struct ByVectors {
+  typedef VectorConv<K, J, false> Forward;
+  typedef VectorConv<K, J, true> Back;
+  typedef VectorWeightSums<K, J> Sums;
+};
 
 // Makes vectors over n samples of `count` pixels; samples lie `stride` apart.
 inline void load_images(const float *images, int n, int64_t stride, int64_t count, V *to) {

@@ -258,17 +258,20 @@ void fedlogit_lenet_bn_forward(const float *p, const float *images, int64_t n, i
   Norms &norms = kept ? *(Norms *)kept : *(Norms *)own.data();
   const Blocks blocks = kept ? blocks_of(s, (V *)kept + NORMS, nullptr, n)
                              : blocks_of(s, &own[NORMS + input], &own[NORMS], n);
-  std::vector<float> w1(s.n1 - s.w1), w2(s.n2 - s.w2);
+  VectorConv<K, J1, false> conv1(p + s.w1, C1, channels, s.x, s.x.size(), 0);
+  VectorConv<K, J2, false> conv2(p + s.w2, C2, C1, s.a1, s.a1.size(), 0);
   std::vector<V> out(classes);
-  forward_order<K, J1>(p + s.w1, C1, channels, w1.data());
-  forward_order<K, J2>(p + s.w2, C2, C1, w2.data());
 
   for (size_t i = 0; i < blocks.size(); ++i) {
     load_padded(s, images + i * L * channels * s.image.size(), blocks[i].samples, blocks[i].x);
-    convolve<K, J1>(blocks[i].x, channels, s.x, w1.data(), nullptr, C1, blocks[i].z1);
+    conv1.take(blocks[i].x);
+    convolve<K>(conv1, s.x, nullptr, C1, blocks[i].z1);
   }
   norm_pool(blocks, &Block::z1, s.z1, C1, p + s.n1, n, norms.of1, &Block::a1, &Block::at1);
-  for (const Block &b : blocks) convolve<K, J2>(b.a1, C1, s.a1, w2.data(), nullptr, C2, b.z2);
+  for (const Block &b : blocks) {
+    conv2.take(b.a1);
+    convolve<K>(conv2, s.a1, nullptr, C2, b.z2);
+  }
   norm_pool(blocks, &Block::z2, s.z2, C2, p + s.n2, n, norms.of2, &Block::a2, &Block::at2);
   for (const Block &b : blocks) linear<false>(p + s.w3, nullptr, b.a2, s.features, b.z3, F1);
   norm_relu(blocks, &Block::z3, F1, p + s.n3, n, norms.of3, &Block::a3);
@@ -307,8 +310,7 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
 
   const Plane rimmed = s.z2.rimmed(K - 1);
   std::vector<V> dz2(C2 * rimmed.stride(), V{}), dz1(C1 * s.z1.size());
-  std::vector<float> w2(s.n2 - s.w2);
-  backward_order<K, J1>(p + s.w2, C2, C1, w2.data());
+  VectorConv<K, J1, true> back_conv2(p + s.w2, C2, C1, rimmed, rimmed.stride(), K - 1);
   const int inner = (K - 1) * rimmed.width + K - 1;
   const auto back2 = pool_sums(blocks, &Block::z2, s.z2, &Block::at2, &Block::g2, C2, p + s.n2, n,
                                norms.of2, grad + s.n2);
@@ -318,7 +320,8 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
                 b.g2 + c * s.a2.size(), b.lanes, &dz2[c * rimmed.stride() + inner], rimmed.width);
     weight_sums<K, J2>(&dz2[inner], C2, rimmed.width, rimmed.stride(), s.z2, b.a1, C1, s.a1,
                        grad + s.w2);
-    conv_back<K, J1>(dz2.data(), C2, rimmed, w2.data(), C1, b.g1, s.a1);
+    back_conv2.take(dz2.data());
+    conv_back<K>(back_conv2, rimmed, C1, b.g1, s.a1);
   }
   const auto back1 = pool_sums(blocks, &Block::z1, s.z1, &Block::at1, &Block::g1, C1, p + s.n1, n,
                                norms.of1, grad + s.n1);

@@ -16,6 +16,7 @@
 
 #include "convolution.h"
 #include "linear.h"
+#include "tiles.h"
 
 namespace {
 
@@ -56,25 +57,30 @@ struct Block {
 };
 
 // Convolution, pool and ReLU: a window of the pool at a time.
-void conv_pool(const V *in, int channels, Plane plane, const float *w, const float *bias, int out,
-               V *to, Won *at) {
+template <class Conv>
+void conv_pool(Conv &conv, Plane plane, const float *bias, int out, V *to, Won *at) {
+  constexpr int most = Conv::WINDOWS;
   const Plane small = plane.conv(K).pooled();
-  V acc[C2][Q];  // of C1 outputs, or of C2
+  V acc[most * C2][Q];  // of C1 outputs, or of C2
   for (int y = 0; y < small.height; ++y)
-    for (int x = 0; x < small.width; ++x) {
-      const int corner = 2 * y * plane.width + 2 * x;
-      const int places[Q] = {corner, corner + 1, corner + plane.width, corner + plane.width + 1};
-      for (int o = 0; o < out; ++o) {
-        const int i = o * small.size() + y * small.width + x;
-        __builtin_prefetch(to + i, 1);  // written when all products are done
-        if (at) __builtin_prefetch(at + i, 1);
-        for (int q = 0; q < Q; ++q) acc[o][q] = zero() + bias[o];
+    for (int from = 0; from < small.width; from += most) {
+      const int n = small.width - from < most ? small.width - from : most;
+      Window windows[most];
+      for (int w = 0; w < n; ++w) {
+        windows[w] = window_at(2 * y, 2 * (from + w), plane, plane.conv(K), {0, K}, {0, K});
+        for (int o = 0; o < out; ++o) {
+          const int i = o * small.size() + y * small.width + from + w;
+          __builtin_prefetch(to + i, 1);  // written when all products are done
+          if (at) __builtin_prefetch(at + i, 1);
+          for (int q = 0; q < Q; ++q) acc[w * out + o][q] = zero() + bias[o];
+        }
       }
-      all_products<K, J>(in, channels, plane, plane.size(), places, w, out, All<K>(), acc);
-      for (int o = 0; o < out; ++o) {
-        const int i = o * small.size() + y * small.width + x;
-        pool(acc[o], to[i], at ? at + i : nullptr);
-      }
+      conv(windows, n, acc);
+      for (int o = 0; o < out; ++o)
+        for (int w = 0; w < n; ++w) {
+          const int i = o * small.size() + y * small.width + from + w;
+          pool(acc[w * out + o], to[i], at ? at + i : nullptr);
+        }
     }
 }
 
@@ -96,13 +102,96 @@ void let_through(const V *given, int n, V *grad) {
   for (int i = 0; i < n; ++i) grad[i] = choose(~(given[i] <= zero()), grad[i]);
 }
 
-void forward(const Shape &s, const float *p, const float *w1, const float *w2, const float *w3,
-             const Block &b, V *logits, bool keep) {
-  conv_pool(b.x, s.channels, s.x, w1, p + s.b1, C1, b.a1, keep ? b.at1 : nullptr);
-  conv_pool(b.a1, C1, s.a1, w2, p + s.b2, C2, b.a2, keep ? b.at2 : nullptr);
-  convolve<K, J>(b.a2, C2, s.a2, w3, p + s.b3, C3, b.a3);
-  linear<true>(p + s.w4, p + s.b4, b.a3, s.features, b.a4, F);
-  linear<false>(p + s.w5, p + s.b5, b.a4, F, logits, s.classes);
+// Logits of n images; `kept` may be null.
+template <class Way>
+void forward(const Shape &s, const float *p, const float *images, int64_t n, float *logits,
+             float *kept) {
+  [[maybe_unused]] const Way way{};
+  VectorConv<K, J, false> conv1(p + s.w1, C1, s.channels, s.x, s.x.size(), 0);
+  typename Way::Forward conv2(p + s.w2, C2, C1, s.a1, s.a1.size(), 0);
+  typename Way::Forward conv3(p + s.w3, C3, C2, s.a2, s.a2.size(), 0);
+  V *own = kept ? nullptr : (V *)operator new(s.kept() * sizeof(V), std::align_val_t(64));
+  std::vector<V> out(s.classes);
+  for (int64_t from = 0; from < n; from += L) {
+    const int k = n - from < L ? (int)(n - from) : L;
+    const Block b(s, kept ? (V *)kept + from / L * s.kept() : own);
+    const int64_t stride = (int64_t)s.channels * s.x.size();
+    load_images(images + from * stride, k, stride, stride, b.x);
+    conv1.take(b.x);
+    conv_pool(conv1, s.x, p + s.b1, C1, b.a1, kept ? b.at1 : nullptr);
+    conv2.take(b.a1);
+    conv_pool(conv2, s.a1, p + s.b2, C2, b.a2, kept ? b.at2 : nullptr);
+    conv3.take(b.a2);
+    convolve<K>(conv3, s.a2, p + s.b3, C3, b.a3);
+    linear<true>(p + s.w4, p + s.b4, b.a3, s.features, b.a4, F);
+    linear<false>(p + s.w5, p + s.b5, b.a4, F, out.data(), s.classes);
+    for (int t = 0; t < k; ++t)
+      for (int c = 0; c < s.classes; ++c) logits[(from + t) * s.classes + c] = out[c][t];
+  }
+  if (own) operator delete(own, std::align_val_t(64));
+}
+
+// Adds the gradient of the parameters to `grad`.
+template <class Way>
+void backward(const Shape &s, const float *p, int64_t n, const float *kept, const float *dlogits,
+              float *grad) {
+  [[maybe_unused]] const Way way{};
+  const int row = s.features + L;  // what is kept of each sample for `linear_grad`
+  std::vector<float> a3(n * row), a4(n * F), d4(n * F);
+  // What a pool drops counts as rim: windows only.
+  const Plane z2 = {2 * s.a2.height, 2 * s.a2.width}, r3 = s.a3.rimmed(K - 1), r2 = z2.rimmed(K - 1);
+  const Plane z1 = {2 * s.a1.height, 2 * s.a1.width};
+  typename Way::Back back2(p + s.w2, C2, C1, r2, r2.stride(), K - 1);
+  typename Way::Back back3(p + s.w3, C3, C2, r3, r3.stride(), K - 1);
+  typename Way::Sums sums2(C2, C1, s.a1, z2), sums3(C3, C2, s.a2, s.a3);
+  std::vector<V> g5(s.classes), g4(F), g3r(C3 * r3.stride()), g2r(C2 * r2.stride());
+  const std::unique_ptr<V[]> g3(new V[s.features]), g2(new V[C2 * s.a2.size()]);
+  const std::unique_ptr<V[]> g1(new V[C1 * s.a1.size()]), g1z(new V[J * z1.size()]);
+  for (int64_t from = (n - 1) / L * L; from >= 0; from -= L) {  // first what is still in the cache
+    const int k = n - from < L ? (int)(n - from) : L;
+    const Block b(s, (V *)kept + from / L * s.kept());
+    for (int c = 0; c < s.classes; ++c) {
+      g5[c] = zero();
+      for (int t = 0; t < k; ++t) g5[c][t] = dlogits[(from + t) * s.classes + c];
+    }
+    linear_back(p + s.w5, g5.data(), s.classes, g4.data(), F);
+    let_through(b.a4, F, g4.data());
+    linear_back(p + s.w4, g4.data(), F, g3.get(), s.features);
+    let_through(b.a3, s.features, g3.get());
+    spread(b.a4, F, &a4[from * F], F, k), spread(g4.data(), F, &d4[from * F], F, k);
+    spread(b.a3, s.features, &a3[from * row], row, k);
+
+    for (int o = 0; o < C3; ++o) {
+      const V *g = &g3[o * s.a3.size()];
+      V total = zero();
+      for (int i = 0; i < s.a3.size(); ++i) total += g[i];
+      grad[s.b3 + o] += sum(total);
+      for (int y = 0; y < s.a3.height; ++y)
+        std::memcpy(&g3r[o * r3.stride() + (y + 2) * r3.width + 2], g + y * s.a3.width,
+                    s.a3.width * sizeof(V));
+    }
+    sums3.add(&g3r[2 * r3.width + 2], r3.width, r3.stride(), b.a2);
+    back3.take(g3r.data());
+    conv_back<K>(back3, r3, C2, g2.get(), s.a2);
+
+    for (int o = 0; o < C2; ++o)
+      grad[s.b2 + o] += sum(unpool(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2,
+                                   &g2r[o * r2.stride() + 2 * r2.width + 2], r2.width));
+    sums2.add(&g2r[2 * r2.width + 2], r2.width, r2.stride(), b.a1);
+    back2.take(g2r.data());
+    conv_back<K>(back2, r2, C1, g1.get(), s.a1);
+
+    for (int o = 0; o < C1; o += J) {  // so few that the second cache holds them
+      for (int j = 0; j < J; ++j)
+        grad[s.b1 + o + j] += sum(unpool(&g1[(o + j) * s.a1.size()], b.at1 + (o + j) * s.a1.size(),
+                                         s.a1, &g1z[j * z1.size()], z1.width));
+      weight_sums<K, J>(g1z.get(), J, z1.width, z1.size(), z1, b.x, s.channels, s.x,
+                        grad + s.w1 + o * s.channels * TAPS);
+    }
+  }
+  sums2.finish(grad + s.w2), sums3.finish(grad + s.w3);
+  linear_grad(d4.data(), F, a3.data(), s.features, row, (int)n, grad + s.w4, grad + s.b4);
+  linear_grad(dlogits, s.classes, a4.data(), F, F, (int)n, grad + s.w5, grad + s.b5);
 }
 
 }  // namespace
@@ -120,82 +209,19 @@ int64_t fedlogit_tf_cnn_kept(int64_t n, int channels, int height, int width, int
 void fedlogit_tf_cnn_forward(const float *p, const float *images, int64_t n, int channels,
                              int height, int width, int classes, float *logits, float *kept) {
   const Shape s(channels, height, width, classes);
-  std::vector<float> w1(s.b1 - s.w1), w2(s.b2 - s.w2), w3(s.b3 - s.w3);
-  forward_order<K, J>(p + s.w1, C1, channels, w1.data());
-  forward_order<K, J>(p + s.w2, C2, C1, w2.data());
-  forward_order<K, J>(p + s.w3, C3, C2, w3.data());
-  V *own = kept ? nullptr : (V *)operator new(s.kept() * sizeof(V), std::align_val_t(64));
-  std::vector<V> out(classes);
-  for (int64_t from = 0; from < n; from += L) {
-    const int k = n - from < L ? (int)(n - from) : L;
-    const Block b(s, kept ? (V *)kept + from / L * s.kept() : own);
-    const int64_t stride = (int64_t)channels * s.x.size();
-    load_images(images + from * stride, k, stride, stride, b.x);
-    forward(s, p, w1.data(), w2.data(), w3.data(), b, out.data(), kept);
-    for (int t = 0; t < k; ++t)
-      for (int c = 0; c < classes; ++c) logits[(from + t) * classes + c] = out[c][t];
-  }
-  if (own) operator delete(own, std::align_val_t(64));
+#ifdef FEDLOGIT_TILES
+  if (tiles_usable()) return forward<ByTiles<K>>(s, p, images, n, logits, kept);
+#endif
+  forward<ByVectors<K, J>>(s, p, images, n, logits, kept);
 }
 
 // Adds the gradient of the parameters to `grad`, which holds zeros, from that of the logits.
 void fedlogit_tf_cnn_backward(const float *p, int64_t n, int channels, int height, int width,
                               int classes, const float *kept, const float *dlogits, float *grad) {
   const Shape s(channels, height, width, classes);
-  std::vector<float> w2(s.b2 - s.w2), w3(s.b3 - s.w3);
-  const int row = s.features + L;  // what is kept of each sample for `linear_grad`
-  std::vector<float> a3(n * row), a4(n * F), d4(n * F);
-  backward_order<K, J>(p + s.w2, C2, C1, w2.data());
-  backward_order<K, J>(p + s.w3, C3, C2, w3.data());
-  // What a pool drops counts as rim: windows only.
-  const Plane z2 = {2 * s.a2.height, 2 * s.a2.width}, r3 = s.a3.rimmed(K - 1), r2 = z2.rimmed(K - 1);
-  const Plane z1 = {2 * s.a1.height, 2 * s.a1.width};
-  std::vector<V> g5(classes), g4(F), g3r(C3 * r3.stride()), g2r(C2 * r2.stride());
-  const std::unique_ptr<V[]> g3(new V[s.features]), g2(new V[C2 * s.a2.size()]);
-  const std::unique_ptr<V[]> g1(new V[C1 * s.a1.size()]), g1z(new V[J * z1.size()]);
-  for (int64_t from = (n - 1) / L * L; from >= 0; from -= L) {  // first what is still in the cache
-    const int k = n - from < L ? (int)(n - from) : L;
-    const Block b(s, (V *)kept + from / L * s.kept());
-    for (int c = 0; c < classes; ++c) {
-      g5[c] = zero();
-      for (int t = 0; t < k; ++t) g5[c][t] = dlogits[(from + t) * classes + c];
-    }
-    linear_back(p + s.w5, g5.data(), classes, g4.data(), F);
-    let_through(b.a4, F, g4.data());
-    linear_back(p + s.w4, g4.data(), F, g3.get(), s.features);
-    let_through(b.a3, s.features, g3.get());
-    spread(b.a4, F, &a4[from * F], F, k), spread(g4.data(), F, &d4[from * F], F, k);
-    spread(b.a3, s.features, &a3[from * row], row, k);
-
-    for (int o = 0; o < C3; ++o) {
-      const V *g = &g3[o * s.a3.size()];
-      V total = zero();
-      for (int i = 0; i < s.a3.size(); ++i) total += g[i];
-      grad[s.b3 + o] += sum(total);
-      for (int y = 0; y < s.a3.height; ++y)
-        std::memcpy(&g3r[o * r3.stride() + (y + 2) * r3.width + 2], g + y * s.a3.width,
-                    s.a3.width * sizeof(V));
-    }
-    weight_sums<K, J>(&g3r[2 * r3.width + 2], C3, r3.width, r3.stride(), s.a3, b.a2, C2, s.a2,
-                      grad + s.w3);
-    conv_back<K, J>(g3r.data(), C3, r3, w3.data(), C2, g2.get(), s.a2);
-
-    for (int o = 0; o < C2; ++o)
-      grad[s.b2 + o] += sum(unpool(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2,
-                                   &g2r[o * r2.stride() + 2 * r2.width + 2], r2.width));
-    weight_sums<K, J>(&g2r[2 * r2.width + 2], C2, r2.width, r2.stride(), z2, b.a1, C1, s.a1,
-                      grad + s.w2);
-    conv_back<K, J>(g2r.data(), C2, r2, w2.data(), C1, g1.get(), s.a1);
-
-    for (int o = 0; o < C1; o += J) {  // so few that the second cache holds them
-      for (int j = 0; j < J; ++j)
-        grad[s.b1 + o + j] += sum(unpool(&g1[(o + j) * s.a1.size()], b.at1 + (o + j) * s.a1.size(),
-                                         s.a1, &g1z[j * z1.size()], z1.width));
-      weight_sums<K, J>(g1z.get(), J, z1.width, z1.size(), z1, b.x, channels, s.x,
-                        grad + s.w1 + o * channels * TAPS);
-    }
-  }
-  linear_grad(d4.data(), F, a3.data(), s.features, row, (int)n, grad + s.w4, grad + s.b4);
-  linear_grad(dlogits, classes, a4.data(), F, F, (int)n, grad + s.w5, grad + s.b5);
+#ifdef FEDLOGIT_TILES
+  if (tiles_usable()) return backward<ByTiles<K>>(s, p, n, kept, dlogits, grad);
+#endif
+  backward<ByVectors<K, J>>(s, p, n, kept, dlogits, grad);
 }
 }
