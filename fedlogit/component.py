@@ -198,6 +198,13 @@ class Component(FrozenConfig):
         if "name" not in cls.__dict__:
             cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
+    @model_validator(mode="after")
+    def _can_be_counted(self) -> Self:
+        for key, value in self:
+            if (most := _largest(value)) > LARGEST:
+                raise ValueError(f"{key} = {most}: give at most {LARGEST:,}")
+        return self
+
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
@@ -224,6 +231,13 @@ class Component(FrozenConfig):
         """Return a short folder name: the name and the parameters that are not defaults."""
         parts = [self.name, *(f"{k}{v}" for k, v in self.changed().items())]
         return _folder("-".join(parts))
+
+
+def _largest(value: Any) -> int:
+    """Return the largest size of an integer in a parameter's value; 0 if there is none."""
+    if isinstance(value, list | tuple):
+        return max(map(_largest, value), default=0)
+    return abs(value) if isinstance(value, int) else 0
 
 
 C = TypeVar("C", bound=Component)

@@ -22,7 +22,7 @@ from fedlogit.commands._first import tell_first, write_lines
 from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.crew import Crew, Limits
 from fedlogit.commands._many.filing import files_of_runs
-from fedlogit.commands._many.report import report, states
+from fedlogit.commands._many.report import damaged, report, states
 from fedlogit.commands._many.tasks import Task, Tasks
 from fedlogit.commands._many.wanted import Wanted, asked_runs, what_options
 from fedlogit.commands._many.worker import Outcome
@@ -64,22 +64,27 @@ def main(args: argparse.Namespace) -> int:
     limits = _limits(args, time.monotonic())
     device = _device(args)
     wanted = asked_runs(args)
-    before = states(wanted, args.results, {})
+    broken = damaged(wanted, args.results)
+    before = states(wanted, args.results, broken)
     tasks = _tasks(args).of(wanted.runs)
     done = list(before.values()).count("finished")
     with tqdm(total=len(before), initial=done, unit="run", disable=args.quiet) as bar:
         teller = _Teller(bar, args.results / "runs")
         crew = Crew(device, args.jobs, limits, teller.tell)
         signals = crew.carry_out(tasks)
-    after = states(wanted, args.results, crew.failed)
-    errors = [f"error: {where}: {why}" for where, why in {**wanted.refused, **crew.failed}.items()]
+    failed = broken | crew.failed
+    after = states(wanted, args.results, failed)
+    errors = [f"error: {where}: {why}" for where, why in {**wanted.refused, **failed}.items()]
     tell_first(errors, args.results / "train_many.errors.txt")
     *each, counts = report(after, wanted.refused, done)
     print(f"{counts}\nEach run: {write_lines(args.results / 'train_many.txt', each)}")
-    print(_following(after, bool(wanted.refused or crew.failed)))
+    failures = bool(wanted.refused or failed)
+    print(_following(after, failures))
     if args.archive:
         _pack(args, after)
-    return _code(signals, wanted, crew)
+    if signals:
+        return exit_code(signals[0])
+    return 2 if failures else 0
 
 
 def _following(after: Mapping[str, str], failed: bool) -> str:
@@ -143,8 +148,3 @@ def _pack(args: argparse.Namespace, after: dict[str, str]) -> None:
     size = args.archive.stat().st_size / 1e6
     print(f"{args.archive}: {len(finished)} finished runs, {size:.1f} MB")
 
-
-def _code(signals: list[int], wanted: Wanted, crew: Crew) -> int:
-    if signals:
-        return exit_code(signals[0])
-    return 2 if wanted.refused or crew.failed else 0

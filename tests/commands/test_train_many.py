@@ -6,6 +6,7 @@ import mmap
 import os
 import re
 import resource
+import tarfile
 import time
 
 import pytest
@@ -20,6 +21,7 @@ from fedlogit.commands._many import worker
 from fedlogit.commands._many.crew import Limits
 from fedlogit.commands._many.tasks import Queue, Task
 from fedlogit.files import read_json, write_json
+from fedlogit.runs.places import run_dir
 from fedlogit.runs.tensors import read_tensors
 
 pytestmark = pytest.mark.slow  # processes import PyTorch
@@ -60,6 +62,20 @@ def test_a_list_in_one_file_and_runs_that_are_finished(folder):
     assert done.returncode == 2
     assert done.stderr == f"error: {folder / 'list.json'}, entry 0: key 'dataset' is missing\n"
     assert (folder_of(folder, two) / "result.json").exists()
+
+
+def test_a_finished_run_that_is_damaged_counts_as_failed_and_is_not_packed(folder):
+    one, two = specs_of(folder / "specs", {"rounds": 1}, {"rounds": 1, "seed": 1})
+    train_many(folder)
+    rounds = folder_of(folder, one) / "rounds.csv"
+    rounds.write_text(rounds.read_text().replace("0", "1", 1))
+    done = train_many(folder, "--archive", str(folder / "runs.tar.gz"))
+    assert done.returncode == 2
+    assert "1 of 2 runs are finished (0 of them now), 1 failed, 0 begun, 0 left\n" in done.stdout
+    assert f"error: {folder_of(folder, one)}: {rounds} is damaged or truncated" in done.stderr
+    with tarfile.open(folder / "runs.tar.gz") as archive:
+        packed = {name.rpartition("/")[0] for name in archive.getnames()} - {""}
+    assert packed == {str(run_dir(two))}
 
 
 def test_a_bar_counts_runs_and_tells_the_time_left(folder):

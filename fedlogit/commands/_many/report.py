@@ -8,10 +8,25 @@ from pathlib import Path
 
 from fedlogit.commands._many.tasks import clients_folder
 from fedlogit.commands._many.wanted import Wanted
+from fedlogit.errors import DataError
+from fedlogit.runs.whole import check_finished
 
-__all__ = ["report", "states"]
+__all__ = ["damaged", "report", "states"]
 
 _SAVED = ("checkpoint*.safetensors", "part-*.safetensors", "clients.json")
+
+
+def damaged(wanted: Wanted, results: Path) -> dict[str, str]:
+    """Return why a run that has a result is not whole, or not that of its spec, by its folder."""
+    found: dict[str, str] = {}
+    for run, spec in wanted.runs.items():
+        folder = results / "runs" / run
+        if (folder / "result.json").exists():
+            try:
+                check_finished(folder, spec.digest())
+            except DataError as error:
+                found[str(folder)] = str(error)
+    return found
 
 
 def states(wanted: Wanted, results: Path, failed: Mapping[str, str]) -> dict[str, str]:
@@ -20,15 +35,15 @@ def states(wanted: Wanted, results: Path, failed: Mapping[str, str]) -> dict[str
     Args:
         wanted: The runs.
         results: The folder of results.
-        failed: The folders whose task failed.
+        failed: The folders whose task failed, or whose files are damaged.
     """
     found: dict[str, str] = {}
     for run, spec in wanted.runs.items():
         folder = results / "runs" / run
-        if (folder / "result.json").exists():
-            found[run] = "finished"
-        elif str(folder) in failed:
+        if str(folder) in failed:
             found[run] = "failed"
+        elif (folder / "result.json").exists():
+            found[run] = "finished"
         else:
             saved = [folder, clients_folder(results, spec)]
             begun = any(path is not None and _saved(path) for path in saved)
