@@ -65,12 +65,13 @@ def ratio(baseline: Played | None, own: Played, factor: float = 1.0) -> float | 
 def machine(workers: int) -> str:
     """Return what times depend on beside the code.
 
-    A model's name can hide its generation, hence the family, and the widest vectors that PyTorch
-    found.
+    A model's name can hide its generation, hence the family, the widest vectors that PyTorch found,
+    and whether there is a matrix unit.
     """
+    tiles = ", AMX" if "amx_bf16" in cpu_field("flags").split() else ""
     return (
         f"{device_name(torch.device('cpu'))}{_family()} "
-        f"({torch.backends.cpu.get_cpu_capability()}), "
+        f"({torch.backends.cpu.get_cpu_capability()}{tiles}), "
         f"{os.cpu_count()} cores, {workers} workers; "
         f"torch {torch.__version__}, numpy {np.__version__}"
     )

@@ -72,7 +72,7 @@ def test_a_warm_up_of_5_percent_is_table_1_s_run():
 
 
 def test_one_decay_is_what_the_rule_that_was_fixed_before_its_runs_says():
-    """docs/deviations.md: over six cells it must be nearer to the paper by more than a point."""
+    """docs/findings.md: over six cells it must be nearer to the paper by more than a point."""
     keys = ["partition", "method"]
     ours = pd.read_csv(ROOT / "results/tables/celm/paper/switches_cifar10_schedule.csv")
     paper = pd.read_csv(ROOT / "workflow/reference/celm.csv")
@@ -87,7 +87,7 @@ def test_one_decay_is_what_the_rule_that_was_fixed_before_its_runs_says():
     every_50, once = distance["mean"]
     assert every_50 - once > 0.01
     said = f"the mean distance is {100 * once:.1f} points instead of {100 * every_50:.1f}"
-    assert said in (ROOT / "docs/deviations.md").read_text()
+    assert said in (ROOT / "docs/findings.md").read_text()
 
 
 def test_published_numbers_belong_to_cells_that_are_run():

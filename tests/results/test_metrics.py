@@ -47,6 +47,13 @@ def test_free_riders_by_hand(run):
     assert value(run, "fpr") == pytest.approx(5 / 21 / 3)
 
 
+def test_free_riders_are_not_sought_among_clients_that_may_be_absent(make_celm):
+    run = read(make_celm(participation={"number": 2}))
+    for name in ("auroc", "fpr"):
+        with refused("who is absent contributes 0, as a free rider may"):
+            value(run, name)
+
+
 def test_distances_compare_the_last_evidence_with_the_counts(run):
     counts = np.array([[60, 0, 0], [0, 20, 20], [0, 20, 20], [0, 3, 3]])
     assert value(run, "jsd") == pytest.approx(distances(counts, counts + 1.0)["jsd"])

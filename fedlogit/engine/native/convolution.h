@@ -144,7 +144,7 @@ inline void pool(const V *z, V &out, Winner *at) {
 template <int K, int J, bool Back>
 class VectorConv {
  public:
-  static constexpr int WINDOWS = 1;
+  static constexpr int WINDOWS = 1;  // at a time, at most
 
  private:
   int channels, out, stride;
@@ -163,10 +163,15 @@ class VectorConv {
   void operator()(const Window *windows, int n, V (*acc)[Q]) const {
     for (const Window *at = windows; at < windows + n; ++at, acc += out)
       if (at->rows.is_all(K) && at->columns.is_all(K))
-        all_products<K, J>(in, channels, plane, stride, at->places, weights.data(), out, All<K>(), acc);
+        add(at->places, All<K>(), acc);
       else
-        all_products<K, J>(in, channels, plane, stride, at->places, weights.data(), out,
-                           Some{at->rows, at->columns}, acc);
+        add(at->places, Some{at->rows, at->columns}, acc);
+  }
+
+ private:
+  template <class Taps>
+  void add(const int *places, Taps taps, V (*acc)[Q]) const {
+    all_products<K, J>(in, channels, plane, stride, places, weights.data(), out, taps, acc);
   }
 };
 
@@ -189,7 +194,8 @@ void convolve(Conv &conv, Plane plane, const float *bias, int out, V *to) {
       conv(windows, n, acc);
       for (int i = 0; i < n * out; ++i) {
         for (int q = 0; q < Q && bias; ++q) acc[i][q] = relu(acc[i][q]);
-        write_window(acc[i], y, from + i / out * 2, result, result.width, to + i % out * result.size());
+        V *plane_of = to + i % out * result.size();
+        write_window(acc[i], y, from + i / out * 2, result, result.width, plane_of);
       }
     }
 }

@@ -149,7 +149,7 @@ inline void finish_writing() { asm volatile("" ::: "memory"); }
 template <int K, bool Back>
 class TileConv {
  public:
-  static constexpr int WINDOWS = 6;
+  static constexpr int WINDOWS = 6;  // at a time, at most
 
  private:
   static constexpr int ROWS = K + 1;
@@ -210,7 +210,8 @@ class TileConv {
     _tile_loadd(3, &acc[T][q + 1], sizeof *acc);
     for (int kx = window.columns.from; kx < window.columns.to; ++kx) {
       const int i = kx * step();
-      add_products({f + i, f + i + K * K * step(), DEPTH, TILE}, {first + i, second + i, DEPTH, TILE});
+      add_products({f + i, f + i + K * K * step(), DEPTH, TILE},
+                   {first + i, second + i, DEPTH, TILE});
     }
     _tile_stored(0, &acc[0][q], sizeof *acc);
     _tile_stored(1, &acc[0][q + 1], sizeof *acc);

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import band, legend, method_handle, panels_of, strokes, title
+from fedlogit.results.metrics.celm import free_riders
 from fedlogit.results.metrics.detection import THRESHOLDS, false_positive_rate
 from fedlogit.results.style import in_order, new_figure
 
@@ -26,7 +27,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes, (name, runs) in zip(grid[0], panels.items(), strict=True):
         by_method: dict[str, list[np.ndarray]] = {}
         for ref, run in runs:
-            curve = false_positive_rate(run.contributions(), run.result.split.free_riders)
+            curve = false_positive_rate(run.contributions(), free_riders(run))
             by_method.setdefault(str(ref.axes["method"]), []).append(curve)
         for method, curves in by_method.items():
             colour, marker, dash = styles[method]

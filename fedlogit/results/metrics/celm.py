@@ -14,7 +14,7 @@ from fedlogit.results.metrics.detection import auroc, false_positive_rate
 from fedlogit.results.metrics.metric import Metric
 from fedlogit.results.runs.run import Run
 
-__all__ = ["METRICS", "final_evidence"]
+__all__ = ["METRICS", "final_evidence", "free_riders"]
 
 
 def _rare_accuracy(run: Run) -> float:
@@ -29,15 +29,25 @@ def _rare_accuracy(run: Run) -> float:
 
 def _auroc(run: Run) -> float:
     """CELM Table 3."""
-    return auroc(run.contributions(), _riders(run))
+    return auroc(run.contributions(), free_riders(run))
 
 
 def _fpr(run: Run) -> float:
     """CELM Table 3: mean over rounds and thresholds."""
-    return float(false_positive_rate(run.contributions(), _riders(run)).mean())
+    return float(false_positive_rate(run.contributions(), free_riders(run)).mean())
 
 
-def _riders(run: Run) -> list[int]:
+def free_riders(run: Run) -> list[int]:
+    """Return which clients are free riders, of a run in which they can be told from others.
+
+    Raises:
+        DataError: if there are none, or clients may be absent from a round.
+    """
+    if run.spec.participation is not None:
+        raise DataError(
+            f"{run.folder}: who is absent contributes 0, as a free rider may: detection is of runs"
+            " in which all clients are present (participation: null)"
+        )
     return _given(run, "free_riders", run.result.split.free_riders)
 
 
