@@ -505,9 +505,9 @@ def test_a_device_without_enough_memory(tmp_path, monkeypatch, capsys, engine, o
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"models": ["mlp(hidden=[1000000000000000])"]}, "can't allocate memory: you tried to al"),
-        ({"models": ["mlp(hidden=[1000000000000000000])"]}, "Storage size calculation overflowed"),
-        ({"server": {"model": "mlp(hidden=[1000000000000000])", "epochs": 1}, "method": "feddf"},
+        ({"models": ["mlp(hidden=[2000000000])"]}, "can't allocate memory: you tried to allocate"),
+        ({"models": ["mlp_net(pad=1000000000)"]}, "Storage size calculation overflowed"),
+        ({"server": {"model": "mlp(hidden=[2000000000])", "epochs": 1}, "method": "feddf"},
          "can't allocate memory: you tried to allocate"),
     ],
 )  # fmt: skip
