@@ -181,6 +181,8 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
 class Component(FrozenConfig):
     """A named thing with validated parameters; subclasses set `name` where it differs.
 
+    Integers among them are at most `LARGEST`.
+
     Attributes:
         name: How YAML calls it; by default the class name in snake case.
         added: Parameters that came after runs had been published. `params` leaves them out where
