@@ -24,7 +24,7 @@ from fedlogit.commands._many.crew import Crew, Limits
 from fedlogit.commands._many.filing import files_of_runs
 from fedlogit.commands._many.report import damaged, report, states
 from fedlogit.commands._many.tasks import Task, Tasks
-from fedlogit.commands._many.wanted import Wanted, asked_runs, what_options
+from fedlogit.commands._many.wanted import asked_runs, what_options
 from fedlogit.commands._many.worker import Outcome
 from fedlogit.commands._options import (
     checkpoint_option,
@@ -147,4 +147,3 @@ def _pack(args: argparse.Namespace, after: dict[str, str]) -> None:
     pack(args.archive, "runs", files_of_runs(args.results / "runs", finished))
     size = args.archive.stat().st_size / 1e6
     print(f"{args.archive}: {len(finished)} finished runs, {size:.1f} MB")
-

@@ -136,7 +136,11 @@ def test_complete_names_every_parameter():
         ("mlp", (0, 8, 8), "not of shape (0, 8, 8) (channels, height, width)"),
         ("mlp(hiden=[3])", GREY, "model mlp: unknown key 'hiden'; did you mean 'hidden'?"),
         ("mlp_net(pad=-1)", GREY, "model mlp_net: pad = -1: "),
-        ("mlp([8, 10000000000])", GREY, "model mlp: hidden = 10000000000: give at most 2,147,483,647"),
+        (
+            "mlp([8, 10000000000])",
+            GREY,
+            "model mlp: hidden = 10000000000: give at most 2,147,483,647",
+        ),
     ],
 )
 def test_input_that_does_not_fit_gets_one_line(call, shape, message):
