@@ -90,6 +90,42 @@ def test_one_decay_is_what_the_rule_that_was_fixed_before_its_runs_says():
     assert said in (ROOT / "docs/findings.md").read_text()
 
 
+def test_the_numbers_of_cifar10_in_the_findings_are_those_of_the_files():
+    """Each row of the table in docs/findings.md, cell by cell, to the digit that it shows."""
+    tables = ROOT / "results/tables/celm/paper"
+    once = pd.read_csv(tables / "switches_cifar10_schedule.csv")
+    whole = pd.read_csv(tables / "table1.csv")
+    paper = pd.read_csv(ROOT / "workflow/reference/celm.csv")
+    whole, paper = (t[t["dataset"] == "cifar10"] for t in (whole, paper))
+    paper = paper[paper["table"] == "table1"]
+    one, every = (once[once["schedule.once"] == value] for value in (True, False))
+    lines = (ROOT / "docs/findings.md").read_text().split("| | FedAvg | CFFL | CGSV |")[1]
+    assert [line.strip(" |").split(" | ") for line in lines.splitlines()[2:9]] == [
+        ["SLS, the paper's", *_shown(paper, "sls", spread=False)],
+        ["one decay", *_shown(whole, "sls", spread=False)],
+        ["one every 50 rounds", *_shown(every, "sls", spread=False)],
+        ["PLS, the paper's", *_shown(paper, "pls_cifar10", spread=True)],
+        ["one decay, three seeds", *_shown(whole, "pls_cifar10", spread=True)],
+        ["one decay, seed 42", *_shown(one, "pls_cifar10", spread=False)],
+        ["one every 50 rounds", *_shown(every, "pls_cifar10", spread=False)],
+    ]
+
+
+def _shown(table: pd.DataFrame, partition: str, *, spread: bool) -> list[str]:
+    """Return the methods' accuracies of a partition in %, as the findings show them."""
+    rows = table[table["partition"] == partition].set_index("method")
+    shown = []
+    for method in ("fedavg", "cffl", "cgsv", "shapfed", "celm"):
+        if method not in rows.index:
+            shown.append("–")
+            continue
+        mean, std = (
+            round(100 * rows.loc[method, key], 6) for key in ("mean", "std")
+        )  # not 28.749…
+        shown.append(f"{mean:.1f} ± {std:.1f}" if spread else f"{mean:.1f}")
+    return shown
+
+
 def test_published_numbers_belong_to_cells_that_are_run():
     published = pd.read_csv(ROOT / "workflow/reference/celm.csv")
     for table, rows in published.groupby("table"):
