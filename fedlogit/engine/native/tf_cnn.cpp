@@ -17,6 +17,7 @@
 #include "convolution.h"
 #include "linear.h"
 #include "tiles.h"
+#include "winners.h"
 
 namespace {
 
@@ -84,18 +85,57 @@ void conv_pool(Conv &conv, Plane plane, const float *bias, int out, V *to, Won *
     }
 }
 
-// Puts pooled gradients where the winners were and returns their sum; the rest of `to` holds zeros.
-V unpool(const V *grad, const Won *at, Plane small, V *to, int width) {
+// The sum of n pooled gradients, but for those that ReLU cut.
+float sum_of_winners(const V *grad, const Won *at, int n) {
   V total = zero();
+  for (int i = 0; i < n; ++i) total += choose(__builtin_convertvector(at[i], M) >= 0, grad[i]);
+  return sum(total);
+}
+
+// Puts pooled gradients where the winners were; the rest of `to` holds zeros.
+void unpool(const V *grad, const Won *at, Plane small, V *to, int width) {
   for (int y = 0; y < small.height; ++y)
     for (int x = 0; x < small.width; ++x, ++grad, ++at) {
       const M won = __builtin_convertvector(*at, M);
-      total += choose(won >= 0, *grad);
       for (int q = 0; q < 4; ++q)
         to[(2 * y + q / 2) * width + 2 * x + q % 2] = choose(won == q, *grad);
     }
-  return total;
 }
+
+// The way back through the second convolution with the products of all places; as `WinnersBack` of
+// winners.h, which a unit that multiplies whole tiles has no use for.
+template <class Way>
+class PlacesBack {
+  Plane plane, small, z, rimmed;
+  typename Way::Back back;
+  typename Way::Sums sums;
+  std::vector<V> grads;  // of what the pool saw, in a rim of zeros
+
+ public:
+  PlacesBack(const float *w, Plane plane, Plane small)  // what a pool drops counts as rim
+      : plane(plane), small(small), z{2 * small.height, 2 * small.width}, rimmed(z.rimmed(K - 1)),
+        back(w, C2, C1, rimmed, rimmed.stride(), K - 1), sums(C2, C1, plane, z),
+        grads(C2 * rimmed.stride()) {}
+  void add(const V *grad, const Won *won, const V *in, int /* n */, V *gin) {
+    V *inner = &grads[(K - 1) * (rimmed.width + 1)];
+    for (int o = 0; o < C2; ++o)
+      unpool(grad + o * small.size(), won + o * small.size(), small, inner + o * rimmed.stride(),
+             rimmed.width);
+    sums.add(inner, rimmed.width, rimmed.stride(), in);
+    back.take(grads.data());
+    conv_back<K>(back, rimmed, C1, gin, plane);
+  }
+  void finish(float *dw) const { sums.finish(dw); }
+};
+
+template <class Way>
+struct Pooled {
+  typedef PlacesBack<Way> Back;
+};
+template <>
+struct Pooled<ByVectors<K, J>> {
+  typedef WinnersBack<K, C1, C2> Back;
+};
 
 // Cuts the gradient where ReLU cut what it gave.
 void let_through(const V *given, int n, V *grad) {
@@ -138,13 +178,11 @@ void backward(const Shape &s, const float *p, int64_t n, const float *kept, cons
   [[maybe_unused]] const Way way{};
   const int row = s.features + L;  // what is kept of each sample for `linear_grad`
   std::vector<float> a3(n * row), a4(n * F), d4(n * F);
-  // What a pool drops counts as rim: windows only.
-  const Plane z2 = {2 * s.a2.height, 2 * s.a2.width}, r3 = s.a3.rimmed(K - 1), r2 = z2.rimmed(K - 1);
-  const Plane z1 = {2 * s.a1.height, 2 * s.a1.width};
-  typename Way::Back back2(p + s.w2, C2, C1, r2, r2.stride(), K - 1);
+  const Plane r3 = s.a3.rimmed(K - 1), z1 = {2 * s.a1.height, 2 * s.a1.width};
+  typename Pooled<Way>::Back back2(p + s.w2, s.a1, s.a2);
   typename Way::Back back3(p + s.w3, C3, C2, r3, r3.stride(), K - 1);
-  typename Way::Sums sums2(C2, C1, s.a1, z2), sums3(C3, C2, s.a2, s.a3);
-  std::vector<V> g5(s.classes), g4(F), g3r(C3 * r3.stride()), g2r(C2 * r2.stride());
+  typename Way::Sums sums3(C3, C2, s.a2, s.a3);
+  std::vector<V> g5(s.classes), g4(F), g3r(C3 * r3.stride());
   const std::unique_ptr<V[]> g3(new V[s.features]), g2(new V[C2 * s.a2.size()]);
   const std::unique_ptr<V[]> g1(new V[C1 * s.a1.size()]), g1z(new V[J * z1.size()]);
   for (int64_t from = (n - 1) / L * L; from >= 0; from -= L) {  // first what is still in the cache
@@ -175,21 +213,21 @@ void backward(const Shape &s, const float *p, int64_t n, const float *kept, cons
     conv_back<K>(back3, r3, C2, g2.get(), s.a2);
 
     for (int o = 0; o < C2; ++o)
-      grad[s.b2 + o] += sum(unpool(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2,
-                                   &g2r[o * r2.stride() + 2 * r2.width + 2], r2.width));
-    sums2.add(&g2r[2 * r2.width + 2], r2.width, r2.stride(), b.a1);
-    back2.take(g2r.data());
-    conv_back<K>(back2, r2, C1, g1.get(), s.a1);
+      grad[s.b2 + o] += sum_of_winners(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2.size());
+    back2.add(g2.get(), b.at2, b.a1, k, g1.get());
 
     for (int o = 0; o < C1; o += J) {  // so few that the second cache holds them
-      for (int j = 0; j < J; ++j)
-        grad[s.b1 + o + j] += sum(unpool(&g1[(o + j) * s.a1.size()], b.at1 + (o + j) * s.a1.size(),
-                                         s.a1, &g1z[j * z1.size()], z1.width));
+      for (int j = 0; j < J; ++j) {
+        const V *g = &g1[(o + j) * s.a1.size()];
+        const Won *at = b.at1 + (o + j) * s.a1.size();
+        grad[s.b1 + o + j] += sum_of_winners(g, at, s.a1.size());
+        unpool(g, at, s.a1, &g1z[j * z1.size()], z1.width);
+      }
       weight_sums<K, J>(g1z.get(), J, z1.width, z1.size(), z1, b.x, s.channels, s.x,
                         grad + s.w1 + o * s.channels * TAPS);
     }
   }
-  sums2.finish(grad + s.w2), sums3.finish(grad + s.w3);
+  back2.finish(grad + s.w2), sums3.finish(grad + s.w3);
   linear_grad(d4.data(), F, a3.data(), s.features, row, (int)n, grad + s.w4, grad + s.b4);
   linear_grad(dlogits, s.classes, a4.data(), F, F, (int)n, grad + s.w5, grad + s.b5);
 }
