@@ -42,6 +42,7 @@ KNOWN_METRICS = frozenset(
         "hellinger_mean",
         "hellinger_shares",
         "hellinger_uniform",
+        "honest_anyway_accuracy",
         "jsd",
         "jsd_mean",
         "jsd_shares",

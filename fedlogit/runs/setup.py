@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from fedlogit.methods import Method
 from fedlogit.partition import Split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
+from fedlogit.runs.gpus import visible_gpus
 from fedlogit.runs.leakage import check_disjoint
 from fedlogit.runs.workloads import Engines
 from fedlogit.spec import RunSpec
@@ -31,6 +34,9 @@ __all__ = ["choose_device", "divide", "federate", "open_data", "sample_shape"]
 def choose_device(name: str) -> torch.device:
     """Return the device called `name`: ``auto``, ``cpu``, ``cuda`` or ``cuda:0``.
 
+    ``auto`` is a GPU if PyTorch can use one; a warning tells of one that it cannot, since a cluster
+    would keep it for nothing.
+
     Raises:
         FedlogitError: if it is not there.
     """
@@ -38,12 +44,22 @@ def choose_device(name: str) -> torch.device:
     if torch.cuda.is_available():
         available += ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
     if name == "auto":
+        if len(available) == 1 and (gpus := visible_gpus(os.environ)):
+            warnings.warn(_unusable(gpus), stacklevel=2)
         return torch.device(available[1] if len(available) > 1 else "cpu")
     if name not in available:
         raise FedlogitError(
             f"device = {name!r} is not there (this machine has: {', '.join(available)})"
         )
     return torch.device(name)
+
+
+def _unusable(gpus: list[str]) -> str:
+    return (
+        f"device = 'auto' is the CPU, as PyTorch {torch.__version__} cannot use GPU"
+        f" {', '.join(gpus)}, which is there; is its driver too old (docs/cluster.md, step 2)? If"
+        " the CPU is meant, give device = 'cpu'"
+    )
 
 
 def divide(spec: RunSpec, dataset: Dataset) -> Split:

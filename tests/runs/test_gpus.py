@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from fedlogit.runs.gpus import own_gpu, visible_gpus
+from fedlogit.runs.setup import choose_device
 
 FORK = multiprocessing.get_context("fork")
 
@@ -145,3 +147,12 @@ def test_which_gpus_there_are(tmp_path):
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": "GPU-8a1f, 3"}) == ["GPU-8a1f", "3"]
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": ""}) == []
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": "-1"}) == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch can use the GPU that is there")
+def test_auto_tells_of_a_gpu_that_pytorch_cannot_use(monkeypatch):
+    with pytest.warns(UserWarning, match=r"is the CPU, .* cannot use GPU 0, 1, .* device = 'cpu'"):
+        assert choose_device("auto") == torch.device("cpu")
+    assert choose_device("cpu") == torch.device("cpu")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert choose_device("auto") == torch.device("cpu")

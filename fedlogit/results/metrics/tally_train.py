@@ -48,6 +48,18 @@ def _peak(run: Run) -> float:
     return float(run.rounds["accuracy"].max())
 
 
+def _honest_anyway(run: Run) -> float:
+    """Accuracy of the peers that are honest with as many Byzantine ones as votes tolerate.
+
+    Fewer than ⌊N/2⌋ may be Byzantine (TallyTrain App. J), and those are the last ones; so these are
+    the first N - ⌊N/2⌋ + 1, whether others are Byzantine or not: runs compare by the same peers.
+    """
+    final, peers = run.result.final, run.spec.clients
+    if not final or not final.per_client:
+        return math.nan
+    return math.fsum(final.per_client[: peers - peers // 2 + 1]) / (peers - peers // 2 + 1)
+
+
 def _best_perplexity(run: Run) -> float:
     """Smallest mean perplexity of all peers in any round with a test (TallyTrain §4.6)."""
     return float(run.rounds["perplexity"].min())
@@ -150,6 +162,12 @@ METRICS = (
     Metric("perplexity", _PERPLEXITY, decimals=1),
     Metric(
         "best_perplexity", f"{_PERPLEXITY} in the best tested round", _best_perplexity, decimals=1
+    ),
+    Metric(
+        "honest_anyway_accuracy",
+        f"{_ACCURACY} of the peers that are never Byzantine here",
+        _honest_anyway,
+        "share",
     ),
     Metric("peak_accuracy", f"{_ACCURACY} in the best tested round", _peak, "share"),
     Metric(
