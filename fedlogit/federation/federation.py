@@ -27,7 +27,6 @@ from fedlogit.federation.client_tasks import (
     private_tasks,
     server_tasks,
 )
-from fedlogit.federation.ledger import Entry
 from fedlogit.federation.predictions import Predictions, finite_scores
 from fedlogit.federation.probes import accuracy, accuracy_of_targets, drawn_probes
 from fedlogit.federation.round_log import RoundLog
@@ -112,7 +111,6 @@ class Federation:
         self.devices: list[str] = []
         self.private_samples = np.unique(np.concatenate(split.clients))
         self._log = RoundLog(spec.method.name)
-        self._booked: dict[str, list[Entry]] = {}
         self._channel = Channel(spec)
         self._predictions = Predictions(engine, data)
         self.ledger, self.exported = self._channel.ledger, self._log.exported
@@ -356,22 +354,13 @@ class Federation:
                 client.vector.copy_(vector)
 
     def send_alike(self, name: str, step: Callable[[], None]) -> None:
-        """Do a step whose messages are as long in every round.
-
-        A run that only counts does it once and books it again: to make a language model's answers
-        of thousands of rounds takes hours, though all of them are 0.
+        """Do a step whose messages are as long in every round; who only counts does it once.
 
         Args:
             name: Tells a method's steps apart.
             step: Sends the messages.
         """
-        if not self.spec.ledger_only or self.spec.participation is not None:
-            step()
-        elif name in self._booked:
-            self.ledger.again(self._booked[name])
-        else:
-            with self.ledger.noting() as self._booked[name]:
-                step()
+        step()
 
     def merge(self, weights: Sequence[float] | None = None) -> State:
         """Return the weighted average of all clients' parameters and floating buffers.
@@ -384,15 +373,10 @@ class Federation:
             FedlogitError: if the clients' architectures differ, or the weights do not sum to 1.
         """
         same_architecture(self.clients, self.spec.method.name)
-        # To who only counts any model will do, and averages of thousands of rounds take hours.
-        if self.spec.ledger_only:
-            return self.clients[0].state()
         return average_states([client.state() for client in self.clients], weights)
 
     def broadcast(self, state: State, *, backbone_only: bool = False) -> None:
         """Every client takes over `state`; with `backbone_only` it keeps its own last layer."""
-        if self.spec.ledger_only:
-            return
         for client in self.clients:
             client.load(state, keep=client.head_mask() if backbone_only else None)
 
@@ -494,6 +478,5 @@ class Federation:
         self._log.export(name, **arrays)
 
     def take_log(self) -> dict[str, float]:
-        """Return and clear this round's columns; none where nobody trains or predicts."""
-        log = self._log.take_log()
-        return {} if self.spec.ledger_only else log
+        """Return and clear this round's columns."""
+        return self._log.take_log()

@@ -19,6 +19,7 @@ from fedlogit.engine.device_data import DeviceData, on_device
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation import Federation
+from fedlogit.federation.ledger_only import LedgerOnlyFederation
 from fedlogit.methods import Method
 from fedlogit.partition import Split
 from fedlogit.partition.stratified import stratified
@@ -139,7 +140,8 @@ def federate(
     engine = engines.clients(data, pool, spec.precision, on_task)
     server = _server(spec, method, data)
     data.batch = engine.prediction_batch(clients if server is None else [*clients, server])
-    return Federation(
+    kind = LedgerOnlyFederation if spec.ledger_only else Federation
+    return kind(
         spec,
         data,
         split,
