@@ -27,6 +27,7 @@ __all__ = [
     "content_digest",
     "load",
     "load_arrays",
+    "preparing",
     "with_probes",
 ]
 
@@ -203,6 +204,11 @@ def check_probes(name: str, other: str) -> None:
         )
 
 
+def preparing(name: str, folder: Path) -> str:
+    """Return the commands that download a data set and prepare it into a folder, to be pasted."""
+    return f"python -m fedlogit download {name} && python -m fedlogit prepare {name} --out {folder}"
+
+
 def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     """Return the checked arrays of any prepared data set, and their content's digest.
 
@@ -219,9 +225,6 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     elif name in EMBEDDED:  # it need not be prepared
         arrays = EMBEDDED[name]()
     else:
-        raise DataError(
-            f"{path} does not exist; make it with python -m fedlogit download {name} and "
-            f"prepare {name}"
-        )
+        raise DataError(f"{path} does not exist; make it with {preparing(name, Path(folder))}")
     digest = check(about, arrays, str(path))
     return canonical(about, arrays), digest

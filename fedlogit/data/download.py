@@ -87,6 +87,10 @@ def read_mark(out: Path, name: str) -> Mark:
     Raises:
         DataError: if it is missing or of another data set, or a file is missing or was changed.
     """
+    if not (out / MARK).exists():
+        raise DataError(
+            f"{out} has no {MARK}; first python -m fedlogit download {name} --out {out}"
+        )
     mark = Mark.read(read_json(out / MARK), str(out / MARK))
     if mark.dataset != name:
         raise DataError(f"{out / MARK} is of {mark.dataset!r}, not {name!r}")

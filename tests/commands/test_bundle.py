@@ -98,7 +98,7 @@ def test_nothing_is_written_when_all_is_finished(tmp_path, bundle):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"dataset": "mnist", "partition": "iid"}, "mnist.json does not exist; download and prep"),
+        ({"dataset": "mnist", "partition": "iid"}, "mnist.json does not exist; make it with py"),
         (TEXT | {"method": "fedavg"}, "sklearn_docs.bpe300.json does not exist; tokenise sklearn_"),
     ],
 )

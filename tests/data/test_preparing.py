@@ -71,6 +71,15 @@ def test_a_changed_raw_file_is_refused(tiny, raw, tmp_path):
     assert not (tmp_path / "tiny.npz").exists()
 
 
+def test_what_was_not_downloaded_or_prepared_is_named_with_the_commands_for_it(tiny, tmp_path):
+    first = f"python -m fedlogit download tiny --out {tmp_path / 'raw'}"
+    with pytest.raises(DataError, match=f"raw has no source.json; first {first}$"):
+        prepare("tiny", tmp_path / "raw", tmp_path)
+    commands = "python -m fedlogit download tiny && python -m fedlogit prepare tiny --out"
+    with pytest.raises(DataError, match=f"does not exist; make it with {commands} {tmp_path}$"):
+        load("tiny", tmp_path)
+
+
 def test_raw_files_of_another_data_set_are_refused(raw, tmp_path):
     with pytest.raises(DataError, match="is of 'tiny', not 'mnist'"):
         prepare("mnist", raw, tmp_path)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fedlogit.commands._many.filing import Filed
+from fedlogit.data.dataset import preparing
 from fedlogit.data.embedded import EMBEDDED
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import file_digest, read_json, write_json
@@ -59,8 +60,9 @@ def data_files(specs: Iterable[RunSpec], data: Path) -> dict[str, dict[str, Path
             files = [data / f"{stem}.{suffix}" for suffix in ("json", "npz")]
             lacking = [path for path in files if not path.exists()]
             if lacking and stem not in EMBEDDED:
-                rule = "tokenise" if "." in stem else "download and prepare"
-                raise DataError(f"{lacking[0]} does not exist; {rule} {stem.partition('.')[0]}")
+                name, _, tokens = stem.partition(".")
+                how = f"tokenise {name}" if tokens else f"make it with {preparing(name, data)}"
+                raise DataError(f"{lacking[0]} does not exist; {how}")
             own = found.setdefault(stem.partition(".")[0], {})
             own |= {f"data/{path.name}": path for path in files if not lacking}
     return {name: files for name, files in found.items() if files}
