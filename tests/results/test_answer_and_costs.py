@@ -97,7 +97,8 @@ def test_the_answer_names_a_winner_only_where_all_others_are_worse(study, tmp_pa
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.8)
     csv, text, _ = write_table(artefact, tmp_path / "answer")
     row = cells(text)
-    assert row["If you have"] == "2 classes"
+    assert row["If you have"] == "2 classes a client"
+    assert "Bold: better than every" in text.read_text()
     assert row["up to 10 kB: use"] == "no winner: Average 52.3, UWA 52.2"
     # FedAvg sends exactly 1 MB, which a budget of 1 MB allows.
     assert row["up to 1 MB: use"] == row["any number of bytes: use"] == "**fedavg 82.2**"
@@ -110,11 +111,14 @@ def test_the_answer_names_a_winner_only_where_all_others_are_worse(study, tmp_pa
 
 def test_of_many_that_do_not_differ_the_answer_names_two(study, tmp_path):
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502)
-    row = cells(write_table(artefact, tmp_path / "answer")[1])
+    text = write_table(artefact, tmp_path / "answer")[1]
+    row = cells(text)
     assert (
         row["any number of bytes: use"]
         == "no winner: fedavg 52.4, Average 52.3, 1 more down to 52.2"
     )
+    assert "Bold: " not in text.read_text()  # as no cell is
+    assert "the first two, how many more there are, and the lowest" in text.read_text()
 
 
 def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):

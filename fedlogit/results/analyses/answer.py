@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 import pandas as pd
@@ -33,7 +34,8 @@ def analyse(artefact: Artefact) -> Analysis:
     frame = frame[frame["method"] != REFERENCE]
     numbers = pd.concat(_cells(artefact, frame), ignore_index=True)
     shown = _shown(artefact, numbers)
-    return Analysis(numbers, shown, _said(artefact, frame, numbers))
+    bold = bool(shown.apply(lambda cells: cells.str.startswith("**")).any(axis=None))
+    return Analysis(numbers, shown, _said(artefact, frame, numbers, bold))
 
 
 def _cells(artefact: Artefact, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -69,13 +71,18 @@ def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     several = numbers["dataset"].nunique() > 1
     rows = []
     for (dataset, partition), cell in numbers.groupby(["dataset", "partition"], sort=False):
-        place = artefact.label(partition)
+        place = _clients_have(artefact.label(partition))
         row = {"If you have": f"{artefact.label(dataset)}, {place}" if several else place}
         for budget in BUDGETS:
             of_budget = cell[cell["budget"] == budget]
             row[_head(budget)] = _advice(artefact, of_budget) if len(of_budget) else "–"
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _clients_have(label: str) -> str:
+    """Return a partition's label; alone in a row, ``2 classes`` would read as a task of two."""
+    return f"{label} a client" if re.fullmatch(r"\d+ classes", label) else label
 
 
 def _head(budget: str) -> str:
@@ -104,7 +111,9 @@ def _score(artefact: Artefact, mean: float) -> str:
     return number(mean, artefact.metric, percent=True, decimals=1)
 
 
-def _said(artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame) -> tuple[str, ...]:
+def _said(
+    artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame, bold: bool
+) -> tuple[str, ...]:
     seeds = numbers["n"]
     told = ["Bytes are what a client sends in the whole run"]
     if seeds.max() == 1:
@@ -112,10 +121,15 @@ def _said(artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame) -> tup
     else:
         most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
         told.append(
-            "Bold: better than every other method that the budget allows, by paired t tests over"
-            f" {most} seeds at 5 %, with Holm's correction for all pairs of them (Wilcoxon's test"
-            " of five pairs cannot give less than p = 0.0625). No winner: the methods that do not"
-            " differ significantly from the best one, by falling mean"
+            f"Methods are told apart by paired t tests over {most} seeds at 5 %, with Holm's"
+            " correction for all pairs that a budget allows (Wilcoxon's test of five pairs cannot"
+            " give less than p = 0.0625)"
+        )
+        if bold:
+            told.append("Bold: better than every other method that the budget allows")
+        told.append(
+            "No winner: the methods that do not differ significantly from the best one, by falling"
+            " mean: the first two, how many more there are, and the lowest of their means"
         )
         told.append(
             "So few seeds, corrected for so many pairs, can show only large differences: no winner"
