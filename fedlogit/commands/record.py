@@ -5,7 +5,8 @@
 Needs what `compare` or `redraw` wrote: of every comparison that is there it takes, for each number,
 the one at the paper's scale, else one at a reduced scale. It refuses a comparison of runs that the
 papers' files do not plan now, or that are neither here nor published. Writes record.csv, record.md,
-the picture record.png and record.pdf, and record.counts.md into RESULTS; prints the last.
+the picture record.png and record.pdf, record.papers.md (what came out, by paper) and
+record.counts.md into RESULTS; prints the last.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from fedlogit.config import Settings
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers import Plan, list_papers, load_paper
 from fedlogit.results.pages.record import deviating, record_page
+from fedlogit.results.record.by_paper import papers_markdown
 from fedlogit.results.record.files import record_markdown, write_record
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.record.numbers import (
@@ -165,6 +166,17 @@ def test_numbers_that_need_no_training_are_counted_apart(answered):
         " that need no training: 1 reproduced and 1 not reproduced."
     )
     assert trained(counted).tolist() == [True, False, False, True]
+
+
+def test_what_came_out_is_told_in_a_row_for_each_paper(answered):
+    papers = plan_of(Path("results"), "who_to_trust").papers
+    *_, row = papers_markdown(answered, papers).splitlines()
+    assert [cell.strip() for cell in row.strip("|").split("|")] == [
+        "Who to Trust? (4)",
+        "1 reproduced; 1 single run, outside",
+        "–",
+        "1 reduced scale; 1 not run",
+    ]
 
 
 def test_the_picture_counts_what_the_table_has(answered):

@@ -101,7 +101,7 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
     made = ["claims.csv", "claims.md", "compare.csv", "compare.md", "metrics.json"]
     made += ["numbers.json", "summary.md"]
     assert sorted(path.name for path in summary.iterdir()) == made
-    record = ["counts.md", "csv", "md", "pdf", "png"]
+    record = ["counts.md", "csv", "md", "papers.md", "pdf", "png"]
     assert sorted(path.name for path in results.glob("record.*")) == [f"record.{s}" for s in record]
     assert " 2 run at a reduced scale only " in (results / "record.counts.md").read_text()
     text = (results / "summary.md").read_text()

@@ -117,6 +117,7 @@ rule record:
         csv="results/record.csv",
         page="results/record.md",
         counts="results/record.counts.md",
+        papers="results/record.papers.md",
         png=report(
             "results/record.png",
             category="Record",

@@ -9,6 +9,7 @@ import pandas as pd
 
 from fedlogit.papers import Paper, Plan
 from fedlogit.results.formatting import markdown, sentence, write_csv, write_text
+from fedlogit.results.record.by_paper import papers_markdown
 from fedlogit.results.record.numbers import as_comparison, counts_sentence, record
 from fedlogit.results.record.picture import draw_record, short_name
 from fedlogit.results.style import save_figure
@@ -35,7 +36,7 @@ def write_record(
     results: Path,
     among: Collection[tuple[str, str]] | None = None,
 ) -> list[Path]:
-    """Write ``record.{csv,md,png,pdf}`` and ``record.counts.md`` into a folder of results.
+    """Write ``record.{csv,md,png,pdf}`` and ``record.{counts,papers}.md`` into a folder.
 
     The arguments are those of `fedlogit.results.record.numbers.record`.
 
@@ -53,6 +54,7 @@ def write_record(
         write_csv(base.with_suffix(".csv"), rows),
         write_text(base.with_suffix(".md"), record_markdown(rows, plan.papers)),
         write_text(base.with_suffix(".counts.md"), counts_sentence(rows)),
+        write_text(base.with_suffix(".papers.md"), papers_markdown(rows, plan.papers)),
         *save_figure(draw_record(rows, plan.papers), base),
     ]
 

@@ -1,0 +1,44 @@
+"""What came out of each paper's numbers, in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from fedlogit.papers import Paper
+from fedlogit.results.formatting import markdown
+from fedlogit.results.record.numbers import UNJUDGED, counts, trained
+from fedlogit.results.record.picture import short_name
+from fedlogit.results.verdicts.rules import VERDICTS
+
+__all__ = ["papers_markdown"]
+
+
+def papers_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return a table with a row per paper: how many of its numbers got which verdict, or none.
+
+    Args:
+        rows: As from `fedlogit.results.record.numbers.record`.
+        papers: The papers, for what they are called.
+    """
+    table = []
+    for name, of_paper in rows.groupby("paper", sort=False):
+        judged = of_paper["verdict"].isin(VERDICTS)
+        of_training = trained(of_paper)
+        table.append(
+            {
+                "Paper (published numbers)": f"{short_name(papers[str(name)])} ({len(of_paper)})",
+                "From training": _told(of_paper[judged & of_training], VERDICTS),
+                "Bytes and distances": _told(of_paper[judged & ~of_training], VERDICTS),
+                "No verdict": _told(of_paper[~judged], UNJUDGED),
+            }
+        )
+    return markdown(pd.DataFrame(table))
+
+
+def _told(rows: pd.DataFrame, outcomes: tuple[str, ...]) -> str:
+    """Return how many numbers got which outcome, those that any got, the best first."""
+    found = counts(rows)
+    told = [f"{found[name]} {name}" for name in outcomes if found[name]]
+    return "; ".join(told) or "–"
