@@ -33,7 +33,7 @@ class RoundLog:
         self._columns: dict[str, float] = {}
 
     def log(self, **values: float) -> None:
-        """Add columns to the round's row.
+        """Add columns to the round's row, as Python's numbers, which a checkpoint can save.
 
         Raises:
             FedlogitError: for a value that is no number.
@@ -44,7 +44,8 @@ class RoundLog:
                     f"method {self._method}: log({name}=…) got a {type(value).__name__}; give a"
                     " number"
                 )
-        self._columns.update(values)
+            integral = isinstance(value, numbers.Integral)
+            self._columns[name] = int(value) if integral else float(value)
 
     def take_log(self) -> dict[str, float]:
         """Return the round's columns, and begin the next round's."""

@@ -20,16 +20,30 @@ import torch
 
 from fedlogit.engine.client import State
 from fedlogit.engine.evaluation import EvalCounts
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import link_or_copy
 from fedlogit.runs.provenance import check_facts
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 
-__all__ = ["load_checkpoint", "remove_checkpoints", "save_checkpoint"]
+__all__ = ["check_memory", "load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 
 _NAME, _PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 _COUNTS = [field.name for field in fields(EvalCounts)]
+
+
+def check_memory(fed: Federation) -> None:
+    """Refuse a method's memory that no checkpoint could save, before one is due.
+
+    Raises:
+        FedlogitError: naming what is no tensor.
+    """
+    for name, value in fed.server_state.items():
+        if not isinstance(value, torch.Tensor):
+            raise FedlogitError(
+                f"method {fed.spec.method.name}: server_state[{name!r}] is a"
+                f" {type(value).__name__}; give a tensor, which a checkpoint can save"
+            )
 
 
 def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -> None:

@@ -22,7 +22,12 @@ from fedlogit.files import write_json
 from fedlogit.locks import held
 from fedlogit.methods import Method
 from fedlogit.partition import Split
-from fedlogit.runs.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint
+from fedlogit.runs.checkpoint import (
+    check_memory,
+    load_checkpoint,
+    remove_checkpoints,
+    save_checkpoint,
+)
 from fedlogit.runs.finishing import keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import Progress
@@ -240,6 +245,7 @@ def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str
     play(fed, fed.round)
     fed.check_attack()
     seconds = time.perf_counter() - start
+    check_memory(fed)
     row: dict[str, Any] = {"round": fed.round}
     if fed.spec.tests_in(fed.round):
         start = time.perf_counter()

@@ -10,9 +10,11 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from support.outcomes import outcome, rows, same
+from support.refusals import refused
 from support.resuming import ctrl_c, ctrl_c_heeded, rounds_done, stop_after
 from support.small import SMALL, small_spec
 
@@ -228,6 +230,35 @@ def test_columns_of_ones_own_are_numbers_under_names_of_their_own(train, monkeyp
     monkeypatch.setattr(type(average), "round", lambda self, fed, r: fed.log(**values))
     with pytest.raises(FedlogitError, match=f"method average: {said}"):
         train()
+
+
+def test_a_column_of_numpys_numbers_is_saved_as_pythons(train, monkeypatch, tmp_path):
+    average = methods.get(small_spec().method)
+    values = {"share": np.float32(0.1), "count": np.int64(3), "found": True}
+    monkeypatch.setattr(type(average), "round", lambda self, fed, r: fed.log(**values))
+    with stop_after(2, monkeypatch):
+        train(tmp_path / "x", every=0)
+    table = rows(train(tmp_path / "x", every=0))
+    # 0.1 in single precision is 13421773 / 2^27.
+    assert [float(row["share"]) for row in table] == [13421773 / 2**27] * 3
+    assert {(row["count"], row["found"]) for row in table} == {("3", "1")}
+
+
+@pytest.mark.parametrize(("value", "kind"), [(0.5, "float"), (np.ones(2), "ndarray")])
+def test_memory_that_no_checkpoint_saves_is_refused_after_the_first_round(
+    train, monkeypatch, value, kind
+):
+    average = methods.get(small_spec().method)
+    done = []
+
+    def round_(self, fed, r):
+        done.append(r)
+        fed.server_state["mine"] = value
+
+    monkeypatch.setattr(type(average), "round", round_)
+    with refused(f"method average: server_state['mine'] is a {kind}; give a tensor, which a"):
+        train(every=0)
+    assert done == [1]
 
 
 def command(spec: Path, out: Path, data: Path, python: Path | str = sys.executable) -> list[str]:
