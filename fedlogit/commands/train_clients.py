@@ -19,7 +19,7 @@ from fedlogit.runs.client_files import again
 from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.jobs import Job
 from fedlogit.runs.run import check_folder, run_lock
-from fedlogit.runs.stages import clients_spec, train_clients
+from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
 
 OUTPUTS = ("weights.safetensors", "clients.json")
 
@@ -47,6 +47,7 @@ def main(args: argparse.Namespace) -> None:
             ) as job,
         ):
             if outputs_are_kept(args.out, OUTPUTS, job.decisive()):
+                remove_parts(job.federation, args.out)
                 publish_outputs(args.out, OUTPUTS)
                 print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
                 return
@@ -55,4 +56,5 @@ def main(args: argparse.Namespace) -> None:
             weights.replace(hidden(weights))
             write_sealed(hidden(note), job.record() | made)
             keep_outputs(args.out, OUTPUTS, job.decisive())
+            remove_parts(job.federation, args.out)
             publish_outputs(args.out, OUTPUTS)

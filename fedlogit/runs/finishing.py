@@ -105,4 +105,4 @@ def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, A
 
 
 def _lasting(path: Path) -> bool:
-    return not path.name.startswith((".", "checkpoint"))
+    return not path.name.startswith((".", "checkpoint", "part-"))

@@ -48,6 +48,7 @@ __all__ = [
     "export_logits",
     "in_stages",
     "load_precomputed",
+    "remove_parts",
     "restore",
     "train_clients",
 ]
@@ -129,7 +130,8 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     """Train every client in round 1 and write ``weights.safetensors``; go on where it stopped.
 
     Clients train as many at a time as there are workers, or all, as the engine says; each is saved
-    when its group is done.
+    when its group is done, in a part that stays until `remove_parts`: a job may be stopped before
+    the weights count as kept.
 
     Args:
         fed: A federation that has not begun.
@@ -143,7 +145,7 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     Raises:
         DataError: if a client that was saved is damaged, or was trained by other code or data.
     """
-    parts = {c.index: folder / f"part-{c.index}.safetensors" for c in fed.clients}
+    parts = _parts(fed, folder)
     diverged = ""
     try:
         joined = _train(fed, parts)
@@ -153,11 +155,20 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     reason = {"diverged": diverged} if diverged else {}
     header = {"spec": fed.spec.digest(), "digest": digest, **reason}
     save_tensors(folder / "weights.safetensors", joined, header)
-    for path in parts.values():
-        path.unlink(missing_ok=True)
-    remove_leftovers(folder, [path.name for path in parts.values()])
     told: dict[str, Any] = reason or {"loss_private": _mean_loss(fed)}
     return {"weights_digest": digest, **told}
+
+
+def remove_parts(fed: Federation, folder: Path) -> None:
+    """Remove clients that were saved each for itself, once all of them are kept together."""
+    parts = _parts(fed, folder).values()
+    for path in parts:
+        path.unlink(missing_ok=True)
+    remove_leftovers(folder, [path.name for path in parts])
+
+
+def _parts(fed: Federation, folder: Path) -> dict[int, Path]:
+    return {client.index: folder / f"part-{client.index}.safetensors" for client in fed.clients}
 
 
 def _mean_loss(fed: Federation) -> float:

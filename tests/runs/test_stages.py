@@ -34,6 +34,7 @@ from fedlogit.runs.stages import (
     export_logits,
     in_stages,
     load_precomputed,
+    remove_parts,
     train_clients,
 )
 from fedlogit.runs.target_files import save_targets
@@ -222,7 +223,9 @@ def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):
         "part-1.safetensors",
     ]
     monkeypatch.setattr(type(fed), "train_private", original)
-    made = train_clients(build(digits, spec, workers=2), tmp_path)
+    fed = build(digits, spec, workers=2)
+    made = train_clients(fed, tmp_path)
+    remove_parts(fed, tmp_path)
     record = read_sealed(clients / "clients.json", "")
     assert made == {key: record[key] for key in ("weights_digest", "loss_private")}
     assert [p.name for p in tmp_path.iterdir()] == ["weights.safetensors"]
@@ -247,6 +250,34 @@ def test_finished_clients_whose_job_failed_are_not_trained_again(tmp_path, monke
     assert not done.returncode, done.stderr
     assert "had finished before; its files are put back" in done.stderr
     assert [path.read_bytes() for path in outputs] == before
+
+
+@pytest.mark.parametrize("moment", ["keep_outputs", "remove_parts"])
+def test_clients_whose_job_is_stopped_in_its_last_seconds_are_not_trained_again(
+    tmp_path, monkeypatch, moment
+):
+    spec = clients_spec(small_spec(method="feddf", **ONCE))
+    write_json(tmp_path / "spec.json", spec.model_dump(mode="json"))
+    places = ("--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path / "x"))
+    command = (*places, "--data", str(tmp_path), "--device", "cpu", "--engine", "loop", "--quiet")
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    def trains(self):
+        raise AssertionError("they should have been kept")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"fedlogit.commands.train_clients.{moment}", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            script("train_clients", *command)
+    assert not (tmp_path / "x/clients.json").exists()
+    monkeypatch.setattr("fedlogit.federation.Federation.train_private", trains)
+    done = script("train_clients", *command)
+    assert not done.returncode, done.stderr
+    assert ("had finished before" in done.stderr) == (moment == "remove_parts")
+    made = ["clients.json", "spec.json", "weights.safetensors"]
+    assert sorted(p.name for p in (tmp_path / "x").glob("[!.]*")) == made
 
 
 def _change(arrays, key, value):
