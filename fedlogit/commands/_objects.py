@@ -20,6 +20,7 @@ from dvc_data.hashfile.tree import Tree
 from dvc_objects.errors import ObjectFormatError
 from tqdm import tqdm
 
+from fedlogit.commands._cache import is_here
 from fedlogit.errors import FedlogitError
 
 __all__ = ["put_in_place"]
@@ -40,6 +41,8 @@ def _printable(name: str) -> str:
 
 def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> dict[str, str]:
     """Fetch runs and put each one that can be had, whole, into its folder.
+
+    A folder that a job has begun meanwhile stays as it is.
 
     Args:
         runs: The folder of all runs.
@@ -73,6 +76,9 @@ def _put_in_place(runs: Path, wanted: Mapping[str, str], objects: _Objects) -> d
                 (aside / "run").replace(runs / run)  # an empty folder there gives way
             except FedlogitError as error:
                 reasons[run] = str(error)
+            except OSError as error:
+                why = f"it cannot be written: {error.strerror or error}"
+                reasons[run] = "is here now; it stays" if is_here(runs / run) else why
     return reasons
 
 

@@ -28,4 +28,5 @@ def main(args: argparse.Namespace) -> int:
     outs = kept(args.runs.with_suffix(".dvc"))
     missing = {run: out["md5"] for run, out in outs.items() if not is_here(args.runs / run)}
     reasons = put_in_place(args.runs, missing, args.remote) if missing else {}
-    return tell(args.runs, outs, reasons, outs.keys() - missing.keys())
+    pulled = missing.keys() - reasons.keys()
+    return tell(args.runs, outs, reasons, outs.keys() - pulled)

@@ -108,6 +108,26 @@ def test_a_pull_that_is_interrupted_leaves_no_part_of_a_run(away, monkeypatch):
     assert not any(path.name.startswith(".") for path in RUNS.rglob("*"))
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_run_that_a_job_begins_meanwhile_stays_and_the_rest_comes(away, monkeypatch, begun):
+    """The folder of the other case cannot be made, for a file is in its place."""
+    (first, *_), there = trees(), RUNS / next(iter(trees())) / ".lock"
+    place = _objects._Objects.place
+
+    def races(self: Any, tree: object, folder: Path) -> None:
+        place(self, tree, folder)
+        if not any(RUNS.glob("[!.]*")):
+            where = there if begun else there.parent
+            where.parent.mkdir(parents=True)
+            where.write_text("")
+
+    monkeypatch.setattr(_objects._Objects, "place", races)
+    why = "is here now; it stays" if begun else "it cannot be written: Not a directory"
+    assert put_in_place(RUNS, trees(), remote=None) == {first: why}
+    assert [*finished_runs(RUNS)] == sorted({*away} - {RUNS / first})
+    assert there.exists() == begun
+
+
 def test_what_a_killed_pull_left_is_no_run_and_goes(away):
     left = RUNS / ".pull/run/result.json"
     left.parent.mkdir(parents=True)
