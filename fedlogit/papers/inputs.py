@@ -20,6 +20,8 @@ from fedlogit.spec import RunSpec
 __all__ = ["Inputs", "stage_options"]
 
 Files = dict[str, str | list[str]]
+_OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
+_OF_CLIENTS = ("clients.json", "weights.safetensors")
 _SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf")}
 
 
@@ -48,14 +50,14 @@ class Inputs:
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""
         spec = self._plan.split(split)
-        if self._made(f"{self._results}/partitions/{split}/indices.npz", "partition"):
+        if self._made("partition", f"{self._results}/partitions/{split}", _OF_PARTITION):
             return {}
         return {"spec": self._plan.split_file(split), "data": self._data(spec)}
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, the answers of its clients and targets of them."""
         spec = self._plan.run(run)
-        if self._made(self._result(run), "train"):
+        if self._made("train", f"{self._results}/runs/{run}", ("result.json",)):
             return {}
         self._plan.refuse_unfit([run])
         found: Files = {"spec": self._plan.spec_file(run)}
@@ -70,7 +72,7 @@ class Inputs:
     def train_clients(self, run: str) -> Files:
         """Return what the clients of one-shot runs need."""
         spec = self._plan.clients(run)
-        if self._made(f"{self._results}/clients/{run}/clients.json", "train_clients"):
+        if self._made("train_clients", f"{self._results}/clients/{run}", _OF_CLIENTS):
             return {}
         return {"spec": self._plan.clients_file(run)} | self._divided_data(run, spec)
 
@@ -204,9 +206,13 @@ class Inputs:
         self._plan.refuse_missing(artefacts)
         self._plan.refuse_unfit(run for artefact in artefacts for run in self._plan.runs(artefact))
 
-    def _made(self, path: str, rule: str) -> bool:
-        """Return whether a file is there and nobody asked to make it again."""
-        return Path(path).exists() and not self._forced(rule)
+    def _made(self, rule: str, folder: str, outputs: Iterable[str]) -> bool:
+        """Return whether all outputs of a rule are there and nobody asked to make them again.
+
+        If one is missing, the rule runs for it, and needs its inputs; the others are made again.
+        """
+        there = all(Path(folder, name).exists() for name in outputs)
+        return there and not self._forced(rule)
 
     def _result(self, run: str) -> str:
         return f"{self._results}/runs/{run}/result.json"
