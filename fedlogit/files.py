@@ -26,6 +26,7 @@ __all__ = [
     "array_digest",
     "arrays_digest",
     "file_digest",
+    "is_plain",
     "json_digest",
     "link_or_copy",
     "load_npz",
@@ -95,6 +96,14 @@ def link_or_copy(source: Path, target: Path) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def is_plain(part: str) -> bool:
+    """Return whether a part of a path is a name that a file may have, of a folder's own files.
+
+    What cannot be printed is in no such name: in a message it would command the terminal.
+    """
+    return part not in ("", ".", "..") and part.isprintable() and len(part.encode()) <= 255
 
 
 def remove_leftovers(folder: Path, names: Iterable[str]) -> None:

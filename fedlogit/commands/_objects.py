@@ -22,15 +22,11 @@ from tqdm import tqdm
 
 from fedlogit.commands._cache import is_here
 from fedlogit.errors import FedlogitError
+from fedlogit.files import is_plain
 
 __all__ = ["put_in_place"]
 
 _DIGEST = re.compile("[0-9a-f]{32}")
-
-
-def _is_plain(part: str) -> bool:
-    """Return whether a part of a path is a name that a file may have, of a folder's own files."""
-    return part not in ("", ".", "..") and part.isprintable() and len(part.encode()) <= 255
 
 
 def _printable(name: str) -> str:
@@ -137,7 +133,7 @@ class _Objects:
         except (ObjectFormatError, LookupError, TypeError, ValueError, AttributeError):
             raise FedlogitError(f"the list of its files is none ({digest})") from None
         for key, _, oid in tree:
-            if not all(map(_is_plain, key)) or not _DIGEST.fullmatch(str(oid.value)):
+            if not all(map(is_plain, key)) or not _DIGEST.fullmatch(str(oid.value)):
                 named = f"{_printable('/'.join(key))}, {oid.value}"
                 raise FedlogitError(f"the list of its files names {named} ({digest})")
         return tree

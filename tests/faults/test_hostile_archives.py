@@ -209,6 +209,23 @@ def test_code_beside_a_run(archive):
     assert f"'{RUN}/payload.py' is not a file of a finished run" in said
 
 
+@pytest.mark.parametrize("where", ["there", "missing", "wrong"])
+def test_a_name_that_commands_the_terminal_is_not_printed(archive, where):
+    name = f"a/b/c/\x1b]0;owned\x07\nerror: {archive}: all is well/spec.json"
+    listed(archive, lambda files: files.update({name: b"{}"}))
+    (head, listing), *rest = members(archive)
+    if where == "missing":
+        write(archive, [(head, listing), *rest[:-1]])
+    if where == "wrong":
+        about = json.loads(listing)
+        about["files"][name]["size"] = -1
+        listing = json.dumps(about).encode()
+        write(archive, [(member("manifest.json", len(listing)), listing), *rest])
+    code, said, files = filed(archive)
+    assert (code, files) == (2, [])
+    assert said == f"error: {archive} is refused: its member {name!r} has no plain name\n"
+
+
 def test_a_run_in_another_runs_folder(archive):
     other = RUN[:-8] + "00000000"
 

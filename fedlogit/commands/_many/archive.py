@@ -21,7 +21,7 @@ import fedlogit
 from fedlogit.component import FrozenConfig
 from fedlogit.data.raw import BROKEN, BoundedHeader, check_inside
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import LIMIT, file_digest, write_atomic
+from fedlogit.files import LIMIT, file_digest, is_plain, write_atomic
 
 __all__ = ["Manifest", "kind_of", "pack", "unpack"]
 
@@ -145,13 +145,18 @@ def _members(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[byt
     """Yield the name and the content of each member, all of which must be regular files inside."""
     for info in archive:
         check_inside(path, info.name)
-        parts = info.name.split("/")
         stream = archive.extractfile(info) if info.isreg() else None
         if stream is None:
             raise DataError(f"{path} is refused: its member {info.name!r} is not a regular file")
-        if any(not part or part.startswith(".") or "\\" in part for part in parts):
-            raise DataError(f"{path} is refused: its member {info.name!r} has no plain name")
+        _check_plain(path, info.name)
         yield info.name, stream
+
+
+def _check_plain(path: Path, name: str) -> None:
+    """Refuse a name that is hidden, or that no line of a message should have."""
+    parts = name.split("/")
+    if any(not is_plain(part) or part[0] == "." or "\\" in part for part in parts):
+        raise DataError(f"{path} is refused: its member {name!r} has no plain name")
 
 
 def _read_manifest(path: Path, members: Iterator[tuple[str, IO[bytes]]], limit: int) -> Manifest:
@@ -163,6 +168,9 @@ def _read_manifest(path: Path, members: Iterator[tuple[str, IO[bytes]]], limit: 
         data = json.loads(listing)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: {_MANIFEST} is not valid JSON: {error}") from None
+    files = data.get("files") if isinstance(data, dict) else None
+    for listed in files if isinstance(files, dict) else ():
+        _check_plain(path, listed)
     about = Manifest.read(data, f"{path}: {_MANIFEST}")
     total = sum(entry.size for entry in about.files.values())
     if total > limit:
