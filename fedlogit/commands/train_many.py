@@ -30,6 +30,7 @@ from fedlogit.commands._options import (
     checkpoint_option,
     count,
     engine_options,
+    given_file,
     positive,
     wanted_device,
 )
@@ -55,13 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"ask runs to stop so long before (a tenth of the time, at most {_GRACE})",
     )  # fmt: skip
     checkpoint_option(parser)
-    parser.add_argument("--archive", type=Path, metavar="FILE", help="put what is finished here")
+    parser.add_argument(
+        "--archive", type=given_file, metavar="FILE", help="put what is finished here"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     limits = _limits(args, time.monotonic())
+    _check_archive(args.archive)
     device = _device(args)
     wanted = asked_runs(args)
     broken = damaged(wanted, args.results)
@@ -94,6 +98,21 @@ def _following(after: Mapping[str, str], failed: bool) -> str:
     if set(after.values()) - {"finished"}:
         return "Next: the same command again; what has finished is not repeated"
     return "Next: snakemake draws tables and figures from these runs (docs/cluster.md)"
+
+
+def _check_archive(archive: Path | None) -> None:
+    """Refuse a folder in an archive's place before anything is trained for it.
+
+    Raises:
+        FedlogitError: if it is one, or if there is a file where its folder should be.
+    """
+    if archive is None:
+        return
+    if archive.is_dir():
+        raise FedlogitError(f"archive = {archive} is a folder; give the name of a file")
+    first = next(parent for parent in archive.parents if parent.exists())
+    if not first.is_dir():
+        raise FedlogitError(f"archive = {archive}: {first} is a file; give another folder")
 
 
 def _limits(args: argparse.Namespace, start: float) -> Limits:

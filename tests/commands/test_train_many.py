@@ -193,6 +193,12 @@ def test_the_runs_of_a_papers_table_are_planned(folder):
         (("specs", "--grace", "inf"), "argument --grace: inf: give more than 0"),
         (("specs", "--checkpoint-seconds", "-1"), "argument --checkpoint-seconds: -1: give 0 or m"),
         (("specs", "--minutes", "1", "--grace", "60"), "grace = 60: give less than the 60 seconds"),
+        (("specs", "--archive", ""), "argument --archive: is empty; give a path"),
+        (("specs", "--archive", "fedlogit"), "archive = fedlogit is a folder; give the name of a"),
+        (
+            ("specs", "--archive", "fedlogit/cli.py/a/b.gz"),
+            "fedlogit/cli.py is a file; give another",
+        ),
         (("specs", "--device", "cuda:7"), "device = 'cuda:7' is not there"),
     ],
 )
