@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from fedlogit.locks import held
 
 __all__ = ["describe", "prepare"]
 
-_CHUNK = 4096  # images whose squares are summed at once
+_PIXELS = 2**22  # summed at once, in double precision: 34 MB a channel, and as much for squares
+_IMAGES = 4096  # summed at once at most: other parts of small images give other last bits
 
 
 def prepare(name: str, raw: Path, out: Path) -> dict[str, Any]:
@@ -102,11 +104,17 @@ def _moments(images: np.ndarray) -> tuple[list[float], list[float]]:
     """Return mean and standard deviation per channel of pixels scaled to [0, 1]."""
     channels = images.shape[-1]
     total, squares = np.zeros(channels), np.zeros(channels)
-    for start in range(0, len(images), _CHUNK):
-        part = images[start : start + _CHUNK].reshape(-1, channels).astype(np.float64) / 255
+    size = _at_once(images.shape)
+    for start in range(0, len(images), size):
+        part = images[start : start + size].reshape(-1, channels).astype(np.float64) / 255
         total += part.sum(axis=0)
         squares += (part**2).sum(axis=0)
     count = images.size / channels
     mean = total / count
     std = np.sqrt(np.maximum(squares / count - mean**2, 0))
     return mean.round(6).tolist(), std.round(6).tolist()
+
+
+def _at_once(shape: tuple[int, ...]) -> int:
+    """Return how many images of a shape (images, height, width, channels) are summed at once."""
+    return max(1, min(_IMAGES, _PIXELS // math.prod(shape[1:-1])))

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from fedlogit.data import embedded, load
 from fedlogit.data.cards import DATASETS
 from fedlogit.data.content import canonical, check, content_digest
 from fedlogit.data.download import download
-from fedlogit.data.prepare import prepare
+from fedlogit.data.prepare import _at_once, _moments, prepare
 from fedlogit.errors import DataError
 
 MIRROR = "  - {kind: mirror, format: npz}\n"
@@ -35,6 +36,26 @@ def test_the_card_says_what_was_prepared(tiny, raw, tmp_path):
     assert about["train_std"] == [round((1295 / 12) ** 0.5 / 255, 6)]
     assert (about["digest"], about["source"]) == (tiny.digest, "mirror")
     assert (about["licence"], about["homepage"]) == ("none", "https://example.org")
+
+
+def test_moments_of_large_images_take_little_memory():
+    images = np.zeros((16, 1024, 1024, 1), np.uint8)
+    images[::2] = 255
+    tracemalloc.start()
+    try:
+        assert _moments(images) == ([0.5], [0.5])
+        assert tracemalloc.get_traced_memory()[1] < 4 * 8 * 2**22  # four such arrays, not sixteen
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("sides", "images"),
+    # 2^22 pixels are 83.6 images of 224 x 224.
+    [((8, 8, 1), 4096), ((32, 32, 3), 4096), ((224, 224, 3), 83), ((4096, 2048, 3), 1)],
+)
+def test_small_images_are_summed_as_they_always_were(sides, images):
+    assert _at_once((60_000, *sides)) == images
 
 
 def test_the_card_says_if_the_content_is_not_pinned(tiny, raw, tmp_path, monkeypatch):
