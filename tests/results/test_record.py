@@ -173,7 +173,7 @@ def test_what_came_out_is_told_in_a_row_for_each_paper(answered):
     *_, row = papers_markdown(answered, papers).splitlines()
     assert [cell.strip() for cell in row.strip("|").split("|")] == [
         "Who to Trust? (4)",
-        "1 reproduced; 1 single run, outside",
+        "1 reproduced; 1 outside (single run)",
         "–",
         "1 reduced scale; 1 not run",
     ]

@@ -40,5 +40,11 @@ def papers_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
 def _told(rows: pd.DataFrame, outcomes: tuple[str, ...]) -> str:
     """Return how many numbers got which outcome, those that any got, the best first."""
     found = counts(rows)
-    told = [f"{found[name]} {name}" for name in outcomes if found[name]]
+    told = [f"{found[name]} {_worded(name)}" for name in outcomes if found[name]]
     return "; ".join(told) or "–"
+
+
+def _worded(outcome: str) -> str:
+    """Return "outside (single run)" for "single run, outside", and others as they are."""
+    single, _, rest = outcome.partition("single run, ")
+    return f"{rest} (single run)" if not single and rest else outcome
