@@ -47,7 +47,7 @@ environment: $(STAMP) ## Install the locked packages into .venv
 reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
 	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
 	@python -m fedlogit summary --config config.yaml $(if $(SCALE),--scale $(SCALE)) \
-		$(if $(DATASETS),--datasets $(DATASETS)) -- $(PAPERS)
+		$(if $(SEEDS),--seeds $(SEEDS)) $(if $(DATASETS),--datasets $(DATASETS)) -- $(PAPERS)
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing

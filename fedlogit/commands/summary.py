@@ -44,9 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("papers", nargs="*", help="which papers; default: all")
     parser.add_argument("--scale", help="at which scale; default: all")
     parser.add_argument("--datasets", nargs="*", help="leave out papers without a run on these")
-    parser.add_argument(
-        "--config", type=Path, help="take papers, scale and datasets that are not given from it"
-    )
+    parser.add_argument("--seeds", nargs="*", help="instead of the papers' own")
+    parser.add_argument("--config", type=Path, help="take what is not given from it")
     parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
     parser.add_argument(
         "--papers-folder", type=Path, default=Path("workflow/papers"), help="for the labels"
@@ -80,12 +79,14 @@ def _at_scale(args: argparse.Namespace) -> list[str]:
 
 
 def _chosen(args: argparse.Namespace) -> Settings:
-    """Return what the options say and, for what they leave open, the configuration."""
-    given = {key: getattr(args, key) for key in ("papers", "scale", "datasets")}
-    there: dict[str, Any] = {"papers": list_papers(args.papers_folder), "datasets": None}
+    """Return what the options say and, for what they leave open, the configuration.
+
+    All of it, since its seeds and its precision say which runs there are.
+    """
+    given = {key: getattr(args, key) for key in ("papers", "scale", "datasets", "seeds")}
+    there: dict[str, Any] = {"papers": list_papers(args.papers_folder)}
     if args.config:
-        read = Settings.load(_mapping(args.config), str(args.config))
-        there = {key: getattr(read, key) for key in given}
+        there = Settings.load(_mapping(args.config), str(args.config)).model_dump(mode="json")
     return Settings.load(there | {k: v for k, v in given.items() if v}, "options")
 
 
@@ -99,8 +100,9 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 def _everywhere(args: argparse.Namespace) -> list[str]:
     """Return what to say of all that finished runs cover."""
-    if args.datasets:
-        raise FedlogitError("datasets: give a scale, too")
+    for key in ("datasets", "seeds"):
+        if getattr(args, key):
+            raise FedlogitError(f"{key}: give a scale, too")
     settings = of_finished_runs(args.papers_folder, args.papers)
     refuse_missing(args.results)
     plan = Plan(settings, args.papers_folder, args.results)

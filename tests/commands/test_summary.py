@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -30,9 +31,9 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
-def finish(folder: Path, paper: str, scale: str, only: str = "") -> None:
+def finish(folder: Path, paper: str, scale: str, only: str = "", **others: Any) -> None:
     """Give each run of a paper's tables and figures a result, or of one of them."""
-    settings = Settings(papers=(paper,), scale=scale)
+    settings = Settings(papers=(paper,), scale=scale, **others)
     plan = Plan(settings, folder / "papers", folder / "results")
     for artefact in plan.artefacts:
         for run in plan.runs(artefact) if only in ("", artefact.id) else ():
@@ -106,3 +107,27 @@ def test_papers_that_lack_the_scale_are_told_and_left_out(folder):
     assert done.stderr == "left out: study (has no scale extended, but quick, smoke)\n"
     assert done.stdout.startswith("Made at scale extended: ")
     assert "study" not in (folder / "results/summary.md").read_text()
+
+
+@pytest.mark.parametrize("others", [{"seeds": (7,)}, {"precision": "bf16"}])
+def test_seeds_and_precision_of_the_configuration_say_which_runs_there_are(folder, others):
+    finish(folder, "study", "quick", **others)
+    compare(folder, "study", "quick")
+    write_text(folder / "results/summary/study/quick/claims.csv", "claim,result")
+    asked = {"papers": ["study"], "scale": "quick"} | {
+        key: list(value) if isinstance(value, tuple) else value for key, value in others.items()
+    }
+    config = write_text(folder / "config.yaml", yaml.safe_dump(asked))
+    runs = len(list((folder / "results/runs").rglob("result.json")))
+    said = summary(folder, "--config", str(config)).stdout.splitlines()[0]
+    assert said.endswith(f" of A study, from {runs} finished runs.")
+    if "seeds" in others:
+        said = summary(folder, "--scale", "quick", "--seeds", "7", "--", "study").stdout
+        assert f", from {runs} finished runs." in said
+        other = summary(folder, "--config", str(config), "--seeds", "8", "--", "study").stdout
+        assert ", from 0 finished runs." in other
+
+
+def test_seeds_without_a_scale_are_refused(folder):
+    done = summary(folder, "--seeds", "0")
+    assert (done.returncode, done.stderr) == (2, "error: seeds: give a scale, too\n")

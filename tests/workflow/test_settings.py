@@ -126,8 +126,8 @@ def test_make_lists_its_targets():
     [
         ([], "--config config.yaml --"),
         (
-            ["PAPERS=celm fedol", "SCALE=paper", "DATASETS=mnist"],
-            "--config config.yaml --scale paper --datasets mnist -- celm fedol",
+            ["PAPERS=celm fedol", "SCALE=paper", "DATASETS=mnist", "SEEDS=0 1"],
+            "--config config.yaml --scale paper --seeds 0 1 --datasets mnist -- celm fedol",
         ),
     ],
 )
