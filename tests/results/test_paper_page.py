@@ -114,3 +114,23 @@ def test_the_page_says_in_acms_terms_what_this_is(tmp_path):
     assert "fd_aggregators, which could not be had" in said["who_to_trust"]
     study = paper_page(load_paper("comparison", ROOT / "workflow/papers"), tmp_path / "results")
     assert "ACM" not in study
+
+
+@pytest.mark.parametrize("about", ["", "Divide like me."])
+def test_a_partition_from_outside_has_a_row(tmp_path, monkeypatch, about):
+    module = f"own_part{len(about)}"  # a module is imported once
+    said = f'"""{about}"""' if about else "..."
+    (tmp_path / f"{module}.py").write_text(
+        f"from fedlogit.partition.iid import Iid\n\n\nclass Mine(Iid):\n    {said}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    paper = load_paper("who_to_trust", ROOT / "workflow/papers")
+    own = paper.model_copy(update={"partitions": {"own": f"{module}:Mine"}})
+    page = paper_page(own, tmp_path / "results")
+    assert [cell.strip() for cell in _row(page, "`own`")] == ["`own`", f"`{module}:Mine`", about]
+
+
+def _row(page: str, first: str) -> list[str]:
+    """Return the cells of the row that begins with `first`."""
+    line = next(line for line in page.splitlines() if line.startswith(f"| {first} "))
+    return line.split("|")[1:-1]

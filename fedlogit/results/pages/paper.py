@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from fedlogit import methods
-from fedlogit.component import ComponentRef, catalogue, parse_call
+from fedlogit.component import ComponentRef, find, parse_call
 from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
 from fedlogit.partition import Partition
@@ -90,15 +90,17 @@ def _methods(paper: Paper) -> str:
 
 
 def _first_line(component: type) -> str:
-    """Return what a class says it does, with code as Markdown has it."""
-    return (component.__doc__ or "").strip().splitlines()[0].replace("``", "`")
+    """Return what a class says it does, with code as Markdown has it; "" if it says nothing."""
+    return (component.__doc__ or "").strip().partition("\n")[0].replace("``", "`")
 
 
 def _partitions(paper: Paper) -> str:
     """Return a row per partition: its short name, its call, and what its class says it does."""
-    known, rows = catalogue("fedlogit.partition", Partition), []
+    rows = []
     for name, call in paper.partitions.items():
-        about = _first_line(known[parse_call(call)["name"]])
+        # Not instantiated: a grid's value may be the parameter that the call lacks.
+        found = find("partition", "fedlogit.partition", Partition, parse_call(call)["name"])
+        about = _first_line(found)
         rows.append({"In tables": f"`{name}`", "Partition": f"`{call}`", "": about})
     return markdown(pd.DataFrame(rows))
 
