@@ -19,6 +19,8 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from fedlogit.errors import Diverged
+
 __all__ = [
     "Density",
     "Mixture",
@@ -167,6 +169,9 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
 
     Returns:
         The mixture, without components if there are fewer than two samples.
+
+    Raises:
+        Diverged: if logits are so large that a variance of theirs is lost in rounding.
     """
     if len(logits) < 2:
         return _empty(logits)
@@ -174,7 +179,15 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
 
     model = GaussianMixture(
         min(components, len(logits)), covariance_type="diag", reg_covar=floor, random_state=seed
-    ).fit(logits.double().cpu().numpy())
+    )
+    try:
+        model.fit(logits.double().cpu().numpy())
+    except ValueError as error:
+        if "ill-defined empirical covariance" not in str(error):
+            raise
+        raise Diverged(
+            f"no mixture can be fitted to logits as large as {float(logits.abs().max()):.1e}"
+        ) from None
     means = torch.as_tensor(model.means_, device=logits.device)
     variances = torch.as_tensor(model.covariances_ - floor, device=logits.device)
     return Mixture(means, variances.clamp_min(floor))

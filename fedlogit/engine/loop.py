@@ -11,6 +11,7 @@ import torch
 
 from fedlogit.engine.base import Engine
 from fedlogit.engine.client import Client
+from fedlogit.engine.one_sample import batch_norm_in
 from fedlogit.engine.task import ClientTask, LossSum
 
 __all__ = ["LoopEngine"]
@@ -47,7 +48,7 @@ class LoopEngine(Engine):
                 self.pool.check()
                 x = self.data.inputs(task.indices[positions], crops)
                 gradient.zero_()
-                with self.autocast():
+                with self.autocast(), batch_norm_in(client, task.phase):
                     loss = task.loss(self.logits(client, x), task.targets(positions))
                 loss.backward()
                 if task.prox_center is not None:  # the gradient of the proximal term

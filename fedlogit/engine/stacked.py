@@ -22,6 +22,7 @@ from fedlogit.engine.client import Client, clean, joint_optimizer
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.grouping import chunks, group_by
 from fedlogit.engine.loop import LoopEngine
+from fedlogit.engine.one_sample import batch_norm_in
 from fedlogit.engine.task import ClientTask, LossSum
 
 __all__ = ["StackedEngine"]
@@ -148,11 +149,12 @@ class _Stack:
 
     def all_outputs(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of all clients on the same samples, (clients, n, …)."""
-        if len(self.clients) == 1:
-            with self.autocast():
-                return self.network(x).float()[None]
-        everybody = tuple(range(len(self.clients)))
-        return self.outputs(self.vectors, everybody, x.expand(len(self.clients), *x.shape))
+        with batch_norm_in(self.clients[0], "prediction"):
+            if len(self.clients) == 1:
+                with self.autocast():
+                    return self.network(x).float()[None]
+            everybody = tuple(range(len(self.clients)))
+            return self.outputs(self.vectors, everybody, x.expand(len(self.clients), *x.shape))
 
     def step(self, rows: Rows, gradients: torch.Tensor) -> None:
         """Take one optimizer step for the clients in `rows`."""
@@ -204,7 +206,9 @@ class _Phase:
         """Let the clients in `rows` learn from their minibatch number `step`."""
         task = self.tasks[rows[0]]  # all do the same, each on its own samples
         vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
-        logits = self.stack.outputs(vectors, rows, self._inputs(rows, step))
+        inputs = self._inputs(rows, step)
+        with batch_norm_in(task.client, task.phase):
+            logits = self.stack.outputs(vectors, rows, inputs)
         losses = torch.vmap(task.loss)(logits, self._targets(rows, step))
         (gradients,) = torch.autograd.grad(losses.sum(), [vectors])
         if self._prox_centers is not None:  # the gradient of the proximal term

@@ -18,6 +18,7 @@ from fedlogit.aggregation.uwa import (
     fit_kernel,
     weighted_logits,
 )
+from fedlogit.errors import Diverged
 
 
 def test_components_are_class_means_and_population_variances():
@@ -144,3 +145,10 @@ def test_without_two_samples_of_a_class_there_is_no_density(fit):
 def test_em_without_two_samples_has_no_density():
     mixture = fit_em(torch.zeros(1, 3), 2, floor=1e-3, seed=0)
     assert mixture.log_density(torch.zeros(1, 3)).tolist() == [-math.inf]
+
+
+def test_logits_too_large_for_a_mixture_are_divergence():
+    """Between squares of 1e40 a variance of a few last bits of float32 is lost, and the floor."""
+    noise = torch.randn(20, 10, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(Diverged, match=r"no mixture can be fitted to logits as large as 1.0e\+20"):
+        fit_em(1e20 * (1 + 1e-7 * noise), 5, 1e-3, 0)
