@@ -14,7 +14,7 @@ import inspect
 import json
 import pkgutil
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
@@ -37,6 +37,7 @@ __all__ = [
     "instantiate",
     "model_in",
     "parse_call",
+    "refuse_idle",
     "slug_of",
     "unknown_key",
 ]
@@ -70,6 +71,18 @@ class FrozenConfig(BaseModel):
             raise explain(error, where, cls) from None
         except (TypeError, ValueError, RecursionError) as error:
             raise FedlogitError(f"{where}: not plain data ({error})") from None
+
+
+def refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
+    """Refuse values other than the default of keys that have no effect beside the others.
+
+    Raises:
+        ValueError: naming the key, its value and the only one that is right.
+    """
+    for key in keys:
+        value, default = getattr(settings, key), type(settings).model_fields[key].default
+        if value != default:
+            raise ValueError(f"{key} = {value!r} {why}; leave it out (or at {default!r})")
 
 
 def explain(error: ValidationError, where: str, cls: type[BaseModel] = BaseModel) -> FedlogitError:

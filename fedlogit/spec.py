@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from fedlogit.adversaries import Adversaries
-from fedlogit.component import LARGEST, ComponentRef, Count, FrozenConfig, Natural
+from fedlogit.component import LARGEST, ComponentRef, Count, FrozenConfig, Natural, refuse_idle
 from fedlogit.participation import Participation
 
 __all__ = [
@@ -33,18 +33,6 @@ __all__ = [
 Export = Literal[
     "logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley", "theory"
 ]
-
-
-def _refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
-    """Refuse values other than the default of keys that have no effect beside the others.
-
-    Raises:
-        ValueError: naming the key, its value and the only one that is right.
-    """
-    for key in keys:
-        value, default = getattr(settings, key), type(settings).model_fields[key].default
-        if value != default:
-            raise ValueError(f"{key} = {value!r} {why}; leave it out (or at {default!r})")
 
 
 class LocalTraining(FrozenConfig):
@@ -113,7 +101,7 @@ class Optimizer(FrozenConfig):
     def _has_effect(self) -> Self:
         # A setting that changes no number would all the same change a run's hash.
         idle = ("beta1", "beta2", "eps") if self.name == "sgd" else ("momentum",)
-        _refuse_idle(self, idle, f"has no effect with name = {self.name!r}")
+        refuse_idle(self, idle, f"has no effect with name = {self.name!r}")
         return self
 
 
@@ -133,7 +121,7 @@ class Schedule(FrozenConfig):
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         if self.every is None:
-            _refuse_idle(self, ("gamma", "once"), "has no effect without every")
+            refuse_idle(self, ("gamma", "once"), "has no effect without every")
         return self
 
     def factor(self, round_: int) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fedlogit.aggregation.contribution import (
     divided_anew,
@@ -15,6 +15,7 @@ from fedlogit.aggregation.contribution import (
     smooth,
     to_shares,
 )
+from fedlogit.component import refuse_idle
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import (
@@ -82,6 +83,12 @@ class CFFL(Method):
     clip: Annotated[float, Field(gt=0)] = 1e-2
     upload: Annotated[float, Field(gt=0, le=1)] = 0.1
     scored_on: Literal["union", "own"] = "union"
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        if not self.sparse:  # a setting that changes no number would change a run's hash
+            refuse_idle(self, ("clip", "upload"), "has no effect without sparse=True")
+        return self
 
     @property
     def holdout(self) -> float:

@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 from support.celm_family import family, one_more, vectors_after
+from support.refusals import refused
 from support.rounds import play
+from support.small import small_spec
 
 
 def reputations(federation, monkeypatch, call):
@@ -107,3 +109,14 @@ def test_cffl_clips_updates_and_adds_up_those_of_the_reputable(federation):
     one_more(fed, method)
     step = fed.server.vector.detach() - start
     assert step[:4].tolist() == pytest.approx([0.02, -0.006, 0.002, 0], abs=1e-6)
+
+
+@pytest.mark.parametrize(("given", "default"), [("clip=0.001", 0.01), ("upload=0.5", 0.1)])
+def test_settings_of_sparse_updates_are_refused_without_them(given, default):
+    key, value = given.split("=")
+    said = f"{key} = {value} has no effect without sparse=True; leave it out (or at {default})"
+    with refused(said):
+        small_spec(method=f"cffl({given})")
+    kept = small_spec(method=f"cffl({given}, sparse=True)").method.params
+    assert kept[key] == float(value)
+    assert small_spec(method=f"cffl({key}={default})") == small_spec(method="cffl")
