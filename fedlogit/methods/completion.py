@@ -109,11 +109,16 @@ def _check_exports(spec: RunSpec, method: Method) -> None:
 
 
 def _check_clients(spec: RunSpec, method: Method) -> None:
-    """Refuse fewer clients than the method needs, and models that it cannot average."""
+    """Refuse fewer clients than the method needs or than models, and models that differ."""
     if spec.clients < method.min_clients:
         raise FedlogitError(
             f"clients = {spec.clients}: method {spec.method.name} needs {method.min_clients}"
             " or more"
+        )
+    if len(spec.models) > spec.clients:  # the last would be nobody's, and change the hash
+        raise FedlogitError(
+            f"models = {', '.join(map(str, spec.models))}: with clients = {spec.clients} give at"
+            f" most {spec.clients}"
         )
     if method.global_model and len(set(map(str, spec.models))) > 1:
         raise Cannot(

@@ -577,3 +577,12 @@ def test_others_may_read_weights_as_they_may_read_the_rest(train, tmp_path):
     folder = train(tmp_path / "x", export=["weights"])
     modes = {path.stat().st_mode for path in folder.rglob("*") if path.is_file()}
     assert len(modes) == 1
+
+
+def test_models_that_would_be_nobodys_are_refused():
+    """They would change a run's hash and nothing else."""
+    models = [f"mlp(hidden=[{width}])" for width in range(1, 6)]
+    with refused("models = mlp(hidden=[1]), ") as error:
+        small_spec(models=models)
+    assert str(error.value).endswith(": with clients = 4 give at most 4")
+    assert len(small_spec(models=models[:4]).models) == 4
