@@ -55,12 +55,19 @@ class FedOL(OneShot):
     def distil_server(
         self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
     ) -> None:
-        """Do T_it iterations; in the first one only clients vote."""
+        """Do T_it iterations; in the first one only clients vote.
+
+        Args:
+            fed: The federation.
+            logits: The clients', (clients, points, classes).
+            targets: Those of the first iteration, if they were made before.
+        """
         server = None
         for t in range(1, self.iterations + 1):
             labels = self.labels(logits, server, t)
             _record(fed, labels, t)
-            fed.distil_server(self._objective(logits, labels), part=t)
+            made = targets if t == 1 else None
+            fed.distil_server(made or self._objective(logits, labels), part=t)
             server = fed.server_logits(fed.public)
             if fed.public_known:
                 accuracy = fed.accuracy(server, fed.public)

@@ -136,6 +136,22 @@ def test_a_server_of_nan_sends_nothing_back(monkeypatch, train):
     assert result["bytes"]["down"] == {}
 
 
+def test_fedol_begins_with_targets_that_were_made_before(monkeypatch, federation):
+    call = "fedol(iterations=2)"
+    fed, method = federation(method=call, **ONCE), _method(call)
+    taught = []
+    monkeypatch.setattr(fed, "distil_server", lambda given, part: taught.append(given))
+    logits = fed.logits(fed.public)
+    before = method.targets(logits)
+    method.exchange(fed, logits, before)
+    assert taught[0] is before
+    method.exchange(fed, logits)
+    first, second = (taught[i] for i in (2, 1))
+    assert torch.equal(first.distributions, before.distributions)
+    assert torch.equal(first.weights, before.weights)
+    assert not torch.equal(second.distributions, before.distributions), "where the server votes"
+
+
 def test_fedol_teaches_once_an_iteration_and_lets_the_server_vote(monkeypatch, federation):
     fed = federation(method="fedol(iterations=3)", **ONCE)
     fed.round = 1
