@@ -10,15 +10,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fedlogit.component import ComponentRef
 from fedlogit.errors import Cannot, FedlogitError, unknown
 from fedlogit.papers.completed import Completed, complete
 from fedlogit.papers.grids import grids_at, value_at
-from fedlogit.papers.layers import calls_of, layered, named
+from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.model import Grid, Paper, Table
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
 
-__all__ = ["expand", "method_of"]
+__all__ = ["expand"]
 
 
 def expand(
@@ -101,19 +100,6 @@ def _artefact(
         tuple(left_out.values()),
         tuple(cannot.values()),
     )
-
-
-def method_of(paper: Paper, entry: str) -> ComponentRef:
-    """Return the method that an entry of a grid's axis `method` names, with all its parameters.
-
-    Raises:
-        FedlogitError: if the paper's file has no such method.
-    """
-    from fedlogit import methods
-
-    call, _ = named("method", entry, paper.methods, {})
-    found = ComponentRef.model_validate(call)
-    return ComponentRef(name=found.name, params=methods.get(found).params())
 
 
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fedlogit.papers.expansion import method_of
+from fedlogit import methods
+from fedlogit.component import ComponentRef
+from fedlogit.papers.layers import named
 from fedlogit.papers.model import Paper
 
 
@@ -18,7 +20,7 @@ def not_as_chosen(paper: Paper, settings: Iterable[str]) -> list[str]:
     lines = []
     for setting in settings:
         alias = setting.partition("(")[0]
-        has, wanted = method_of(paper, alias), method_of(paper, setting)
+        has, wanted = _method_of(paper, alias), _method_of(paper, setting)
         changed = {key: value for key, value in wanted.params.items() if has.params[key] != value}
         if changed:
             given = ", ".join(f"{key}={value!r}" for key, value in changed.items())
@@ -27,3 +29,14 @@ def not_as_chosen(paper: Paper, settings: Iterable[str]) -> list[str]:
                 f" setting {given}"
             )
     return lines
+
+
+def _method_of(paper: Paper, entry: str) -> ComponentRef:
+    """Return the method that an entry of a grid's axis `method` names, with all its parameters.
+
+    Raises:
+        FedlogitError: if the paper's file has no such method.
+    """
+    call, _ = named("method", entry, paper.methods, {})
+    found = ComponentRef.model_validate(call)
+    return ComponentRef(name=found.name, params=methods.get(found).params())

@@ -77,7 +77,6 @@ class Result(BaseModel):
     """The part of ``result.json`` that tables and figures use."""
 
     status: str
-    message: str | None = None
     final: _Final | None = None
     split: _Split = _Split()
     bytes: _Bytes
