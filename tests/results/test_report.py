@@ -9,11 +9,13 @@ from support.refusals import refused
 
 from fedlogit.errors import DataError
 from fedlogit.results.collect import collect
-from fedlogit.results.pages.chapter import write_page
+from fedlogit.results.pages.chapter import to_html, write_page
 from fedlogit.results.pages.report import find_pages, write_report
+from fedlogit.results.record.numbers import OUTCOMES
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import cell_of_run
 from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.rules import CLAIM_RESULTS
 
 NUMBER = re.compile(r'<a href="#([^"]+)">(0\.\d+)[^<]*</a>')
 
@@ -118,3 +120,14 @@ def test_a_file_that_is_no_text_is_named(page, tmp_path):
     (tmp_path / "record.counts.md").write_bytes(b"\xff")
     with refused(f"cannot read {tmp_path / 'record.counts.md'}: "):
         write_report([path], tmp_path, tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("said", sorted({*OUTCOMES, *CLAIM_RESULTS, "undecided, one seed"}))
+def test_whatever_comes_of_a_number_or_a_claim_is_a_badge(said):
+    html = to_html(f"| Verdict |\n|---|\n| {said} |")
+    assert re.search(f'<td><span class="badge (good|bad|open)">{said}</span></td>', html)
+
+
+@pytest.mark.parametrize("said", ["irreproducible", "reproduced, one seed", "*reproduced*", "0.5"])
+def test_other_cells_are_none(said):
+    assert "badge" not in to_html(f"| Verdict |\n|---|\n| {said} |")

@@ -18,19 +18,17 @@ from fedlogit.results.collect import collect
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
+from fedlogit.results.record.numbers import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
 from fedlogit.results.verdicts.counterparts import counterpart, standing_for
+from fedlogit.results.verdicts.rules import CLAIM_RESULTS
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
 
 _LOOK = {"reproduced": "good", "holds": "good", "not reproduced": "bad", "does not hold": "bad"}
-_VERDICT = re.compile(
-    r">(reproduced|partly reproduced|not reproduced|reduced scale|stand-in data|diverged|holds"
-    r"|does not hold|undecided(?:, [^<]+)?|not run|inconclusive|single run, within"
-    r"|single run, outside|holds on average|does not hold on average"
-    r"|no difference larger than \d points?)</td>"
-)
+_SAID = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
+_VERDICT = re.compile(f">((?:{_SAID})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
 
 
