@@ -49,14 +49,14 @@ class Inputs:
 
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""
-        spec = self._plan.split(split)
+        spec = self._plan.spec_of_split(split)
         if self._made("partition", f"{self._results}/partitions/{split}", _OF_PARTITION):
             return {}
         return {"spec": self._plan.split_file(split), "data": self._data(spec)}
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, the answers of its clients and targets of them."""
-        spec = self._plan.run(run)
+        spec = self._plan.spec_of_run(run)
         if self._made("train", f"{self._results}/runs/{run}", ("result.json",)):
             return {}
         self._plan.refuse_unfit([run])
@@ -71,7 +71,7 @@ class Inputs:
 
     def train_clients(self, run: str) -> Files:
         """Return what the clients of one-shot runs need."""
-        spec = self._plan.clients(run)
+        spec = self._plan.spec_of_clients(run)
         if self._made("train_clients", f"{self._results}/clients/{run}", _OF_CLIENTS):
             return {}
         return {"spec": self._plan.clients_file(run)} | self._divided_data(run, spec)

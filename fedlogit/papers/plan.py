@@ -195,7 +195,7 @@ class Plan:
         device = "cuda" if self.settings.device.startswith("cuda") else "cpu"
         missing = [run for run in dict.fromkeys(runs) if not self.finished(run)]
         reasons: Counter[str] = Counter()
-        for spec in (spec for spec in map(self.run, missing) if not spec.ledger_only):
+        for spec in (spec for spec in map(self.spec_of_run, missing) if not spec.ledger_only):
             *sizes, channels = card(spec.dataset).shape or (0,)  # channels come last there
             method, shape = methods.get(spec.method), (channels, *sizes)
             try:
@@ -231,19 +231,19 @@ class Plan:
 
     def spec_file(self, run: str) -> str:
         """Write a run's spec, unless the file says so already; return its path."""
-        self.run(run)
+        self.spec_of_run(run)
         return self._file("runs", run, self._runs, _as_json)
 
     def split_file(self, split: str) -> str:
         """Write what a division of the data depends on, unless it is there; return its path."""
-        self.split(split)
+        self.spec_of_split(split)
         return self._file("partitions", split, self._splits, RunSpec.split_key)
 
     def finished(self, run: str) -> bool:
         """Return whether a run has a result."""
         return os.path.exists(f"{self.results}/runs/{run}/result.json")  # noqa: PTH110 (asked often)
 
-    def run(self, path: str) -> RunSpec:
+    def spec_of_run(self, path: str) -> RunSpec:
         """Return the spec of the run at `path`.
 
         Raises:
@@ -251,7 +251,7 @@ class Plan:
         """
         return self._find(path, "run", self._runs)
 
-    def split(self, path: str) -> RunSpec:
+    def spec_of_split(self, path: str) -> RunSpec:
         """Return the spec of some run whose data are divided as at `path`."""
         return self._find(path, "division of the data", self._splits)
 
@@ -264,10 +264,10 @@ class Plan:
         Raises:
             FedlogitError: if no paper at any scale has the run.
         """
-        self.run(run)
+        self.spec_of_run(run)
         return self._staged.get(run)
 
-    def clients(self, path: str) -> RunSpec:
+    def spec_of_clients(self, path: str) -> RunSpec:
         """Return the spec of the clients at `path`.
 
         Raises:
@@ -282,7 +282,7 @@ class Plan:
             FedlogitError: if they are neither the clients of a one-shot run, nor those of a run
                 that keeps its weights.
         """
-        spec = self._clients.get(path) or self.run(path)  # which may expand another scale
+        spec = self._clients.get(path) or self.spec_of_run(path)  # which may expand another scale
         if path in self._clients:
             folder = self.results / "clients" / path
             return str(folder / "clients.json"), str(folder / "weights.safetensors"), spec
@@ -293,7 +293,7 @@ class Plan:
 
     def clients_file(self, path: str) -> str:
         """Write the clients' spec, unless the file says so already; return its path."""
-        self.clients(path)
+        self.spec_of_clients(path)
         return self._file("clients", path, self._clients, _as_json)
 
     def _file(
@@ -320,7 +320,7 @@ class Plan:
             FedlogitError: if no paper at any scale has it.
         """
         if path not in self._clients:
-            self.run(path)  # which may expand another scale
+            self.spec_of_run(path)  # which may expand another scale
         return self._split_of[path]
 
     def _note(self, found: Completed) -> None:

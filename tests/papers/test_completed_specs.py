@@ -25,7 +25,9 @@ plan = Plan(Settings.load({"scale": "smoke", "papers": ["fedol"]}, "options"), P
             Path(sys.argv[2]))
 inputs = Inputs(plan, "none")
 runs = [run for a in plan.artefacts for run in plan.runs(a)]
-found = [[run, plan.run(run).digest(), plan.clients_of(run), inputs.train(run)] for run in runs]
+digests = [plan.spec_of_run(run).digest() for run in runs]
+found = [[run, digest, plan.clients_of(run), inputs.train(run)]
+         for run, digest in zip(runs, digests, strict=True)]
 drawn = [plan.artefact_file(a) for a in plan.artefacts]
 print(json.dumps({"torch": "torch" in sys.modules, "found": found, "drawn": drawn}))
 """

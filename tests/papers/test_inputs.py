@@ -55,7 +55,7 @@ def test_a_run_needs_its_spec_the_data_and_their_division(planned, tmp_path):
     assert asked == {
         "spec": f"{tmp_path}/plan/runs/{run}.json",
         "data": ["elsewhere/prepared/digits.json", "elsewhere/prepared/digits.npz"],
-        "split": f"{tmp_path}/partitions/{split_dir(plan.run(run))}/indices.npz",
+        "split": f"{tmp_path}/partitions/{split_dir(plan.spec_of_run(run))}/indices.npz",
     }
     assert Path(asked["spec"]).exists()
     assert inputs.split_of(run) == asked["split"]
@@ -115,7 +115,7 @@ def test_clients_of_a_run_that_keeps_its_weights_answer(planned, tmp_path):
 
 def test_foreign_public_samples_and_tokens_are_prepared_too(planned):
     plan, inputs = planned("tally_train")
-    specs = {r: plan.run(r) for a in plan.artefacts for r in plan.runs(a)}
+    specs = {r: plan.spec_of_run(r) for a in plan.artefacts for r in plan.runs(a)}
     foreign = next(r for r, spec in specs.items() if spec.public and spec.public.dataset)
     text = next(run for run, spec in specs.items() if spec.text)
 

@@ -45,12 +45,12 @@ def finish(results: Path, run: str) -> None:
 def test_paths_lead_back_to_specs_at_any_scale(tmp_path):
     here = plan(tmp_path)
     spec = here.artefacts[0].cells[0].spec
-    assert here.run(str(run_dir(spec))) == spec
-    assert here.split(str(split_dir(spec))).split_key() == spec.split_key()
+    assert here.spec_of_run(str(run_dir(spec))) == spec
+    assert here.spec_of_split(str(split_dir(spec))).split_key() == spec.split_key()
     other = plan(tmp_path, scale="quick").artefacts[0].cells[0].spec
-    assert here.run(str(run_dir(other))) == other
+    assert here.spec_of_run(str(run_dir(other))) == other
     with pytest.raises(FedlogitError, match=r"a/b is no run of who_to_trust.* at any scale"):
-        here.run("a/b")
+        here.spec_of_run("a/b")
 
 
 def test_methods_of_one_round_share_clients_at_every_scale(tmp_path):
@@ -59,8 +59,8 @@ def test_methods_of_one_round_share_clients_at_every_scale(tmp_path):
     runs = [run_dir(c.spec) for a in plan(tmp_path, papers=["fedol"], scale="quick").artefacts
             for c in a.cells if c.spec.method.name == "feddf"]  # fmt: skip
     clients = here.clients_of(str(runs[0]))
-    assert here.clients(clients).method.name == "local"
-    assert here.clients(clients).split_key() == here.run(str(runs[0])).split_key()
+    assert here.spec_of_clients(clients).method.name == "local"
+    assert here.spec_of_clients(clients).split_key() == here.spec_of_run(str(runs[0])).split_key()
 
 
 def test_a_run_of_several_rounds_is_made_in_one_piece(tmp_path):

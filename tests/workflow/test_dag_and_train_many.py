@@ -31,7 +31,7 @@ def chosen() -> dict[str, dict]:
     of_tally = [s for p, s in cells if p == "tally_train" and s.method.name == "tally_train"]
     found["images"] = next(s for s in of_tally if s.text is None and s.public.dataset is None)
     found["text"] = next(s for s in of_tally if s.text is not None)
-    runs = {run: plan.run(run) for a in plan.artefacts for run in plan.runs(a)}
+    runs = {run: plan.spec_of_run(run) for a in plan.artefacts for run in plan.runs(a)}
     wanted = [spec.digest() for spec in found.values()]
     return {r: s.model_dump(mode="json") for r, s in runs.items() if s.digest() in wanted}
 

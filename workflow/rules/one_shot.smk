@@ -18,7 +18,7 @@ if not SETTINGS.frozen:
         resources:
             mem_mb=growing(4000),
             runtime=growing(720),
-            gpu=gpus(PLAN.clients),
+            gpu=gpus(PLAN.spec_of_clients),
         params:
             script=here("scripts/train_clients.py"),
             spec="results/plan/clients/{run}.json",

@@ -15,7 +15,7 @@ if not SETTINGS.frozen:
         resources:
             mem_mb=growing(4000),
             runtime=growing(720),
-            gpu=gpus(PLAN.run),
+            gpu=gpus(PLAN.spec_of_run),
         params:
             script=here("scripts/train.py"),
             spec="results/plan/runs/{run}.json",

@@ -77,7 +77,7 @@ def _planned(args: argparse.Namespace) -> dict[str, RunSpec]:
     found = plan.of(args.paper, args.scale)
     if args.artefacts:
         found = [plan.artefact(args.paper, args.scale, name) for name in args.artefacts]
-    return {run: plan.run(run) for artefact in found for run in plan.runs(artefact)}
+    return {run: plan.spec_of_run(run) for artefact in found for run in plan.runs(artefact)}
 
 
 def _read(paths: Iterable[Path]) -> Wanted:
