@@ -140,6 +140,17 @@ def test_the_best_perplexity_is_the_smallest_of_any_test(make_run):
     assert value(read(ref), "best_perplexity") == 12.5
 
 
+def test_peers_that_are_honest_anyway_are_the_same_with_and_without_byzantine_ones(make_run):
+    # Of five peers one may be Byzantine, the last: the first four count, .1 + .2 + .3 + .6 over 4.
+    for tested in ([0.1, 0.2, 0.3, 0.6, 0.9], [0.1, 0.2, 0.3, 0.6]):
+        ref = make_run(0.5, clients=5)
+        result = read_json(ref.dir / "result.json")
+        result["final"]["per_client"] = tested
+        write_json(ref.dir / "result.json", result)
+        seal(ref.dir)
+        assert value(read(ref), "honest_anyway_accuracy") == pytest.approx(0.3)
+
+
 def test_a_run_without_a_tail_says_so(make_run):
     with pytest.raises(DataError, match=r"accuracy has no tail, as evaluation\.tail = 0; give"):
         value(read(make_run([0.1, 0.2])), "tail_accuracy")
