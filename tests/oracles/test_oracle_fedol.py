@@ -48,6 +48,7 @@ BROAD = {"partition": "k_classes(6, private_size=90)"}
 SMOOTH = {"name": "adam", "lr": 0.003, "eps": 1e-4}
 FEW = {"model": "mlp(hidden=[24])", "epochs": 4, "batch": 20, "optimizer": SMOOTH}
 PHASES = {"optimizer": SMOOTH | {"reset_every": "phase"}}
+ALONE = {"clients": 1, "models": ["mlp(hidden=[16])"], "partition": "iid(90)"}
 CROPS = {"augment": "crop_flip", "server": FEW | {"augment": "crop_flip"}}
 
 
@@ -69,7 +70,7 @@ CASES = [
     fedol_case(1, {"public": {"size": 57}}, iterations=2),
     fedol_case(iterations=1),
     fedol_case(2, iterations=2),
-    fedol_case(2, {"clients": 1, "partition": "iid(90)"}, iterations=2),
+    fedol_case(2, ALONE, iterations=2),
     fedol_case(1, CROPS, iterations=3),
     case("FedDF", "feddf"),
     case("FedDF", "feddf", 3, optimizer=SMOOTH),
