@@ -148,16 +148,26 @@ def read_json(path: Path) -> Any:
     """Read JSON.
 
     Raises:
-        DataError: if the file is missing or not JSON.
+        DataError: if the file is missing or not JSON, or gives a key twice.
     """
     try:
-        return json.loads(Path(path).read_text())
+        return json.loads(Path(path).read_text(), object_pairs_hook=_each_once)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}") from None
     except RecursionError:
         raise DataError(f"{path} is not valid JSON: it is nested too deeply") from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; the last of two equal keys would win without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} is given twice; give it once")
+    return found
 
 
 def write_sealed(path: Path, record: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from support.refusals import refused
 from support.small import small_spec
 
 from fedlogit.component import parse_call
+from fedlogit.files import read_json
 from fedlogit.partition import get
 
 
@@ -29,3 +30,9 @@ def test_a_parameter_given_by_place_and_by_name():
 def test_the_line_names_the_call_and_the_parameter():
     with refused("'dir_client(alpha=0.1, alpha=0.5)': alpha is given twice; give it once"):
         parse_call("dir_client(alpha=0.1, alpha=0.5)")
+
+
+def test_a_key_given_twice_in_json(tmp_path):
+    (tmp_path / "spec.json").write_text('{"method": "average", "rounds": 3, "rounds": 5}')
+    with refused("spec.json is not valid JSON: key 'rounds' is given twice; give it once"):
+        read_json(tmp_path / "spec.json")
