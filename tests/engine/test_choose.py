@@ -42,10 +42,9 @@ def no_compiler(monkeypatch, tmp_path):
         ([PERCEPTRON], "native"),
         ([PERCEPTRON, replace(PERCEPTRON, model="mlp4w")], "native"),
         ([PERCEPTRON, RESIDUAL], "loop"),  # one engine runs all clients
-        ([replace(LENET, shape=(3, 32, 32))], "loop"),
-        ([replace(LENET, optimizer=SGD)], "loop"),
-        ([replace(LENET, proximal=True)], "loop"),
-        ([replace(LENET, augment=True)], "loop"),
+        ([replace(LENET, shape=(3, 32, 32), optimizer=SGD)], "native"),
+        ([replace(LENET, augment=True, proximal=True, unlabelled=True)], "native"),
+        ([replace(PERCEPTRON, augment=True)], "loop"),
         ([replace(PERCEPTRON, precision="bf16")], "loop"),
         ([CONVOLUTIONS], "native"),
         ([PERCEPTRON, replace(CONVOLUTIONS, augment=True, proximal=True)], "native"),

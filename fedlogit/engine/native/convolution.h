@@ -123,21 +123,6 @@ void all_products(const V *in, int channels, Plane plane, int stride, const int 
   }
 }
 
-// The largest of a 2 x 2 window, then ReLU; `at` says which one won, or -1.
-template <class Winner>
-inline void pool(const V *z, V &out, Winner *at) {
-  M right = z[1] > z[0], low_right = z[3] > z[2];
-  V top = (V)(((M)z[1] & right) | ((M)z[0] & ~right));
-  V bottom = (V)(((M)z[3] & low_right) | ((M)z[2] & ~low_right));
-  M low = bottom > top;
-  V best = (V)(((M)bottom & low) | ((M)top & ~low));
-  M alive = ~(best <= zero());
-  // right and the others are 0 or -1; the winner's number is 0, 1, 2 or 3.
-  const M won = (((low & (2 - low_right)) | (~low & -right)) & alive) | ~alive;
-  if (at) *at = __builtin_convertvector(won, Winner);
-  out = choose(alive, best);
-}
-
 // A convolution, or the way back through one, whose products are those of vectors and scalars.
 //
 // `in` is (channels, plane), planes `stride` apart, and on the way back has a rim of zeros.
@@ -228,11 +213,16 @@ void conv_back(Conv &conv, Plane rimmed, int in, V *to, Plane plane) {
     }
 }
 
+// What sums over places go to: a number each, or, of few weights, a vector each, which is folded when
+// all blocks are done.
+inline void add_to(float &total, V found) { total += sum(found); }
+inline void add_to(V &total, V found) { total += found; }
+
 // dw[j][c][ky][k] += sum over places and samples of grad[j] * in[c], for `C` channels and a row of
-// the kernel.
-template <int K, int J, int C>
+// the kernel. `Total` as in `add_to`.
+template <int K, int J, int C, class Total>
 __attribute__((noinline)) void kernel_row(const V *grad, int width, int stride, Plane result,
-                                          const V *in, Plane plane, float *dw, int channels) {
+                                          const V *in, Plane plane, Total *dw, int channels) {
   V acc[C][J][K] = {};
   for (int y = 0; y < result.height; ++y) {
     const V *g = grad + y * width, *p = in + y * plane.width;
@@ -250,15 +240,15 @@ __attribute__((noinline)) void kernel_row(const V *grad, int width, int stride, 
   }
   for (int c = 0; c < C; ++c)
     for (int j = 0; j < J; ++j)
-      for (int k = 0; k < K; ++k) dw[(j * channels + c) * K * K + k] += sum(acc[c][j][k]);
+      for (int k = 0; k < K; ++k) add_to(dw[(j * channels + c) * K * K + k], acc[c][j][k]);
 }
 
 // Adds the gradients of a convolution's weights, (out, channels, K x K), to `dw`.
 //
 // `grad` points at the first place of `out` planes, `width` wide and `stride` apart.
-template <int K, int J>
+template <int K, int J, class Total>
 void weight_sums(const V *grad, int out, int width, int stride, Plane result, const V *in,
-                 int channels, Plane plane, float *dw) {
+                 int channels, Plane plane, Total *dw) {
   constexpr int C = 2 * J * K <= (MANY_REGISTERS ? 24 : 12) ? 2 : 1;  // sums stay in registers
   // So few rows at a time that their gradients stay in the first cache for all channels.
   const int rows = 72 / result.width > 1 ? 72 / result.width : 1;
@@ -269,7 +259,7 @@ void weight_sums(const V *grad, int out, int width, int stride, Plane result, co
       for (int c = 0; c < channels; c += C)
         for (int ky = 0; ky < K; ++ky) {
           const V *p = in + c * plane.size() + (y + ky) * plane.width;
-          float *to = dw + (o * channels + c) * K * K + ky * K;
+          Total *to = dw + (o * channels + c) * K * K + ky * K;
           if (c + C <= channels)
             kernel_row<K, J, C>(g, width, stride, part, p, plane, to, channels);
           else
@@ -305,13 +295,3 @@ struct ByVectors {
   typedef VectorConv<K, J, true> Back;
   typedef VectorWeightSums<K, J> Sums;
 };
-
-// Makes vectors over n samples of `count` pixels; samples lie `stride` apart.
-inline void load_images(const float *images, int n, int64_t stride, int64_t count, V *to) {
-  for (int64_t i = 0; i < count; i += L) {  // a square at a time, which the first cache holds
-    const int64_t end = count - i < L ? count : i + L;
-    for (int64_t k = i; k < end; ++k) to[k] = zero();
-    for (int t = 0; t < n; ++t)
-      for (int64_t k = i; k < end; ++k) to[k][t] = images[t * stride + k];
-  }
-}

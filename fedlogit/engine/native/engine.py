@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 
+from fedlogit.data import UNKNOWN
 from fedlogit.engine.base import Workload
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.loop import LoopEngine
-from fedlogit.engine.native import lenet, mlp
+from fedlogit.engine.native import mlp
 from fedlogit.engine.native.compiler import Compiled, load
-from fedlogit.engine.native.lenet import lenet_logits, train_lenet
+from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
-from fedlogit.engine.native.passes import LENET_BN, TF_CNN
+from fedlogit.engine.native.passes import LENET, LENET_BN, TF_CNN
 from fedlogit.engine.task import ClientTask, checked_mean
 from fedlogit.engine.transforms import scale_and_shift
 from fedlogit.engine.worker_pool import WorkerPool
@@ -26,17 +28,18 @@ from fedlogit.models.mlp import MlpNetwork
 __all__ = ["PERCEPTRONS", "NativeEngine"]
 
 PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
-_PASSES = {passes.network: passes for passes in (TF_CNN, LENET_BN)}
-_WHOLE_TASKS = {"lenet": lenet.TRAIN, **dict.fromkeys(PERCEPTRONS, mlp.TRAIN)}
-_FUNCTIONS: dict[str, Compiled] = _WHOLE_TASKS | {
+# What trains in one call: of a task, its data, the run's threads, and samples in order of training.
+_Train = Callable[[ClientTask, DeviceData, WorkerPool, tuple[torch.Tensor, ...]], float]
+_PASSES = {passes.network: passes for passes in (LENET, LENET_BN, TF_CNN)}
+_FUNCTIONS: dict[str, Compiled] = dict.fromkeys(PERCEPTRONS, mlp.TRAIN) | {
     passes.model: passes.forward for passes in _PASSES.values()
 }
 
 
 class NativeEngine(LoopEngine):
-    """Trains in compiled code: some models a whole task in one call, others a pass in one call.
+    """Trains in compiled code: some tasks in one call, of others each pass.
 
-    Of a model whose passes are compiled, minibatches, losses and steps are the loop's own.
+    Where the passes alone are compiled, minibatches, losses and steps are the loop's own.
     """
 
     name: ClassVar[str] = "native"
@@ -50,8 +53,8 @@ class NativeEngine(LoopEngine):
             in _FUNCTIONS,
             "precision = f32": workload.precision == "f32",
         }
-        if workload.model in _WHOLE_TASKS:
-            needs |= _of_whole_tasks(workload)
+        if workload.model in PERCEPTRONS:
+            needs |= _of_perceptrons(workload)
         return next((need for need, fits in needs.items() if not fits), None)
 
     @classmethod
@@ -74,37 +77,37 @@ class NativeEngine(LoopEngine):
         if passes and len(x) >= passes.smallest:
             return passes.logits(model.vector, x, self.data.classes)
         match model.model:
-            case LenetNetwork() if not torch.is_grad_enabled() and x.shape[1:] == (1, 28, 28):
-                return lenet_logits(model.vector, x, self.data.classes)
             case MlpNetwork(sizes=sizes, pad=pad) if not torch.is_grad_enabled():
                 return mlp_logits(model.vector, x, sizes=sizes, pad=pad)
             case _:
                 return super().logits(model, x)
 
     def run(self, task: ClientTask) -> float:
-        """Run one task, in one call of compiled code unless that has the model's passes alone."""
-        if type(task.client.model) in _PASSES:
-            return super().run(task)
-        assert task.prox_center is None
+        """Run one task, in one call of compiled code where that can do all of it."""
+        match task.client.model:
+            case MlpNetwork():
+                return self._at_once(task, _perceptron)
+            case LenetNetwork() if _is_plain_adam(task):
+                return self._at_once(task, _lenet)
+            case _:
+                return super().run(task)
+
+    def _at_once(self, task: ClientTask, train: _Train) -> float:
         self.pool.check()
         positions = torch.cat(task.batches)
         ends = torch.tensor(task.sizes()).cumsum(0)
         distributions, targets = _targets(task, positions, self.data.classes)
         order = (self.data.x, task.indices[positions], targets, distributions, ends)
-        adam = isinstance(task.client.optimizer, torch.optim.Adam)
-        total = (_lenet if adam else _perceptron)(task, self.data, self.pool, order)
+        total = train(task, self.data, self.pool, order)
         self.pool.check()
         return checked_mean(total, len(positions), task)
 
 
-def _of_whole_tasks(workload: Workload) -> dict[str, bool]:
-    """Return what a model must be trained with whose tasks run in one call."""
-    perceptron = workload.model in PERCEPTRONS
+def _of_perceptrons(workload: Workload) -> dict[str, bool]:
+    """Return what a perceptron, whose passes are not compiled, must be trained with."""
     optimizer = workload.optimizer
-    name = "sgd" if perceptron else "adam"
     return {
-        "images of 28 x 28 x 1 for lenet": perceptron or workload.shape == (1, 28, 28),
-        f"optimizer.name = {name}": optimizer.name == name,
+        "optimizer.name = sgd": optimizer.name == "sgd",
         "optimizer.momentum = 0": optimizer.momentum == 0,
         "optimizer.weight_decay = 0": optimizer.weight_decay == 0,
         "optimizer.clip = null": optimizer.clip is None,
@@ -113,6 +116,18 @@ def _of_whole_tasks(workload: Workload) -> dict[str, bool]:
         "a method without proximal term": not workload.proximal,
         "public samples whose labels are known": not workload.unlabelled,
     }
+
+
+def _is_plain_adam(task: ClientTask) -> bool:
+    """Return whether a task is Adam on images as they are, with known labels, and nothing else."""
+    settings = task.client.settings
+    return (
+        (settings.name, settings.weight_decay, settings.clip) == ("adam", 0, None)
+        and not settings.zero_nonfinite_grads
+        and task.augment is None
+        and task.prox_center is None
+        and (task.labels is None or bool((task.labels != UNKNOWN).all()))
+    )
 
 
 def _lenet(
@@ -129,7 +144,8 @@ def _lenet(
         client.vector.data,
         (state["exp_avg"], state["exp_avg_sq"]),
         *order,
-        pixels=(scale[0], shift[0]),
+        scale=scale,
+        shift=shift,
         adam=(group["lr"], *group["betas"], group["eps"]),
         steps=int(state["step"]),
         cancel=pool.cancelled,

@@ -1,208 +1,223 @@
-// LeNet-5 on the CPU: forward, backward and Adam for a whole stage of a client in one call.
+// LeNet-5 on the CPU: a whole stage of a client with Adam in one call, or a minibatch's logits and
+// gradients, for any loss and optimizer.
 //
 // PyTorch is five to nine times off a core's limit on networks this narrow. Here L samples share a
 // vector register ("batch innermost"), so that every layer is a sum of vector x scalar products
 // whatever its number of channels. Gradients of convolution weights are summed as vectors over
 // samples and folded once a minibatch; those of linear layers are products over the minibatch.
 //
-// The network is fedlogit/models/lenet.py for 28 x 28 x 1: conv 5x5 to 6 (padding 2), pool, ReLU,
-// conv 5x5 to 16, pool, ReLU, 400-120-84-classes. Parameters lie flat in PyTorch's order. A tie in
-// a pool goes to the first of the window in row-major order, as in PyTorch.
+// The network is fedlogit/models/lenet.py: conv 5x5 to 6 (padding 2), pool, ReLU, conv 5x5 to 16,
+// pool, ReLU, linear to 120, 84 and the classes. Parameters lie flat in PyTorch's order.
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <vector>
 
+#include "convolution.h"
 #include "linear.h"
-#include "vectors.h"
+#include "pools.h"
+#include "transposes.h"
 
 namespace {
 
-constexpr int C1 = 6, C2 = 16, F0 = 400, F1 = 120, F2 = 84, MAX_CLASSES = 64;
-constexpr int W1 = 0, B1 = W1 + C1 * 25, W2 = B1 + C1, B2 = W2 + C2 * C1 * 25, W3 = B2 + C2,
-              B3 = W3 + F1 * F0, W4 = B3 + F1, B4 = W4 + F2 * F1, W5 = B4 + F2;
+constexpr int C1 = 6, C2 = 16, F1 = 120, F2 = 84, K = 5, TAPS = K * K, RIM = 2;
+constexpr int J1 = MANY_REGISTERS ? 3 : 2, J2 = MANY_REGISTERS ? 4 : 2;  // divide C1 and C2
 
-// Output channels at a time, whose sums stay in registers.
-constexpr int J1 = MANY_REGISTERS ? 3 : 2, J2 = MANY_REGISTERS ? 4 : 2;
+typedef VectorConv<K, J1, false> Conv1;
+typedef VectorConv<K, J2, false> Conv2;
+typedef VectorConv<K, J1, true> BackConv2;
 
-// What one block of L samples needs between the passes.
+// Sizes of the network for images of a size, and where its parameters lie.
+struct Shape {
+  int channels, classes, features;
+  Plane image, x, a1, a2;
+  int w1, b1, w2, b2, w3, b3, w4, b4, w5, b5, end;
+  Shape(int channels, int height, int width, int classes) : channels(channels), classes(classes) {
+    image = {height, width}, x = image.rimmed(RIM), a1 = x.conv(K).pooled();
+    a2 = a1.conv(K).pooled(), features = C2 * a2.size();
+    w1 = 0, b1 = C1 * channels * TAPS, w2 = b1 + C1, b2 = w2 + C2 * C1 * TAPS, w3 = b2 + C2;
+    b3 = w3 + F1 * features, w4 = b3 + F1, b4 = w4 + F2 * F1, w5 = b4 + F2;
+    b5 = w5 + classes * F2, end = b5 + classes;
+  }
+  // Vectors that a block of samples keeps for the way back.
+  int64_t kept() const {
+    const int64_t pooled = C1 * a1.size() + features;
+    return (int64_t)channels * x.size() + pooled + (pooled + 3) / 4 + F1 + F2;
+  }
+};
+
+// What a block of L samples keeps: input, activations, and which of a window won; -1 where none.
 struct Block {
-  V x[32][32];          // input, zero-padded by two
-  V a1[C1][14][14];     // after pool and ReLU
-  M at1[C1][14][14];    // which of the four won; -1 where ReLU cut it off
-  V a2[C2][5][5];
-  M at2[C2][5][5];
-  V z3[F1], z4[F2], z5[MAX_CLASSES];
-  V g5[MAX_CLASSES], g4[F2], g3[F1], g0[F0];
-  V g2[C2][10][18];     // gradient at conv2's output, padded by four on both sides of a row
-  V ga1[C1][14][14];
+  V *x, *a1, *a2, *a3, *a4;
+  Won *at1, *at2;
+  Block(const Shape &s, V *memory) {
+    x = memory, a1 = x + s.channels * s.x.size(), a2 = a1 + C1 * s.a1.size();
+    a3 = a2 + s.features, a4 = a3 + F1, at1 = (Won *)(a4 + F2), at2 = at1 + C1 * s.a1.size();
+  }
 };
 
-// Gradients of the convolutions, summed as vectors over samples.
-struct Sums {
-  V w1[C1][25], b1[C1], w2[C2][C1][25], b2[C2];
+// Vectors, aligned; `zeros` or whatever was there.
+struct Free {
+  void operator()(V *p) const { operator delete(p, std::align_val_t(64)); }
+};
+typedef std::unique_ptr<V, Free> Memory;
+Memory vectors(int64_t n) { return Memory((V *)operator new(n * sizeof(V), std::align_val_t(64))); }
+
+// The network with parameters that stay as they are for a minibatch.
+class Network {
+  const Shape &s;
+  const float *p;
+  Conv1 conv1;
+  Conv2 conv2;
+
+ public:
+  Network(const Shape &s, const float *p)
+      : s(s), p(p), conv1(p + s.w1, C1, s.channels, s.x, s.x.size(), 0),
+        conv2(p + s.w2, C2, C1, s.a1, s.a1.size(), 0) {}
+  // From the input of a block to its logits, (classes).
+  void forward(const Block &b, V *logits) {
+    conv1.take(b.x);
+    conv_pool<K, C1>(conv1, s.x, p + s.b1, b.a1, b.at1);
+    conv2.take(b.a1);
+    conv_pool<K, C2>(conv2, s.a1, p + s.b2, b.a2, b.at2);
+    linear<true>(p + s.w3, p + s.b3, b.a2, s.features, b.a3, F1);
+    linear<true>(p + s.w4, p + s.b4, b.a3, F1, b.a4, F2);
+    linear<false>(p + s.w5, p + s.b5, b.a4, F2, logits, s.classes);
+  }
 };
 
-// The largest of a 2 x 2 window, then ReLU; `at` says which one won, or -1.
-inline void pool(V a, V b, V c, V d, V &out, M &at) {
-  M right = b > a, low_right = d > c;
-  V top = (V)(((M)b & right) | ((M)a & ~right));
-  V bottom = (V)(((M)d & low_right) | ((M)c & ~low_right));
-  M low = bottom > top;
-  V best = (V)(((M)bottom & low) | ((M)top & ~low));
-  // right and the others are 0 or -1; the winner's number is 0, 1, 2 or 3.
-  M where = (low & (2 - low_right)) | (~low & -right);
-  M alive = ~(best <= zero());
-  at = (where & alive) | ~alive;
-  out = choose(alive, best);
-}
+// The way back through the blocks of a minibatch of at most `samples`.
+class Backward {
+  const Shape &s;
+  const Plane z2, rimmed;  // what the second pool saw, and a rim of zeros around it
+  const int inner, row;    // where that begins; what is kept of each sample's features
+  std::vector<V> g5, g4, g3, g2, g1, dz2;
+  std::vector<V> w1, b1, w2, b2;              // sums
+  std::vector<float> a2, a3, a4, d3, d4, d5;  // samples in rows, for the linear layers
 
-void conv1(const float *p, Block &s) {
-  for (int y = 0; y < 28; y += 2)
-    for (int x = 0; x < 28; x += 2)
-      for (int o = 0; o < C1; o += J1) {
-        V acc[J1][4];
-        for (int j = 0; j < J1; ++j)
-          for (int q = 0; q < 4; ++q) acc[j][q] = zero() + p[B1 + o + j];
-        for (int ky = 0; ky < 5; ++ky)
-          for (int kx = 0; kx < 5; ++kx) {
-            V i0 = s.x[y + ky][x + kx], i1 = s.x[y + ky][x + kx + 1];
-            V i2 = s.x[y + ky + 1][x + kx], i3 = s.x[y + ky + 1][x + kx + 1];
-            for (int j = 0; j < J1; ++j) {
-              float w = p[W1 + (o + j) * 25 + ky * 5 + kx];
-              acc[j][0] += w * i0, acc[j][1] += w * i1, acc[j][2] += w * i2, acc[j][3] += w * i3;
-            }
-          }
-        for (int j = 0; j < J1; ++j)
-          pool(acc[j][0], acc[j][1], acc[j][2], acc[j][3], s.a1[o + j][y / 2][x / 2],
-               s.at1[o + j][y / 2][x / 2]);
-      }
-}
+ public:
+  Backward(const Shape &s, int64_t samples)
+      : s(s), z2{2 * s.a2.height, 2 * s.a2.width},
+        rimmed(z2.rimmed(K - 1)), inner((K - 1) * (rimmed.width + 1)), row(s.features + L),
+        g5(s.classes), g4(F2), g3(F1), g2(s.features), g1(C1 * s.a1.size()),
+        dz2(C2 * rimmed.stride()), w1(C1 * s.channels * TAPS), b1(C1), w2(C2 * C1 * TAPS), b2(C2),
+        a2(samples * row), a3(samples * F1), a4(samples * F2), d3(samples * F1), d4(samples * F2),
+        d5(samples * s.classes) {}
 
-void conv2(const float *p, Block &s) {
-  for (int y = 0; y < 10; y += 2)
-    for (int x = 0; x < 10; x += 2)
-      for (int o = 0; o < C2; o += J2) {
-        V acc[J2][4];
-        for (int j = 0; j < J2; ++j)
-          for (int q = 0; q < 4; ++q) acc[j][q] = zero() + p[B2 + o + j];
-        for (int c = 0; c < C1; ++c)
-          for (int ky = 0; ky < 5; ++ky)
-            for (int kx = 0; kx < 5; ++kx) {
-              V i0 = s.a1[c][y + ky][x + kx], i1 = s.a1[c][y + ky][x + kx + 1];
-              V i2 = s.a1[c][y + ky + 1][x + kx], i3 = s.a1[c][y + ky + 1][x + kx + 1];
-              for (int j = 0; j < J2; ++j) {
-                float w = p[W2 + ((o + j) * C1 + c) * 25 + ky * 5 + kx];
-                acc[j][0] += w * i0, acc[j][1] += w * i1, acc[j][2] += w * i2, acc[j][3] += w * i3;
-              }
-            }
-        for (int j = 0; j < J2; ++j)
-          pool(acc[j][0], acc[j][1], acc[j][2], acc[j][3], s.a2[o + j][y / 2][x / 2],
-               s.at2[o + j][y / 2][x / 2]);
-      }
-}
+  V *logits_grad() { return g5.data(); }  // (classes), which `add` reads
+  // Adds a block of k samples, the first of which is the minibatch's `from`th.
+  void add(const float *p, const Block &b, int64_t from, int k) {
+    linear_back(p + s.w5, g5.data(), s.classes, g4.data(), F2);
+    let_through(b.a4, F2, g4.data());
+    linear_back(p + s.w4, g4.data(), F2, g3.data(), F1);
+    let_through(b.a3, F1, g3.data());
+    linear_back(p + s.w3, g3.data(), F1, g2.data(), s.features);
+    keep_rows(b, from, k);
 
-void forward(const float *p, Block &s, int classes) {
-  conv1(p, s);
-  conv2(p, s);
-  linear<true>(p + W3, p + B3, &s.a2[0][0][0], F0, s.z3, F1);
-  linear<true>(p + W4, p + B4, s.z3, F1, s.z4, F2);
-  linear<false>(p + W5, p + W5 + F2 * classes, s.z4, F2, s.z5, classes);
-}
-
-// Gradient of conv2's weights from g2 and a1, and of its input into ga1.
-void conv2_back(const float *p, Block &s, Sums &g) {
-  for (int o = 0; o < C2; ++o)
-    for (int y = 0; y < 5; ++y)
-      for (int x = 0; x < 5; ++x) {
-        V grad = s.g0[(o * 5 + y) * 5 + x];
-        M at = s.at2[o][y][x];
-        for (int q = 0; q < 4; ++q) {
-          V part = choose(at == q, grad);
-          s.g2[o][2 * y + q / 2][4 + 2 * x + q % 2] = part;
-          g.b2[o] += part;
-        }
-      }
-  for (int c = 0; c < C1; ++c)
-    for (int ky = 0; ky < 5; ++ky)
-      for (int o = 0; o < C2; o += J2) {
-        V acc[J2][5];
-        for (int j = 0; j < J2; ++j)
-          for (int k = 0; k < 5; ++k) acc[j][k] = g.w2[o + j][c][ky * 5 + k];
-        for (int y = 0; y < 10; ++y)
-          for (int x = 0; x < 10; ++x) {
-            const V *in = &s.a1[c][y + ky][x];
-            for (int j = 0; j < J2; ++j) {
-              V grad = s.g2[o + j][y][4 + x];
-              for (int k = 0; k < 5; ++k) acc[j][k] += grad * in[k];
-            }
-          }
-        for (int j = 0; j < J2; ++j)
-          for (int k = 0; k < 5; ++k) g.w2[o + j][c][ky * 5 + k] = acc[j][k];
-      }
-  for (int y = 0; y < 14; ++y)
-    for (int x = 0; x < 14; x += 2)
-      for (int c = 0; c < C1; c += 6) {
-        V acc[6][2];
-        for (int j = 0; j < 6; ++j) acc[j][0] = acc[j][1] = zero();
-        int first = y > 9 ? y - 9 : 0, last = y < 4 ? y : 4;
-        for (int o = 0; o < C2; ++o)
-          for (int ky = first; ky <= last; ++ky)
-            for (int kx = 0; kx < 5; ++kx) {
-              V g0 = s.g2[o][y - ky][4 + x - kx], g1 = s.g2[o][y - ky][4 + x + 1 - kx];
-              for (int j = 0; j < 6; ++j) {
-                float w = p[W2 + (o * C1 + c + j) * 25 + ky * 5 + kx];
-                acc[j][0] += w * g0, acc[j][1] += w * g1;
-              }
-            }
-        for (int j = 0; j < 6; ++j) s.ga1[c + j][y][x] = acc[j][0], s.ga1[c + j][y][x + 1] = acc[j][1];
-      }
-}
-
-void conv1_back(Block &s, Sums &g) {
-  for (int o = 0; o < C1; ++o)
-    for (int ky = 0; ky < 5; ++ky) {
-      V acc[5], bias = zero();
-      for (int k = 0; k < 5; ++k) acc[k] = g.w1[o][ky * 5 + k];
-      for (int y = 0; y < 14; ++y)
-        for (int x = 0; x < 14; ++x) {
-          V grad = s.ga1[o][y][x];
-          M at = s.at1[o][y][x];
-          V q0 = choose(at == 0, grad), q1 = choose(at == 1, grad);
-          V q2 = choose(at == 2, grad), q3 = choose(at == 3, grad);
-          const V *up = &s.x[2 * y + ky][2 * x], *down = &s.x[2 * y + ky + 1][2 * x];
-          for (int k = 0; k < 5; ++k)
-            acc[k] += q0 * up[k] + q1 * up[k + 1] + q2 * down[k] + q3 * down[k + 1];
-          bias += choose(at >= 0, grad);
-        }
-      for (int k = 0; k < 5; ++k) g.w1[o][ky * 5 + k] = acc[k];
-      if (ky == 0) g.b1[o] += bias;
+    for (int o = 0; o < C2; ++o) {
+      const V *g = &g2[o * s.a2.size()];
+      const Won *at = b.at2 + o * s.a2.size();
+      b2[o] += sum_of_winners(g, at, s.a2.size());
+      unpool(g, at, s.a2, &dz2[o * rimmed.stride() + inner], rimmed.width);
     }
-}
+    weight_sums<K, J2>(&dz2[inner], C2, rimmed.width, rimmed.stride(), z2, b.a1, C1, s.a1, w2.data());
+    BackConv2 back(p + s.w2, C2, C1, rimmed, rimmed.stride(), K - 1);
+    back.take(dz2.data());
+    conv_back<K>(back, rimmed, C1, g1.data(), s.a1);
 
-// Cross-entropy with target distributions; fills g5 and returns the summed loss.
-double loss(Block &s, const float *target, int classes, int samples, float scale) {
+    for (int o = 0; o < C1; ++o)
+      b1[o] += sum_of_winners(&g1[o * s.a1.size()], b.at1 + o * s.a1.size(), s.a1.size());
+    pooled_weight_sums<K, J1>(g1.data(), b.at1, C1, s.a1, b.x, s.channels, s.x, w1.data());
+  }
+  // Writes the gradient of a minibatch of n samples; the next one begins.
+  void finish(int64_t n, float *grad) {
+    fold(w1, grad + s.w1), fold(b1, grad + s.b1), fold(w2, grad + s.w2), fold(b2, grad + s.b2);
+    linear_grad(d3.data(), F1, a2.data(), s.features, row, (int)n, grad + s.w3, grad + s.b3);
+    linear_grad(d4.data(), F2, a3.data(), F1, F1, (int)n, grad + s.w4, grad + s.b4);
+    linear_grad(d5.data(), s.classes, a4.data(), F2, F2, (int)n, grad + s.w5, grad + s.b5);
+  }
+
+ private:
+  void keep_rows(const Block &b, int64_t from, int k) {
+    spread(b.a2, s.features, &a2[from * row], row, k);
+    spread(b.a3, F1, &a3[from * F1], F1, k), spread(b.a4, F2, &a4[from * F2], F2, k);
+    spread(g3.data(), F1, &d3[from * F1], F1, k), spread(g4.data(), F2, &d4[from * F2], F2, k);
+    spread(g5.data(), s.classes, &d5[from * s.classes], s.classes, k);
+  }
+  static void fold(std::vector<V> &sums, float *to) {
+    for (V &v : sums) *to++ = sum(v), v = zero();
+  }
+};
+
+// Cross-entropy of k samples with target distributions, (k, classes); returns their summed loss and
+// writes `scale` times its gradient.
+double loss(const V *logits, const float *target, int classes, int k, float scale, V *grad) {
   double total = 0;
-  for (int c = 0; c < classes; ++c) s.g5[c] = zero();
-  for (int t = 0; t < samples; ++t) {
-    float top = s.z5[0][t];
-    for (int c = 1; c < classes; ++c) top = s.z5[c][t] > top ? s.z5[c][t] : top;
+  for (int c = 0; c < classes; ++c) grad[c] = zero();
+  for (int t = 0; t < k; ++t) {
+    float top = logits[0][t];
+    for (int c = 1; c < classes; ++c) top = logits[c][t] > top ? logits[c][t] : top;
     double mass = 0, weight = 0, dot = 0;
     for (int c = 0; c < classes; ++c) {
       float q = target[t * classes + c];
-      mass += std::exp((double)s.z5[c][t] - top);
+      mass += std::exp((double)logits[c][t] - top);
       weight += q;
-      dot += (double)q * s.z5[c][t];
+      dot += (double)q * logits[c][t];
     }
     double log_mass = std::log(mass) + top;
     total += weight * log_mass - dot;
     for (int c = 0; c < classes; ++c)
-      s.g5[c][t] = scale * (float)(weight * std::exp(s.z5[c][t] - log_mass) - target[t * classes + c]);
+      grad[c][t] =
+          scale * (float)(weight * std::exp(logits[c][t] - log_mass) - target[t * classes + c]);
   }
   return total;
 }
+
+// Zeros where a block's padded input lies; what is loaded afterwards leaves its rim.
+void clear_input(const Shape &s, V *x) {
+  std::memset(static_cast<void *>(x), 0, s.channels * s.x.size() * sizeof(V));
+}
+
+V *row_of(const Shape &s, V *x, int channel, int y) {
+  return x + channel * s.x.size() + (y + RIM) * s.x.width + RIM;
+}
+
+// Loads k normalised images, (channels, height, width) each.
+void load_normalised(const Shape &s, const float *images, int k, V *x) {
+  const int64_t stride = (int64_t)s.channels * s.image.size();
+  for (int c = 0; c < s.channels; ++c)
+    for (int y = 0; y < s.image.height; ++y)
+      load_images(images + (c * s.image.height + y) * s.image.width, k, stride, s.image.width,
+                  row_of(s, x, c, y));
+}
+
+// Normalises images of bytes, of which `rows` says which k: v becomes v * scale + shift, by channel.
+void normalise(const Shape &s, const uint8_t *images, const int64_t *rows, int k,
+               const float *scale, const float *shift, float *to) {
+  const int size = s.image.size();
+  for (int t = 0; t < k; ++t)
+    for (int c = 0; c < s.channels; ++c, to += size) {
+      const uint8_t *from = images + (rows[t] * s.channels + c) * size;
+      for (int i = 0; i < size; ++i) to[i] = from[i] * scale[c] + shift[c];
+    }
+}
+
+struct Adam {
+  double lr, beta1, beta2, eps;
+  void step(int64_t number, const std::vector<float> &grad, float *p, float *m, float *v) const {
+    const float rate = lr / (1 - std::pow(beta1, (double)number));
+    const float root = std::sqrt(1 - std::pow(beta2, (double)number));
+    const float u = beta1, w = beta2, u1 = 1 - beta1, w1 = 1 - beta2, tiny = eps;
+    for (size_t i = 0; i < grad.size(); ++i) {
+      m[i] = u * m[i] + u1 * grad[i];
+      v[i] = w * v[i] + w1 * grad[i] * grad[i];
+      p[i] -= rate * m[i] / (std::sqrt(v[i]) / root + tiny);
+    }
+  }
+};
 
 }  // namespace
 
@@ -211,104 +226,90 @@ extern "C" {
 // Trains on `batches` minibatches and returns the summed loss over samples.
 //
 // parameters, moment1, moment2: flat, of the same size, updated in place.
-// images: uint8 (n, 784); rows: image of each sample in order; targets: row of `distributions`.
-// ends: where each minibatch ends in `rows`. steps: Adam steps taken before.
-// pixel value v becomes v * scale + shift. A non-zero *cancel ends the call early.
+// images: uint8 (n, channels, height, width); rows: image of each sample in order; targets: row of
+// `distributions`. ends: where each minibatch ends in `rows`. steps: Adam steps taken before.
+// Of channel c pixel value v becomes v * scale[c] + shift[c]. A non-zero *cancel ends the call early.
 double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
-                            const uint8_t *images, const int64_t *rows, const int64_t *targets,
+                            const uint8_t *images, int channels, int height, int width,
+                            const int64_t *rows, const int64_t *targets,
                             const float *distributions, int classes, const int64_t *ends,
-                            int64_t batches, float scale, float shift, double lr, double beta1,
-                            double beta2, double eps, int64_t steps, const volatile int *cancel) {
-  const int size = W5 + F2 * classes + classes, largest = [&] {
-    int64_t most = 0;
-    for (int64_t b = 0; b < batches; ++b) {
-      int64_t n = ends[b] - (b ? ends[b - 1] : 0);
-      most = n > most ? n : most;
-    }
-    return (int)most;
-  }();
-  Block *s = new (std::align_val_t(64)) Block();
-  Sums *g = new (std::align_val_t(64)) Sums();
-  std::vector<float> grad(size), target(L * classes);
-  std::vector<float> a0(largest * F0), a3(largest * F1), a4(largest * F2), d3(largest * F1),
-      d4(largest * F2), d5(largest * classes);
+                            int64_t batches, const float *scale, const float *shift, double lr,
+                            double beta1, double beta2, double eps, int64_t steps,
+                            const volatile int *cancel) {
+  const Shape s(channels, height, width, classes);
+  int64_t largest = 0;
+  for (int64_t b = 0; b < batches; ++b) {
+    const int64_t n = ends[b] - (b ? ends[b - 1] : 0);
+    largest = n > largest ? n : largest;
+  }
+  const Memory memory = vectors(s.kept());
+  const Block block(s, memory.get());
+  clear_input(s, block.x);
+  Backward back(s, largest);
+  const Adam adam = {lr, beta1, beta2, eps};
+  std::vector<float> grad(s.end), target(L * classes), normalised(L * channels * s.image.size());
+  std::vector<V> logits(classes);
   double total = 0;
 
   for (int64_t b = 0; b < batches && !*cancel; ++b) {
-    const int64_t begin = b ? ends[b - 1] : 0;
-    const int n = (int)(ends[b] - begin);
-    std::memset(static_cast<void *>(g), 0, sizeof(Sums));
-    for (int from = 0; from < n; from += L) {
-      const int k = n - from < L ? n - from : L;
-      // Lanes beyond the last sample hold zeros, and their gradients are zero.
-      for (int y = 0; y < 28; ++y)
-        for (int x = 0; x < 28; ++x) {
-          V v = zero();
-          for (int t = 0; t < k; ++t)
-            v[t] = images[rows[begin + from + t] * 784 + y * 28 + x] * scale + shift;
-          s->x[y + 2][x + 2] = v;
-        }
+    const int64_t begin = b ? ends[b - 1] : 0, n = ends[b] - begin;
+    Network network(s, parameters);
+    for (int64_t from = 0; from < n; from += L) {
+      const int k = n - from < L ? (int)(n - from) : L;
+      normalise(s, images, rows + begin + from, k, scale, shift, normalised.data());
+      load_normalised(s, normalised.data(), k, block.x);
+      network.forward(block, logits.data());
       for (int t = 0; t < k; ++t)
         std::memcpy(&target[t * classes], distributions + targets[begin + from + t] * classes,
                     4 * classes);
-      const V *flat = &s->a2[0][0][0];
-      forward(parameters, *s, classes);
-      total += loss(*s, target.data(), classes, k, 1.f / n);
-
-      linear_back(parameters + W5, s->g5, classes, s->g4, F2);
-      for (int i = 0; i < F2; ++i) s->g4[i] = choose(s->z4[i] > zero(), s->g4[i]);
-      linear_back(parameters + W4, s->g4, F2, s->g3, F1);
-      for (int i = 0; i < F1; ++i) s->g3[i] = choose(s->z3[i] > zero(), s->g3[i]);
-      linear_back(parameters + W3, s->g3, F1, s->g0, F0);
-      conv2_back(parameters, *s, *g);
-      conv1_back(*s, *g);
-
-      spread(flat, F0, &a0[from * F0], F0, k), spread(s->z3, F1, &a3[from * F1], F1, k);
-      spread(s->z4, F2, &a4[from * F2], F2, k), spread(s->g3, F1, &d3[from * F1], F1, k);
-      spread(s->g4, F2, &d4[from * F2], F2, k), spread(s->g5, classes, &d5[from * classes], classes, k);
+      total += loss(logits.data(), target.data(), classes, k, 1.f / n, back.logits_grad());
+      back.add(parameters, block, from, k);
     }
-    for (int o = 0; o < C1; ++o) {
-      for (int i = 0; i < 25; ++i) grad[W1 + o * 25 + i] = sum(g->w1[o][i]);
-      grad[B1 + o] = sum(g->b1[o]);
-    }
-    for (int o = 0; o < C2; ++o) {
-      for (int i = 0; i < C1 * 25; ++i) grad[W2 + o * C1 * 25 + i] = sum(g->w2[o][i / 25][i % 25]);
-      grad[B2 + o] = sum(g->b2[o]);
-    }
-    linear_grad(d3.data(), F1, a0.data(), F0, F0, n, &grad[W3], &grad[B3]);
-    linear_grad(d4.data(), F2, a3.data(), F1, F1, n, &grad[W4], &grad[B4]);
-    linear_grad(d5.data(), classes, a4.data(), F2, F2, n, &grad[W5], &grad[W5 + F2 * classes]);
-
-    ++steps;
-    const float rate = lr / (1 - std::pow(beta1, (double)steps));
-    const float root = std::sqrt(1 - std::pow(beta2, (double)steps));
-    const float u = beta1, v = beta2, u1 = 1 - beta1, v1 = 1 - beta2, tiny = eps;
-    for (int i = 0; i < size; ++i) {
-      moment1[i] = u * moment1[i] + u1 * grad[i];
-      moment2[i] = v * moment2[i] + v1 * grad[i] * grad[i];
-      parameters[i] -= rate * moment1[i] / (std::sqrt(moment2[i]) / root + tiny);
-    }
+    back.finish(n, grad.data());
+    adam.step(++steps, grad, parameters, moment1, moment2);
   }
-  operator delete(s, std::align_val_t(64));
-  operator delete(g, std::align_val_t(64));
   return total;
 }
 
-// Computes logits (n, classes) of normalised images (n, 784).
-void fedlogit_lenet_logits(const float *parameters, const float *images, int64_t n, int classes,
-                           float *logits) {
-  Block *s = new (std::align_val_t(64)) Block();
+// Returns the number of floats that `kept` of fedlogit_lenet_forward needs for n samples.
+int64_t fedlogit_lenet_kept(int64_t n, int channels, int height, int width, int classes) {
+  return (n + L - 1) / L * Shape(channels, height, width, classes).kept() * L;
+}
+
+// Computes logits (n, classes) of images (n, channels, height, width), normalised.
+//
+// kept: aligned to 64 bytes; null computes logits alone.
+void fedlogit_lenet_forward(const float *p, const float *images, int64_t n, int channels,
+                            int height, int width, int classes, float *logits, float *kept) {
+  const Shape s(channels, height, width, classes);
+  const Memory own = vectors(kept ? 0 : s.kept());
+  Network network(s, p);
+  std::vector<V> found(classes);
   for (int64_t from = 0; from < n; from += L) {
     const int k = n - from < L ? (int)(n - from) : L;
-    for (int i = 0; i < 784; ++i) {
-      V v = zero();
-      for (int t = 0; t < k; ++t) v[t] = images[(from + t) * 784 + i];
-      s->x[i / 28 + 2][i % 28 + 2] = v;
-    }
-    forward(parameters, *s, classes);
+    const Block b(s, kept ? (V *)kept + from / L * s.kept() : own.get());
+    if (kept || !from) clear_input(s, b.x);
+    load_normalised(s, images + from * channels * s.image.size(), k, b.x);
+    network.forward(b, found.data());
     for (int t = 0; t < k; ++t)
-      for (int c = 0; c < classes; ++c) logits[(from + t) * classes + c] = s->z5[c][t];
+      for (int c = 0; c < classes; ++c) logits[(from + t) * classes + c] = found[c][t];
   }
-  operator delete(s, std::align_val_t(64));
+}
+
+// Writes the gradient of the parameters from that of the logits.
+void fedlogit_lenet_backward(const float *p, int64_t n, int channels, int height, int width,
+                             int classes, const float *kept, const float *dlogits, float *grad) {
+  const Shape s(channels, height, width, classes);
+  Backward back(s, n);
+  for (int64_t from = 0; from < n; from += L) {
+    const int k = n - from < L ? (int)(n - from) : L;
+    V *g = back.logits_grad();
+    for (int c = 0; c < classes; ++c) {
+      g[c] = zero();
+      for (int t = 0; t < k; ++t) g[c][t] = dlogits[(from + t) * classes + c];
+    }
+    back.add(p, Block(s, (V *)kept + from / L * s.kept()), from, k);
+  }
+  back.finish(n, grad);
 }
 }

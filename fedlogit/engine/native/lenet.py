@@ -1,26 +1,24 @@
-"""LeNet with Adam: the wrapper of ``lenet.cpp``."""
+"""LeNet with Adam, a whole task in one call: the wrapper of ``lenet.cpp``."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 
 import torch
 
 from fedlogit.engine.native.compiler import Compiled
 
-__all__ = ["TRAIN", "lenet_logits", "train_lenet"]
+__all__ = ["TRAIN", "train_lenet"]
 
-_MAX_CLASSES = 64
-_POINTER, _INT64, _DOUBLE = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+_POINTER, _INT, _INT64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+_DOUBLE, _FLOATS = ctypes.c_double, ctypes.POINTER(ctypes.c_float)
 TRAIN = Compiled(
     "lenet", "fedlogit_lenet_train",
-    (*[_POINTER] * 7, ctypes.c_int, _POINTER, _INT64, ctypes.c_float, ctypes.c_float,
-     *[_DOUBLE] * 4, _INT64, ctypes.POINTER(ctypes.c_int)),
+    (*[_POINTER] * 4, *[_INT] * 3, *[_POINTER] * 3, _INT, _POINTER, _INT64, *[_FLOATS] * 2,
+     *[_DOUBLE] * 4, _INT64, ctypes.POINTER(_INT)),
     _DOUBLE,
 )  # fmt: skip
-_LOGITS = Compiled(
-    "lenet", "fedlogit_lenet_logits", (_POINTER, _POINTER, _INT64, ctypes.c_int, _POINTER)
-)
 
 
 def train_lenet(
@@ -32,7 +30,8 @@ def train_lenet(
     distributions: torch.Tensor,
     ends: torch.Tensor,
     *,
-    pixels: tuple[float, float],
+    scale: Sequence[float],
+    shift: Sequence[float],
     adam: tuple[float, float, float, float],
     steps: int,
     cancel: ctypes.c_int,
@@ -42,38 +41,22 @@ def train_lenet(
     Args:
         vector: Flat parameters, float32, updated.
         moments: Adam's two, as `vector`, updated.
-        images: uint8 (n, 1, 28, 28).
+        images: uint8 (n, channels, height, width).
         rows: Image of each sample in order of training, int64 (samples,).
         targets: Row of `distributions` for each of them, int64 (samples,).
-        distributions: Target distributions, float32 (m, classes), classes at most 64.
+        distributions: Target distributions, float32 (m, classes).
         ends: Where each minibatch ends in `rows`, int64 (batches,).
-        pixels: (scale, shift): pixel v becomes ``v * scale + shift``.
+        scale: Pixel v of channel c becomes ``v * scale[c] + shift[c]``.
+        shift: See `scale`.
         adam: (learning rate, beta1, beta2, eps).
         steps: Adam steps taken before.
         cancel: Non-zero ends the call early.
     """
-    classes = distributions.shape[1]
-    assert classes <= _MAX_CLASSES
-    arrays = (vector, *moments, images, rows, targets, distributions)
-    assert all(a.is_contiguous() for a in (*arrays, ends))
+    before, after = (vector, *moments, images), (rows, targets, distributions)
+    assert all(a.is_contiguous() for a in (*before, *after, ends))
+    constants = [(ctypes.c_float * images.shape[1])(*values) for values in (scale, shift)]
     return TRAIN(
-        *(a.data_ptr() for a in arrays), classes, ends.data_ptr(), len(ends), *pixels, *adam, steps,
+        *(a.data_ptr() for a in before), *images.shape[1:], *(a.data_ptr() for a in after),
+        distributions.shape[1], ends.data_ptr(), len(ends), *constants, *adam, steps,
         ctypes.byref(cancel),
     )  # fmt: skip
-
-
-def lenet_logits(vector: torch.Tensor, images: torch.Tensor, classes: int) -> torch.Tensor:
-    """Return what LeNet says, without a way back.
-
-    Args:
-        vector: Flat parameters, float32.
-        images: Normalised, float32 (n, 1, 28, 28).
-        classes: Number of classes, at most 64.
-
-    Returns:
-        float32 (n, classes).
-    """
-    assert classes <= _MAX_CLASSES
-    images, logits = images.contiguous(), torch.empty(len(images), classes)
-    _LOGITS(vector.data_ptr(), images.data_ptr(), len(images), classes, logits.data_ptr())
-    return logits

@@ -15,6 +15,8 @@
 
 #include "convolution.h"
 #include "linear.h"
+#include "pools.h"
+#include "transposes.h"
 
 namespace {
 

@@ -80,13 +80,3 @@ inline void linear_grad(const float *out, int n, const float *in, int m, int str
     }
   }
 }
-
-// Transposes a block's vectors into rows of samples, `stride` apart.
-inline void spread(const V *from, int n, float *to, int stride, int samples) {
-  for (int i = 0; i < n; i += L) {  // a square at a time, which the first cache holds
-    const int end = n - i < L ? n : i + L;
-    for (int t = 0; t < samples; ++t)
-      for (int k = i; k < end; ++k) to[t * stride + k] = from[k][t];
-  }
-}
-

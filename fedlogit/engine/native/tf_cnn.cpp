@@ -16,16 +16,15 @@
 
 #include "convolution.h"
 #include "linear.h"
+#include "pools.h"
 #include "tiles.h"
+#include "transposes.h"
 #include "winners.h"
 
 namespace {
 
 constexpr int C1 = 32, C2 = 64, C3 = 64, F = 64, K = 3, TAPS = K * K;
 constexpr int J = MANY_REGISTERS ? 4 : 2;  // output channels at a time, whose sums stay in registers
-
-// Which of a window won, for L samples, in as many bytes: what is kept has to reach the memory.
-typedef int8_t Won __attribute__((vector_size(L)));
 
 // Sizes of the network for images of a size, and where its parameters lie.
 struct Shape {
@@ -56,51 +55,6 @@ struct Block {
     at2 = at1 + C1 * s.a1.size();
   }
 };
-
-// Convolution, pool and ReLU: a window of the pool at a time.
-template <class Conv>
-void conv_pool(Conv &conv, Plane plane, const float *bias, int out, V *to, Won *at) {
-  constexpr int most = Conv::WINDOWS;
-  const Plane small = plane.conv(K).pooled();
-  V acc[most * C2][Q];  // of C1 outputs, or of C2
-  for (int y = 0; y < small.height; ++y)
-    for (int from = 0; from < small.width; from += most) {
-      const int n = small.width - from < most ? small.width - from : most;
-      Window windows[most];
-      for (int w = 0; w < n; ++w) {
-        windows[w] = window_at(2 * y, 2 * (from + w), plane, plane.conv(K), {0, K}, {0, K});
-        for (int o = 0; o < out; ++o) {
-          const int i = o * small.size() + y * small.width + from + w;
-          __builtin_prefetch(to + i, 1);  // written when all products are done
-          if (at) __builtin_prefetch(at + i, 1);
-          for (int q = 0; q < Q; ++q) acc[w * out + o][q] = zero() + bias[o];
-        }
-      }
-      conv(windows, n, acc);
-      for (int o = 0; o < out; ++o)
-        for (int w = 0; w < n; ++w) {
-          const int i = o * small.size() + y * small.width + from + w;
-          pool(acc[w * out + o], to[i], at ? at + i : nullptr);
-        }
-    }
-}
-
-// The sum of n pooled gradients, but for those that ReLU cut.
-float sum_of_winners(const V *grad, const Won *at, int n) {
-  V total = zero();
-  for (int i = 0; i < n; ++i) total += choose(__builtin_convertvector(at[i], M) >= 0, grad[i]);
-  return sum(total);
-}
-
-// Puts pooled gradients where the winners were; the rest of `to` holds zeros.
-void unpool(const V *grad, const Won *at, Plane small, V *to, int width) {
-  for (int y = 0; y < small.height; ++y)
-    for (int x = 0; x < small.width; ++x, ++grad, ++at) {
-      const M won = __builtin_convertvector(*at, M);
-      for (int q = 0; q < 4; ++q)
-        to[(2 * y + q / 2) * width + 2 * x + q % 2] = choose(won == q, *grad);
-    }
-}
 
 // The way back through the second convolution with the products of all places; as `WinnersBack` of
 // winners.h, which a unit that multiplies whole tiles has no use for.
@@ -137,11 +91,6 @@ struct Pooled<ByVectors<K, J>> {
   typedef WinnersBack<K, C1, C2> Back;
 };
 
-// Cuts the gradient where ReLU cut what it gave.
-void let_through(const V *given, int n, V *grad) {
-  for (int i = 0; i < n; ++i) grad[i] = choose(~(given[i] <= zero()), grad[i]);
-}
-
 // Logits of n images; `kept` may be null.
 template <class Way>
 void forward(const Shape &s, const float *p, const float *images, int64_t n, float *logits,
@@ -158,9 +107,9 @@ void forward(const Shape &s, const float *p, const float *images, int64_t n, flo
     const int64_t stride = (int64_t)s.channels * s.x.size();
     load_images(images + from * stride, k, stride, stride, b.x);
     conv1.take(b.x);
-    conv_pool(conv1, s.x, p + s.b1, C1, b.a1, kept ? b.at1 : nullptr);
+    conv_pool<K, C1>(conv1, s.x, p + s.b1, b.a1, kept ? b.at1 : nullptr);
     conv2.take(b.a1);
-    conv_pool(conv2, s.a1, p + s.b2, C2, b.a2, kept ? b.at2 : nullptr);
+    conv_pool<K, C2>(conv2, s.a1, p + s.b2, b.a2, kept ? b.at2 : nullptr);
     conv3.take(b.a2);
     convolve<K>(conv3, s.a2, p + s.b3, C3, b.a3);
     linear<true>(p + s.w4, p + s.b4, b.a3, s.features, b.a4, F);
@@ -213,14 +162,15 @@ void backward(const Shape &s, const float *p, int64_t n, const float *kept, cons
     conv_back<K>(back3, r3, C2, g2.get(), s.a2);
 
     for (int o = 0; o < C2; ++o)
-      grad[s.b2 + o] += sum_of_winners(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2.size());
+      grad[s.b2 + o] +=
+          sum(sum_of_winners(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2.size()));
     back2.add(g2.get(), b.at2, b.a1, k, g1.get());
 
     for (int o = 0; o < C1; o += J) {  // so few that the second cache holds them
       for (int j = 0; j < J; ++j) {
         const V *g = &g1[(o + j) * s.a1.size()];
         const Won *at = b.at1 + (o + j) * s.a1.size();
-        grad[s.b1 + o + j] += sum_of_winners(g, at, s.a1.size());
+        grad[s.b1 + o + j] += sum(sum_of_winners(g, at, s.a1.size()));
         unpool(g, at, s.a1, &g1z[j * z1.size()], z1.width);
       }
       weight_sums<K, J>(g1z.get(), J, z1.width, z1.size(), z1, b.x, s.channels, s.x,

@@ -8,39 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "convolution.h"
-
-// Lane i of what this returns is lane I of both vectors, one behind the other.
-template <int... I>
-inline V pick(V a, V b) {
-#ifdef __clang__
-  return __builtin_shufflevector(a, b, I...);
-#else  // GCC has that from version 12 on
-  return __builtin_shuffle(a, b, M{I...});
-#endif
-}
-
-// Swaps corners of STEP x STEP: what two rows of a square have to do with it.
-template <int STEP, int... I>
-inline void swap_corners(V &a, V &b, std::integer_sequence<int, I...>) {
-  const V upper = pick<(I & STEP ? L + I - STEP : I)...>(a, b);
-  b = pick<(I & STEP ? L + I : I + STEP)...>(a, b);
-  a = upper;
-}
-
-// Transposes L vectors.
-template <int STEP = 1>
-inline void transpose_square(V *square) {
-  if constexpr (STEP < L) {
-    for (int i = 0; i < L; ++i)
-      if (!(i & STEP))
-        swap_corners<STEP>(square[i], square[i + STEP], std::make_integer_sequence<int, L>());
-    transpose_square<2 * STEP>(square);
-  }
-}
+#include "transposes.h"
 
 // Gradients of a pooled convolution's input, and of its weights, summed up over the blocks of a
 // minibatch.
