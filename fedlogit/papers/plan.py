@@ -1,40 +1,32 @@
 """The questions a workflow asks: what to make, which runs that needs, which run lives at a path.
 
-The answers that scripts need are files below ``results/plan``. Each is named by its content, as a
-run is by its spec, so that planning with other settings, or only for show, never changes what
-another call is making. They are written when somebody asks, and only if they are not there, so that
-their time stamps say since when they hold. All that belong into one folder are written together:
-Snakemake looks into a folder once and remembers.
+The answers that scripts need are files below ``results/plan``.
 """
 
 from __future__ import annotations
 
-import difflib
-import hashlib
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fedlogit.config import Settings
 from fedlogit.engine_names import CPU_ENGINES
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.files import write_atomic
 from fedlogit.papers.artefact_file import artefact_json, claims_of
+from fedlogit.papers.asked import no_such_scale, with_datasets, without_scale
 from fedlogit.papers.completed import Completed, Completions
 from fedlogit.papers.component_checks import check_components
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import load_paper
 from fedlogit.papers.model import Paper
+from fedlogit.papers.plan_files import PlanFiles, digest
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]
-
-T = TypeVar("T")
 
 
 class Plan:
@@ -62,20 +54,20 @@ class Plan:
         self._completions = Completions(results / "plan")
         for paper in papers.values():
             self._completions.check(paper, check_components)
-        self.papers = _with_datasets(papers, settings.datasets or ())
+        self.papers = with_datasets(papers, settings.datasets or ())
         self._runs: dict[str, RunSpec] = {}
         self._splits: dict[str, RunSpec] = {}
         self._clients: dict[str, RunSpec] = {}
         self._staged: dict[str, str] = {}
         self._split_of: dict[str, str] = {}
-        self._written: set[tuple[str, str, int]] = set()
+        self._files = PlanFiles(results / "plan")
         self._made: dict[tuple[str, str], list[PlannedArtefact]] = {}
         self._drawn: dict[tuple[str, str], dict[str, Any]] = {}
         self._whole: dict[tuple[str, str], dict[str, PlannedArtefact]] = {}
-        self._lacking = _without_scale(papers, settings.scale)
+        self._lacking = without_scale(papers, settings.scale)
         # What finished runs cover is drawn at every scale.
         if len(self._lacking) == len(papers) and not (settings.frozen and settings.partial):
-            raise _nobodys_scale(papers, settings.scale)
+            raise no_such_scale(papers, settings.scale)
         scaled = [name for name in self.papers if name not in self._lacking]
         self.artefacts: list[PlannedArtefact] = [
             a for name in scaled for a in self.of(name, settings.scale)
@@ -222,22 +214,22 @@ class Plan:
             runs = str(self.results / "runs")
             contents = {a.id: artefact_json(a, runs) for a in self._made[paper, scale]}
             self._drawn[paper, scale] = {
-                f"{paper}/{scale}/{id_}.{_digest(content)}": content
+                f"{paper}/{scale}/{id_}.{digest(content)}": content
                 for id_, content in contents.items()
             }
         known = self._drawn[paper, scale]
         (path,) = (path for path in known if path.startswith(f"{paper}/{scale}/{artefact.id}."))
-        return self._file(".", path, known, lambda content: content)
+        return self._files.write(".", path, known, lambda content: content)
 
     def spec_file(self, run: str) -> str:
         """Write a run's spec, unless the file says so already; return its path."""
         self.spec_of_run(run)
-        return self._file("runs", run, self._runs, _as_json)
+        return self._files.write("runs", run, self._runs, _as_json)
 
     def split_file(self, split: str) -> str:
         """Write what a division of the data depends on, unless it is there; return its path."""
         self.spec_of_split(split)
-        return self._file("partitions", split, self._splits, RunSpec.split_key)
+        return self._files.write("partitions", split, self._splits, RunSpec.split_key)
 
     def finished(self, run: str) -> bool:
         """Return whether a run has a result."""
@@ -294,19 +286,7 @@ class Plan:
     def clients_file(self, path: str) -> str:
         """Write the clients' spec, unless the file says so already; return its path."""
         self.spec_of_clients(path)
-        return self._file("clients", path, self._clients, _as_json)
-
-    def _file(
-        self, kind: str, path: str, known: Mapping[str, T], content: Callable[[T], Any]
-    ) -> str:
-        """Write the files of all that is known in the folder of `path`; return that of `path`."""
-        root, folder = self.results / "plan" / kind, path.rpartition("/")[0]
-        if (kind, folder, len(known)) not in self._written:  # more is known with another scale
-            for other, value in known.items():
-                if other.rpartition("/")[0] == folder:
-                    _write_changed(root / f"{other}.json", content(value))
-            self._written.add((kind, folder, len(known)))
-        return str(root / f"{path}.json")
+        return self._files.write("clients", path, self._clients, _as_json)
 
     def splits(self) -> list[str]:
         """Return the divisions of the data at the configured scale, as paths below their folder."""
@@ -377,48 +357,5 @@ class Plan:
         return replace(artefact, cells=tuple(cells), left_out=tuple(left_out))
 
 
-def _with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, Paper]:
-    """Return the papers that have one of these data sets; all if none is named.
-
-    Raises:
-        FedlogitError: for a data set that no paper has, with the nearest one.
-    """
-    known = {name for paper in papers.values() for name in paper.datasets}
-    for name in names:
-        if name not in known:
-            raise unknown(f"dataset of {', '.join(papers)}", name, known)
-    return {k: v for k, v in papers.items() if not names or {*names} & {*v.datasets}}
-
-
-def _without_scale(papers: Mapping[str, Paper], scale: str) -> dict[str, str]:
-    """Return the papers that do not have a scale, and in words those that they have."""
-    others = {name: paper for name, paper in papers.items() if scale not in paper.scales}
-    return {name: ", ".join(paper.scales) for name, paper in others.items()}
-
-
-def _nobodys_scale(papers: Mapping[str, Paper], scale: str) -> FedlogitError:
-    """Return the error for a scale that no paper has: the nearest one, and those that each has."""
-    if len(papers) == 1:
-        (only,) = papers.values()
-        return unknown(f"scale of paper {only.paper}", scale, only.scales)
-    known = list(dict.fromkeys(name for paper in papers.values() for name in paper.scales))
-    near = difflib.get_close_matches(scale, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    each = "; ".join(f"{name} has {', '.join(paper.scales)}" for name, paper in papers.items())
-    return FedlogitError(f"unknown scale {scale!r}{hint} ({each})")
-
-
 def _as_json(spec: RunSpec) -> Any:
     return spec.model_dump(mode="json")
-
-
-def _digest(data: Any) -> str:
-    """Return a name for what a plan says, in the order in which it says it."""
-    return hashlib.sha256(json.dumps(data).encode()).hexdigest()[:12]
-
-
-def _write_changed(path: Path, data: Any) -> None:
-    text = json.dumps(data, indent=1) + "\n"  # in the paper's order, in which it is printed
-    if not path.exists() or path.read_text() != text:
-        with write_atomic(path) as temporary:
-            temporary.write_text(text)

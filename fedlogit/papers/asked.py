@@ -1,0 +1,42 @@
+"""Which of the papers that are asked for have the data sets and the scale that are asked for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.model import Paper
+
+__all__ = ["no_such_scale", "with_datasets", "without_scale"]
+
+
+def with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, Paper]:
+    """Return the papers that have one of these data sets; all if none is named.
+
+    Raises:
+        FedlogitError: for a data set that no paper has, with the nearest one.
+    """
+    known = {name for paper in papers.values() for name in paper.datasets}
+    for name in names:
+        if name not in known:
+            raise unknown(f"dataset of {', '.join(papers)}", name, known)
+    return {k: v for k, v in papers.items() if not names or {*names} & {*v.datasets}}
+
+
+def without_scale(papers: Mapping[str, Paper], scale: str) -> dict[str, str]:
+    """Return the papers that do not have a scale, and in words those that they have."""
+    others = {name: paper for name, paper in papers.items() if scale not in paper.scales}
+    return {name: ", ".join(paper.scales) for name, paper in others.items()}
+
+
+def no_such_scale(papers: Mapping[str, Paper], scale: str) -> FedlogitError:
+    """Return the error for a scale that no paper has: the nearest one, and those that each has."""
+    if len(papers) == 1:
+        (only,) = papers.values()
+        return unknown(f"scale of paper {only.paper}", scale, only.scales)
+    known = list(dict.fromkeys(name for paper in papers.values() for name in paper.scales))
+    near = difflib.get_close_matches(scale, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    each = "; ".join(f"{name} has {', '.join(paper.scales)}" for name, paper in papers.items())
+    return FedlogitError(f"unknown scale {scale!r}{hint} ({each})")
