@@ -54,7 +54,8 @@ def load_yaml(path: Path) -> Any:
         raise FedlogitError(f"{path} is not valid YAML: it is nested too deeply") from None
     # A ValueError is of what looks like a date and is none, such as 2001-99-99.
     except (yaml.YAMLError, ValueError) as error:
-        raise FedlogitError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+        said = str(error).replace('in "<unicode string>", ', "")  # the path is named already
+        raise FedlogitError(f"{path} is not valid YAML: {' '.join(said.split())}") from None
 
 
 def check_keys(cls: type[FrozenConfig], data: Any, where: str) -> None:

@@ -36,7 +36,7 @@ def layered(
 ) -> dict[str, Any]:
     """Merge a cell's layers, `last` above its method's; the names in it are still short."""
     dataset = cell.get("dataset")
-    if dataset not in paper.datasets:
+    if not isinstance(dataset, str) or dataset not in paper.datasets:
         raise unknown("dataset", dataset, paper.datasets)
     _, of_method = named("method", cell.get("method"), paper.methods, scale.methods)
     data: dict[str, Any] = {}

@@ -405,6 +405,7 @@ def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
         ("method", "uva", "unknown method 'uva'; did you mean 'uwa'"),
         ("partition", "kk(2)", "unknown partition 'kk'; did you mean 'k'"),
         ("dataset", "digit", "unknown dataset 'digit'; did you mean 'digits'"),
+        ("dataset", [], "unknown dataset []"),
         ("public.sise", 5, "axis public.sise.public: unknown key 'sise'; did you mean 'size'"),
         ("method", 5, "method = 5: should be a name or a call"),
         (

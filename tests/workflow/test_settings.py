@@ -55,13 +55,23 @@ def test_what_a_shell_gives_is_understood():
 
 
 @pytest.mark.slow
-def test_a_key_given_twice_in_the_configuration_is_refused_before_anything_is_made(
-    snakemake, tmp_path
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("scale: smoke\nscale: quick\n", ": key 'scale' is given twice in the mapping at line 1\n"),
+        (
+            "papers: [celm\nscale: quick\n",
+            " is not valid YAML: while parsing a flow sequence line 1",
+        ),
+    ],
+)
+def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anything_is_made(
+    snakemake, tmp_path, text, said
 ):
-    (tmp_path / "config.yaml").write_text("scale: smoke\nscale: quick\n")
+    (tmp_path / "config.yaml").write_text(text)
     done = snakemake.run("-n", "--directory", str(tmp_path))
     assert done.returncode == 1
-    assert "config.yaml: key 'scale' is given twice in the mapping at line 1\n" in done.stdout
+    assert f"config.yaml{said}" in done.stdout
     assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == ["config.yaml"]
 
 

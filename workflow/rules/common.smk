@@ -49,10 +49,6 @@ def checked(function, *args, **kwargs):
         raise UserMistake(str(error)) from None
 
 
-if Path("config.yaml").exists():  # of a key given twice Snakemake takes the last
-    checked(load_yaml, Path("config.yaml"))
-
-
 def say(line):
     """Tell the user a line, once: jobs read these files, too."""
     if line and workflow.is_main_process:
