@@ -218,6 +218,11 @@ void conv_back(Conv &conv, Plane rimmed, int in, V *to, Plane plane) {
 inline void add_to(float &total, V found) { total += sum(found); }
 inline void add_to(V &total, V found) { total += found; }
 
+// Adds folded vectors to numbers; the vectors are zero afterwards.
+inline void fold(std::vector<V> &totals, float *to) {
+  for (V &v : totals) *to++ += sum(v), v = zero();
+}
+
 // dw[j][c][ky][k] += sum over places and samples of grad[j] * in[c], for `C` channels and a row of
 // the kernel. `Total` as in `add_to`.
 template <int K, int J, int C, class Total>

@@ -24,7 +24,10 @@
 namespace {
 
 constexpr int C1 = 6, C2 = 16, F1 = 120, F2 = 84, K = 5, TAPS = K * K, RIM = 2;
-constexpr int J1 = MANY_REGISTERS ? 3 : 2, J2 = MANY_REGISTERS ? 4 : 2;  // divide C1 and C2
+// Channels at a time: 6 x 4 places and what is multiplied just fit into 32 registers. Sums of weights
+// take fewer, since they are of five places of the kernel.
+constexpr int J1 = MANY_REGISTERS ? 6 : 2, J2 = MANY_REGISTERS ? 4 : 2;
+constexpr int SUMS1 = MANY_REGISTERS ? 3 : 2, SUMS2 = J2;
 
 typedef VectorConv<K, J1, false> Conv1;
 typedef VectorConv<K, J2, false> Conv2;
@@ -59,7 +62,7 @@ struct Block {
   }
 };
 
-// Vectors, aligned; `zeros` or whatever was there.
+// Memory for n vectors, aligned, in which there is whatever was there.
 struct Free {
   void operator()(V *p) const { operator delete(p, std::align_val_t(64)); }
 };
@@ -123,16 +126,17 @@ class Backward {
       b2[o] += sum_of_winners(g, at, s.a2.size());
       unpool(g, at, s.a2, &dz2[o * rimmed.stride() + inner], rimmed.width);
     }
-    weight_sums<K, J2>(&dz2[inner], C2, rimmed.width, rimmed.stride(), z2, b.a1, C1, s.a1, w2.data());
+    weight_sums<K, SUMS2>(&dz2[inner], C2, rimmed.width, rimmed.stride(), z2, b.a1, C1, s.a1,
+                          w2.data());
     BackConv2 back(p + s.w2, C2, C1, rimmed, rimmed.stride(), K - 1);
     back.take(dz2.data());
     conv_back<K>(back, rimmed, C1, g1.data(), s.a1);
 
     for (int o = 0; o < C1; ++o)
       b1[o] += sum_of_winners(&g1[o * s.a1.size()], b.at1 + o * s.a1.size(), s.a1.size());
-    pooled_weight_sums<K, J1>(g1.data(), b.at1, C1, s.a1, b.x, s.channels, s.x, w1.data());
+    pooled_weight_sums<K, SUMS1>(g1.data(), b.at1, C1, s.a1, b.x, s.channels, s.x, w1.data());
   }
-  // Writes the gradient of a minibatch of n samples; the next one begins.
+  // Adds the gradient of a minibatch of n samples to `grad`, which holds zeros; the next one begins.
   void finish(int64_t n, float *grad) {
     fold(w1, grad + s.w1), fold(b1, grad + s.b1), fold(w2, grad + s.w2), fold(b2, grad + s.b2);
     linear_grad(d3.data(), F1, a2.data(), s.features, row, (int)n, grad + s.w3, grad + s.b3);
@@ -146,9 +150,6 @@ class Backward {
     spread(b.a3, F1, &a3[from * F1], F1, k), spread(b.a4, F2, &a4[from * F2], F2, k);
     spread(g3.data(), F1, &d3[from * F1], F1, k), spread(g4.data(), F2, &d4[from * F2], F2, k);
     spread(g5.data(), s.classes, &d5[from * s.classes], s.classes, k);
-  }
-  static void fold(std::vector<V> &sums, float *to) {
-    for (V &v : sums) *to++ = sum(v), v = zero();
   }
 };
 
@@ -265,6 +266,7 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
       total += loss(logits.data(), target.data(), classes, k, 1.f / n, back.logits_grad());
       back.add(parameters, block, from, k);
     }
+    std::memset(grad.data(), 0, grad.size() * sizeof(float));
     back.finish(n, grad.data());
     adam.step(++steps, grad, parameters, moment1, moment2);
   }
@@ -296,12 +298,12 @@ void fedlogit_lenet_forward(const float *p, const float *images, int64_t n, int 
   }
 }
 
-// Writes the gradient of the parameters from that of the logits.
+// Adds the gradient of the parameters to `grad`, which holds zeros, from that of the logits.
 void fedlogit_lenet_backward(const float *p, int64_t n, int channels, int height, int width,
                              int classes, const float *kept, const float *dlogits, float *grad) {
   const Shape s(channels, height, width, classes);
   Backward back(s, n);
-  for (int64_t from = 0; from < n; from += L) {
+  for (int64_t from = (n - 1) / L * L; from >= 0; from -= L) {  // first what is still in the cache
     const int k = n - from < L ? (int)(n - from) : L;
     V *g = back.logits_grad();
     for (int c = 0; c < classes; ++c) {

@@ -21,7 +21,9 @@
 namespace {
 
 constexpr int C1 = 6, C2 = 16, F1 = 120, F2 = 84, K = 5, TAPS = K * K, RIM = 2;
-constexpr int J1 = MANY_REGISTERS ? 3 : 2, J2 = MANY_REGISTERS ? 4 : 2;  // divide C1 and C2
+// Channels at a time, as in lenet.cpp.
+constexpr int J1 = MANY_REGISTERS ? 6 : 2, J2 = MANY_REGISTERS ? 4 : 2;
+constexpr int SUMS1 = MANY_REGISTERS ? 3 : 2, SUMS2 = J2;
 constexpr double EPSILON = 1e-5;
 
 // Sizes of the network for images of a size, and where its parameters lie: weights w, and n of
@@ -312,6 +314,7 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
 
   const Plane rimmed = s.z2.rimmed(K - 1);
   std::vector<V> dz2(C2 * rimmed.stride(), V{}), dz1(C1 * s.z1.size());
+  std::vector<V> w1(C1 * channels * TAPS, V{}), w2(C2 * C1 * TAPS, V{});
   VectorConv<K, J1, true> back_conv2(p + s.w2, C2, C1, rimmed, rimmed.stride(), K - 1);
   const int inner = (K - 1) * rimmed.width + K - 1;
   const auto back2 = pool_sums(blocks, &Block::z2, s.z2, &Block::at2, &Block::g2, C2, p + s.n2, n,
@@ -320,8 +323,8 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
     for (int c = 0; c < C2; ++c)
       pool_back(back2[c], b.z2 + c * s.z2.size(), s.z2, b.at2 + c * s.a2.size(),
                 b.g2 + c * s.a2.size(), b.lanes, &dz2[c * rimmed.stride() + inner], rimmed.width);
-    weight_sums<K, J2>(&dz2[inner], C2, rimmed.width, rimmed.stride(), s.z2, b.a1, C1, s.a1,
-                       grad + s.w2);
+    weight_sums<K, SUMS2>(&dz2[inner], C2, rimmed.width, rimmed.stride(), s.z2, b.a1, C1, s.a1,
+                          w2.data());
     back_conv2.take(dz2.data());
     conv_back<K>(back_conv2, rimmed, C1, b.g1, s.a1);
   }
@@ -331,8 +334,9 @@ void fedlogit_lenet_bn_backward(const float *p, int64_t n, int channels, int hei
     for (int c = 0; c < C1; ++c)
       pool_back(back1[c], b.z1 + c * s.z1.size(), s.z1, b.at1 + c * s.a1.size(),
                 b.g1 + c * s.a1.size(), b.lanes, &dz1[c * s.z1.size()], s.z1.width);
-    weight_sums<K, J1>(dz1.data(), C1, s.z1.width, s.z1.size(), s.z1, b.x, channels, s.x,
-                       grad + s.w1);
+    weight_sums<K, SUMS1>(dz1.data(), C1, s.z1.width, s.z1.size(), s.z1, b.x, channels, s.x,
+                          w1.data());
   }
+  fold(w1, grad + s.w1), fold(w2, grad + s.w2);
 }
 }
