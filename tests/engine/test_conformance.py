@@ -51,6 +51,10 @@ MODELS = {
     },
     "lenet": {"models": ["lenet"], "optimizer": ADAM},  # in one call, where nothing else is asked
     "lenet with clipped Adam": {"models": ["lenet"], "optimizer": ADAM | {"clip": 0.1}},
+    "lenet with other moments": {
+        "models": ["lenet"],
+        "optimizer": ADAM | {"beta1": 0.5, "beta2": 0.9, "eps": 1e-3},
+    },
     "tf_cnn": {"models": ["tf_cnn"], "optimizer": MOMENTUM | {"clip": 1.0}},
     "lenet_bn": {"models": ["lenet_bn"], "optimizer": MOMENTUM},
     "batch norm": {"models": ["resnet_light(1)"], "optimizer": MOMENTUM | {"lr": 0.005}},
@@ -70,7 +74,8 @@ ONE_POSITION = {
     "clients": 2,  # of eleven million parameters each
 }
 WIDE = {"stages of one position": ONE_POSITION}  # too wide to be stacked in a test
-PASSES = ("lenet", "lenet with clipped Adam", "lenet_bn", "tf_cnn")  # whose passes are compiled
+# Whose passes are compiled.
+PASSES = ("lenet", "lenet with clipped Adam", "lenet with other moments", "lenet_bn", "tf_cnn")
 NATIVE = ("perceptrons", *PASSES)  # what compiled code can train
 UNPADDED = ("batch norm", "statistics of a batch", "stages of one position")
 LARGER = PASSES  # which need larger images than digits
@@ -245,7 +250,9 @@ def test_the_stacked_engine_does_every_task_with_every_model(pair, model, kind):
 )
 def test_the_native_engine_does_every_task_that_it_supports(pair, model, kind):
     loop, native = pair("native", model)
-    for _ in range(2):
+    for rate in (1.0, 0.1):
+        for client in (*loop.clients, *native.clients):
+            client.set_rate(rate)
         compare(loop, native, (TASKS | REST)[kind], STEPS.get(model, 99))
 
 

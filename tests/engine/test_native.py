@@ -13,8 +13,10 @@ import torch.nn.functional as F
 from support.gradients import flat_with_gradient
 from support.refusals import refused
 
-from fedlogit.engine import Workload, check_engine
+from fedlogit.data import UNKNOWN
+from fedlogit.engine import ClientTask, Workload, check_engine
 from fedlogit.engine.client import flatten
+from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
@@ -29,7 +31,7 @@ needs_compiler = pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler on this machine"
 )
 SHAPE = (1, 28, 28)
-SCALE, SHIFT = [0.013, 0.02, 0.009], [-0.42, 0.1, -1.0]  # of each channel
+SCALE, SHIFT = [0.013, 0.02, 0.009, 0.01], [-0.42, 0.1, -1.0, -0.2]  # of each channel
 
 
 def normalised(x, dtype):
@@ -77,6 +79,7 @@ def reference(model, x, distributions, rows, targets, ends, dtype):
         (SHAPE, 47, [16, 1, 17, 3]),
         ((3, 32, 32), 100, [64, 64, 10]),
         ((2, 27, 22), 7, [33, 16]),
+        ((4, 12, 13), 5, [1, 15]),
     ],
 )
 def test_lenet_is_as_close_to_float64_as_autograd_is(shape, classes, sizes):
@@ -223,6 +226,28 @@ def test_compiled_passes_are_as_close_to_float64_as_autograd_is(name, n, shape, 
 
 
 @needs_compiler
+@pytest.mark.parametrize("n", [1, 16])
+@pytest.mark.parametrize("shape", [(4, 12, 13), (1, 13, 30)])
+def test_compiled_lenet_takes_the_smallest_images(n, shape):
+    test_compiled_passes_are_as_close_to_float64_as_autograd_is("lenet", n, shape, 2)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", PASSES)
+def test_a_gradient_that_does_not_lie_in_a_row_is_the_same(name):
+    """That of a plain sum is one number, which stands for all."""
+    model = build(name, (3, 18, 18), 10, torch.Generator().manual_seed(0))
+    vector = flat_with_gradient(model)
+    x = torch.randn(17, 3, 18, 18, generator=torch.Generator().manual_seed(1))
+    found = []
+    for loss in (torch.sum, lambda logits: (logits * torch.ones(17, 10)).sum()):
+        vector.grad.zero_()
+        loss(PASSES[name].logits(vector, x, 10)).backward()
+        found.append(vector.grad.clone())
+    assert torch.equal(*found)
+
+
+@needs_compiler
 def test_one_sample_is_not_normalised_by_itself_as_in_pytorch():
     model = build("lenet_bn", (3, 20, 20), 10, torch.Generator().manual_seed(0))
     engine = NativeEngine(SimpleNamespace(classes=10), pool=None)
@@ -334,6 +359,37 @@ def test_cancelling_ends_the_call_at_once():
 
 
 ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "given", "at_once"),
+    [
+        ({"beta1": 0.5, "beta2": 0.9, "eps": 1e-3}, {}, True),
+        ({}, {"labels": None, "soft": torch.full((4, 10), 0.1)}, True),
+        ({"name": "adamw"}, {}, False),
+        ({"name": "sgd"}, {}, False),
+        ({"weight_decay": 0.1}, {}, False),
+        ({"clip": 1.0}, {}, False),
+        ({"zero_nonfinite_grads": True}, {}, False),
+        ({}, {"augment": torch.Generator()}, False),
+        ({}, {"prox_center": torch.zeros(3)}, False),
+        ({}, {"labels": torch.tensor([0, UNKNOWN, 2, 3])}, False),
+        ({}, {"batches": []}, False),
+        ({}, {"batches": [torch.arange(2), torch.arange(0)]}, False),
+    ],
+)
+def test_which_tasks_of_lenet_are_done_in_one_call(monkeypatch, optimizer, given, at_once):
+    """The others are the loop's, with compiled passes."""
+    monkeypatch.setattr(NativeEngine, "_at_once", lambda *_: "at once")
+    monkeypatch.setattr(LoopEngine, "run", lambda *_: "a pass at a time")
+    model = build("lenet", SHAPE, 10, torch.Generator().manual_seed(0))
+    client = SimpleNamespace(model=model, settings=ADAM.model_copy(update=optimizer))
+    values = {"labels": torch.arange(4), "batches": [torch.arange(4)]} | given
+    task = ClientTask(client=client, indices=torch.arange(4), **values)
+    found = NativeEngine(SimpleNamespace(classes=10), pool=None).run(task)
+    assert found == ("at once" if at_once else "a pass at a time")
+
+
 PERCEPTRON = Workload("mlp", (1, 8, 8), "cpu", SGD, 128)
 CNN = Workload("tf_cnn", (3, 32, 32), "cpu", SGD, 128, augment=True, proximal=True, unlabelled=True)
 

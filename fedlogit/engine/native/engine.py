@@ -1,4 +1,4 @@
-"""The native engine: a client's task in one call of compiled code."""
+"""The native engine: a client's task, or each of its passes, in one call of compiled code."""
 
 from __future__ import annotations
 
@@ -85,6 +85,8 @@ class NativeEngine(LoopEngine):
     def run(self, task: ClientTask) -> float:
         """Run one task, in one call of compiled code where that can do all of it."""
         match task.client.model:
+            case _ if not task.batches or not all(task.sizes()):  # a mean over nothing is no number
+                return super().run(task)
             case MlpNetwork():
                 return self._at_once(task, _perceptron)
             case LenetNetwork() if _is_plain_adam(task):
@@ -119,7 +121,7 @@ def _of_perceptrons(workload: Workload) -> dict[str, bool]:
 
 
 def _is_plain_adam(task: ClientTask) -> bool:
-    """Return whether a task is Adam on images as they are, with known labels, and nothing else."""
+    """Return whether a task is Adam on images as they are, whose labels, if any, are known."""
     settings = task.client.settings
     return (
         (settings.name, settings.weight_decay, settings.clip) == ("adam", 0, None)
@@ -179,7 +181,7 @@ def _targets(
     if task.soft is None:
         assert task.labels is not None
         return torch.eye(classes) * task.label_weight, task.labels[positions]
-    soft = task.soft
+    soft = task.soft.float()
     if task.labels is not None:
         soft = soft + task.label_weight * F.one_hot(task.labels, classes)
     return soft.contiguous(), positions

@@ -7,7 +7,8 @@
 // samples and folded once a minibatch; those of linear layers are products over the minibatch.
 //
 // The network is fedlogit/models/lenet.py: conv 5x5 to 6 (padding 2), pool, ReLU, conv 5x5 to 16,
-// pool, ReLU, linear to 120, 84 and the classes. Parameters lie flat in PyTorch's order.
+// pool, ReLU, linear to 120, 84 and the classes. Parameters lie flat in PyTorch's order. Unused lanes
+// and the padding are multiplied, too: where a parameter is infinite, more becomes NaN than elsewhere.
 
 #include <cmath>
 #include <cstdint>
@@ -139,9 +140,9 @@ class Backward {
   // Adds the gradient of a minibatch of n samples to `grad`, which holds zeros; the next one begins.
   void finish(int64_t n, float *grad) {
     fold(w1, grad + s.w1), fold(b1, grad + s.b1), fold(w2, grad + s.w2), fold(b2, grad + s.b2);
-    linear_grad(d3.data(), F1, a2.data(), s.features, row, (int)n, grad + s.w3, grad + s.b3);
-    linear_grad(d4.data(), F2, a3.data(), F1, F1, (int)n, grad + s.w4, grad + s.b4);
-    linear_grad(d5.data(), s.classes, a4.data(), F2, F2, (int)n, grad + s.w5, grad + s.b5);
+    linear_grad(d3.data(), F1, a2.data(), s.features, row, n, grad + s.w3, grad + s.b3);
+    linear_grad(d4.data(), F2, a3.data(), F1, F1, n, grad + s.w4, grad + s.b4);
+    linear_grad(d5.data(), s.classes, a4.data(), F2, F2, n, grad + s.w5, grad + s.b5);
   }
 
  private:

@@ -54,6 +54,8 @@ def train_lenet(
     """
     before, after = (vector, *moments, images), (rows, targets, distributions)
     assert all(a.is_contiguous() for a in (*before, *after, ends))
+    assert len(scale) == len(shift) == images.shape[1]
+    assert len(vector) == len(moments[0]) == len(moments[1])
     constants = [(ctypes.c_float * images.shape[1])(*values) for values in (scale, shift)]
     return TRAIN(
         *(a.data_ptr() for a in before), *images.shape[1:], *(a.data_ptr() for a in after),

@@ -239,7 +239,7 @@ void weights_of(const Blocks &blocks, Part g, int n, Part in, int m, int64_t sam
     spread(blocks[i].*g, n, &out[i * L * n], n, blocks[i].samples);
     spread(blocks[i].*in, m, &rows[i * L * m], m, blocks[i].samples);
   }
-  linear_grad(out.data(), n, rows.data(), m, m, (int)samples, dw, db);
+  linear_grad(out.data(), n, rows.data(), m, m, samples, dw, db);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "vectors.h"
@@ -49,11 +50,11 @@ inline void linear_back(const float *w, const V *gout, int n, V *gin, int m) {
 // dW[n][m] = sum over samples of out[s][n] * in[s][m], db[n] = sum of out[s][n]; `db` may be null.
 //
 // Rows of `in` lie `stride` apart: at a power of two they would share a place in the cache.
-inline void linear_grad(const float *out, int n, const float *in, int m, int stride, int samples,
+inline void linear_grad(const float *out, int n, const float *in, int m, int stride, int64_t samples,
                         float *dw, float *db) {
   for (int o = 0; db && o < n; ++o) {
     float total = 0;
-    for (int t = 0; t < samples; ++t) total += out[t * n + o];
+    for (int64_t t = 0; t < samples; ++t) total += out[t * n + o];
     db[o] = total;
   }
   for (int i = 0; i < m; i += 3 * L) {
@@ -62,14 +63,14 @@ inline void linear_grad(const float *out, int n, const float *in, int m, int str
       int rows = n - o < 4 ? n - o : 4;
       V acc[4][3] = {};
       if (rows == 4 && width == 3 * L) {
-        for (int t = 0; t < samples; ++t) {
+        for (int64_t t = 0; t < samples; ++t) {
           V v[3];
           for (int k = 0; k < 3; ++k) v[k] = load(in + t * stride + i + k * L);
           for (int j = 0; j < 4; ++j)
             for (int k = 0; k < 3; ++k) acc[j][k] += out[t * n + o + j] * v[k];
         }
       } else {
-        for (int t = 0; t < samples; ++t) {
+        for (int64_t t = 0; t < samples; ++t) {
           V v[3] = {};
           std::memcpy(v, in + t * stride + i, 4 * width);
           for (int j = 0; j < rows; ++j)

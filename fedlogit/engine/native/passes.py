@@ -80,10 +80,11 @@ class _Logits(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         vector, kept = ctx.saved_tensors
+        grad = grad.contiguous()  # by name: a copy must outlive the call
         found = torch.zeros_like(vector)
         ctx.passes.backward(
             vector.data_ptr(), *ctx.sizes,
-            kept.data_ptr(), grad.contiguous().data_ptr(), found.data_ptr(),
+            kept.data_ptr(), grad.data_ptr(), found.data_ptr(),
         )  # fmt: skip
         return found, None, None, None
 

@@ -1,4 +1,4 @@
-// CELM's CNN on the CPU: logits of a minibatch, and the gradients of its parameters and images.
+// CELM's CNN on the CPU: logits of a minibatch, and the gradients of its parameters.
 //
 // L samples share a vector register ("batch innermost"), as in lenet.cpp: every layer is a sum of
 // vector x scalar products, pools and ReLU cost next to nothing, and what a pool drops at an odd
@@ -178,8 +178,8 @@ void backward(const Shape &s, const float *p, int64_t n, const float *kept, cons
     }
   }
   back2.finish(grad + s.w2), sums3.finish(grad + s.w3);
-  linear_grad(d4.data(), F, a3.data(), s.features, row, (int)n, grad + s.w4, grad + s.b4);
-  linear_grad(dlogits, s.classes, a4.data(), F, F, (int)n, grad + s.w5, grad + s.b5);
+  linear_grad(d4.data(), F, a3.data(), s.features, row, n, grad + s.w4, grad + s.b4);
+  linear_grad(dlogits, s.classes, a4.data(), F, F, n, grad + s.w5, grad + s.b5);
 }
 
 }  // namespace
