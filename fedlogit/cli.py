@@ -116,6 +116,11 @@ def _print_anything(stream: TextIO) -> None:
         stream.reconfigure(errors="replace")
 
 
+def _printable(text: str) -> str:
+    """Return a text in which what would command a terminal is spelt out."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
 def _code(main: Callable[[Sequence[str]], int | None]) -> int | str | None:
     """Return the exit code of ``main(argv)``, whose errors that a user can act on are told.
 
@@ -126,7 +131,7 @@ def _code(main: Callable[[Sequence[str]], int | None]) -> int | str | None:
         with exit_when_asked():
             return main(sys.argv[1:]) or 0
     except FedlogitError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        print(f"error: {_printable(str(error))}", file=sys.stderr)  # noqa: T201
         return 2
     except KeyboardInterrupt:
         print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201

@@ -29,6 +29,7 @@ __all__ = [
     "Component",
     "ComponentRef",
     "Count",
+    "Name",
     "Natural",
     "catalogue",
     "explain",
@@ -45,6 +46,7 @@ __all__ = [
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
 Count = Annotated[int, Field(gt=0, le=LARGEST)]
 Natural = Annotated[int, Field(ge=0, le=LARGEST)]
+Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
 
 _MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's files come into
 _CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)
@@ -176,11 +178,13 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
         return name, {}
     try:
         node = ast.parse(f"f{arguments}", mode="eval").body
-        if not isinstance(node, ast.Call):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            raise ValueError
+        if any(k.arg is None for k in node.keywords):  # as of `**more`
             raise ValueError
         given = [(str(i), ast.literal_eval(a)) for i, a in enumerate(node.args)]
         given += [(str(k.arg), ast.literal_eval(k.value)) for k in node.keywords]
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise FedlogitError(
             f"{text!r}: arguments must be literals, as in 'dir_client(0.05)'"
         ) from None

@@ -8,13 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
-from fedlogit.component import FrozenConfig
+from fedlogit.component import FrozenConfig, Name
 from fedlogit.engine_names import EngineName
 
 __all__ = ["Settings"]
 
 
-Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
 Names = Annotated[tuple[Name, ...], Field(min_length=1)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
 

@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -246,10 +247,17 @@ def load_npz(path: Path, limit: int = LIMIT) -> dict[str, np.ndarray]:
         raise
     except FileNotFoundError:
         raise DataError(f"{path} does not exist") from None
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, RuntimeError, *_OF_A_HEADER) as error:
         raise DataError(f"{path} is not a readable .npz archive: {error}") from None
     except (zlib.error, struct.error) as error:
         raise DataError(f"{path} is corrupt: {error}") from None
+
+
+# What NumPy raises of a header that is no dictionary of a shape, an order and a type.
+_OF_A_HEADER = (
+    *(ValueError, KeyError, AttributeError, TypeError, OverflowError, MemoryError),
+    *(RecursionError, SyntaxError, tokenize.TokenError),
+)
 
 
 def _check_sizes(path: Path, limit: int) -> None:
@@ -295,7 +303,9 @@ def _agrees(stream: IO[bytes], size: int) -> bool:
     }
     try:
         shape, _, kind = headers[np.lib.format.read_magic(stream)](stream)
-    except (ValueError, KeyError):  # no array, or one with field names in Unicode
+    except _OF_A_HEADER:  # no array, or one with field names in Unicode
+        return False
+    if not kind.itemsize and math.prod(shape) > 1:  # as many as it likes, of no size
         return False
     # Objects have no size; they are refused when they are read.
     return kind.hasobject or stream.tell() + math.prod(shape) * kind.itemsize == size

@@ -30,6 +30,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return super().construct_mapping(node, deep)
 
 
+_DEEPEST = 100  # nested lists and mappings
+_LARGEST = 1_000_000  # values, each as often as aliases repeat it
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
@@ -43,7 +45,11 @@ def load_yaml(path: Path) -> Any:
         FedlogitError: if it is not YAML in UTF-8, or gives a key twice.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506
+        text = path.read_text(encoding="utf-8")
+        _check_depth(text)
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506
+        _check_size(data)
+        return data
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except FedlogitError as error:
@@ -52,10 +58,44 @@ def load_yaml(path: Path) -> Any:
         raise FedlogitError(f"{path} is not UTF-8: {error}; save it as UTF-8") from None
     except RecursionError:
         raise FedlogitError(f"{path} is not valid YAML: it is nested too deeply") from None
-    # A ValueError is of what looks like a date and is none, such as 2001-99-99.
-    except (yaml.YAMLError, ValueError) as error:
+    # Others are of what looks like a date and is none, such as 2001-99-99, or of tags.
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, IndexError) as error:
         said = str(error).replace('in "<unicode string>", ', "")  # the path is named already
         raise FedlogitError(f"{path} is not valid YAML: {' '.join(said.split())}") from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what is nested so deeply that the compiled loader would overrun its stack.
+
+    Raises:
+        RecursionError: if it is.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise RecursionError
+
+
+def _check_size(data: Any) -> None:
+    """Refuse aliases of aliases that stand for more than anybody writes.
+
+    Raises:
+        FedlogitError: if they do.
+    """
+    sizes: dict[int, int] = {}
+
+    def size(value: Any) -> int:
+        if not isinstance(value, dict | list):
+            return 1
+        if id(value) not in sizes:
+            inner = value.values() if isinstance(value, dict) else value
+            sizes[id(value)] = 1 + sum(map(size, inner))
+        return sizes[id(value)]
+
+    if size(data) > _LARGEST:
+        raise FedlogitError(f"its aliases stand for more than {_LARGEST:,} values")
 
 
 def check_keys(cls: type[FrozenConfig], data: Any, where: str) -> None:

@@ -15,7 +15,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fedlogit.adversaries import Adversaries
-from fedlogit.component import LARGEST, ComponentRef, Count, FrozenConfig, Natural, refuse_idle
+from fedlogit.component import (
+    LARGEST,
+    ComponentRef,
+    Count,
+    FrozenConfig,
+    Name,
+    Natural,
+    refuse_idle,
+)
 from fedlogit.participation import Participation
 
 __all__ = [
@@ -153,7 +161,7 @@ class Public(FrozenConfig):
     classes: tuple[int, ...] | None = None
     overlap: bool = False
     last: bool = False
-    dataset: str | None = None
+    dataset: Name | None = None
     anchors: Natural = 0
 
     @model_validator(mode="after")
@@ -227,7 +235,7 @@ class Evaluation(FrozenConfig):
 class SplitSpec(FrozenConfig):
     """What the division of the data depends on; each field means what it does in `RunSpec`."""
 
-    dataset: str
+    dataset: Name
     train_size: Count | None = None
     partition: ComponentRef
     clients: Count
@@ -280,7 +288,7 @@ class RunSpec(FrozenConfig):
     }
 
     format: Literal[1] = 1
-    dataset: str
+    dataset: Name
     train_size: Count | None = None
     test_size: Count | None = None
     text: Text | None = None

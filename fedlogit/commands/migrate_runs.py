@@ -20,7 +20,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from fedlogit.files import read_json, write_json, write_sealed
+from fedlogit.files import read_json, read_sealed, write_json, write_sealed
 from fedlogit.papers import run_dir
 from fedlogit.spec import RunSpec
 
@@ -50,7 +50,8 @@ def migrate(root: Path, folder: Path) -> bool:
 
     Of two runs that are now one, the one that ended later is kept.
     """
-    before, result = read_json(folder / "spec.json"), read_json(folder / "result.json")
+    before = read_json(folder / "spec.json")
+    result = read_sealed(folder / "result.json", f"remove {folder} and train it again")
     data = new_spec(before)
     spec = RunSpec.read(data, str(folder / "spec.json"))
     target = root / run_dir(spec)
@@ -72,7 +73,6 @@ def migrate(root: Path, folder: Path) -> bool:
     shutil.copy2(folder / "rounds.csv", temporary)
     if (folder / "exports").is_dir():
         shutil.copytree(folder / "exports", temporary / "exports")
-    del result["digest"]
     write_sealed(temporary / "result.json", result)
     shutil.rmtree(target, ignore_errors=True)  # that of an unfinished run, or of the same one
     temporary.rename(target)

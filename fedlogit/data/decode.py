@@ -135,14 +135,14 @@ def _sheet(content: bytes, name: str, most: int) -> np.ndarray:
             if image.size[1] > most:  # known from the header; pixels are unpacked below
                 raise DataError(f"{name} has {image.size[1]} images; there are {most}")
             return np.asarray(image).reshape(-1, 32, 32, 3)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, IndexError, Image.DecompressionBombError) as error:
         raise error if isinstance(error, DataError) else DataError(f"{name}: {error}") from None
 
 
 def _json_labels(content: bytes, name: str) -> np.ndarray:
     try:
         return np.array([int(label) for label in json.loads(content)], dtype=np.int64)
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DataError(f"{name} is not a JSON list of labels: {error}") from None
 
 

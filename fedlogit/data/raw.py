@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 from fedlogit.errors import DataError
 from fedlogit.files import LIMIT, check_packing
@@ -132,6 +132,12 @@ class BoundedHeader(tarfile.TarInfo):
         if header.type in _LONG and header.size > _NAME:
             raise tarfile.ReadError(f"it has a name or attributes of {header.size:,} bytes")
         return header
+
+    def _refuse_sparse(self, *_: Any) -> None:
+        raise tarfile.ReadError(f"its member {self.name!r} is sparse")
+
+    # What `tarfile` calls where attributes say so, and what reads numbers without a bound.
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
 
 
 def check_inside(path: Path, member: str) -> None:

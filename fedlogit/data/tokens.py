@@ -149,7 +149,11 @@ def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.nd
     if str(found["digest"]) != _digest(found):
         raise DataError(f"{arrays} was changed or damaged: its digest differs; {again}")
     splits = {split: found[split] for split in TEXTS}
-    tokens = Tokens(splits, tokenizer.read_text(encoding="utf-8"), str(found["trained_on"]))
+    try:
+        vocabulary_text = tokenizer.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{tokenizer} is damaged: it is not UTF-8; {again}") from None
+    tokens = Tokens(splits, vocabulary_text, str(found["trained_on"]))
     if tokens.digest != str(found["tokenizer"]):
         raise DataError(f"{tokenizer} is not the tokenizer that made {arrays.name}; {again}")
     if tokens.trained_on != array_digest(texts["train"]):

@@ -74,6 +74,10 @@ class Split:
             raise DataError(
                 f"{path} is not a split: it has no {', '.join(sorted(missing)) or 'clients'}"
             )
+        for key in (*keys, "public", "rare_classes", "free_riders", "notes"):
+            kind = "U" if key == "notes" else "iu"
+            if arrays[key].ndim != 1 or arrays[key].dtype.kind not in kind:
+                raise DataError(f"{path} is not a split: {key} is not a list")
         clients = tuple(arrays[key] for key in keys)
         digest = array_digest(*clients, arrays["public"])
         checksum = str(arrays.pop("checksum"))

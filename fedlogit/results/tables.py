@@ -257,4 +257,6 @@ _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
 
 
 def _tex(text: object) -> str:
-    return "".join(_TEX.get(c, c) for c in str(text))
+    written = "".join(_TEX.get(c, c) for c in str(text))
+    # A row ends in \\\\, which takes what follows in brackets, or a star, for its own.
+    return "{}" + written if written[:1] in ("[", "*") else written

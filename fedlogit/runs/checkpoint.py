@@ -113,6 +113,8 @@ def remove_checkpoints(folder: Path) -> None:
 
 def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     tensors, header = read_tensors(path, "checkpoint")
+    if "note" not in header:
+        raise DataError(f"{path} is no checkpoint: it has no note")
     if header.get("digest") != tensor_digest(tensors, header.get("note", "")):
         raise DataError(f"{path} is damaged: its digest does not match")
     return tensors, header

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from fedlogit.locks import first_free
@@ -43,7 +44,7 @@ def own_gpu(device: str, runs_per_gpu: int) -> Iterator[None]:
     folder = _folder()
     _private(folder)
     # The first place on every GPU comes before the second on any.
-    places = {folder / f"{gpu}.{i}.lock": gpu for i in range(runs_per_gpu) for gpu in gpus}
+    places = {folder / f"{_plain(gpu)}.{i}.lock": gpu for i in range(runs_per_gpu) for gpu in gpus}
     waiting = f"waiting for a GPU: {', '.join(gpus)} taken, runs_per_gpu = {runs_per_gpu}"
     with _removed_when_empty(folder), first_free(list(places), waiting, _private) as place:
         if len(gpus) > 1:
@@ -89,12 +90,18 @@ def visible_gpus(environment: Mapping[str, str], dev: Path = Path("/dev")) -> li
     """
     if "CUDA_VISIBLE_DEVICES" in environment:
         named = environment["CUDA_VISIBLE_DEVICES"].split(",")
-        known = [name.strip() for name in named]
-        return [name for name in known if name and not name.startswith("-")]
+        known = (name.strip() for name in named)
+        shown = takewhile(lambda name: not name.startswith("-"), known)  # as CUDA reads it
+        return [name for name in shown if name]
     found = (re.fullmatch(r"nvidia(\d+)", path.name) for path in dev.glob("nvidia*"))
     return [str(n) for n in sorted(int(match[1]) for match in found if match)]
 
 
+def _plain(name: str) -> str:
+    """Return a variable's value as part of a file's name, which leads to no other folder."""
+    return re.sub(r"[^\w-]", "_", name)
+
+
 def _folder() -> Path:
-    job = os.environ.get("SLURM_JOB_ID", "")
+    job = _plain(os.environ.get("SLURM_JOB_ID", ""))
     return Path(tempfile.gettempdir()) / f"fedlogit-gpus-{os.geteuid()}{'-' * bool(job)}{job}"

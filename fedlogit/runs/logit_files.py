@@ -86,8 +86,8 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
     if "diverged" in arrays:
         _exported_digest(path, arrays)
         raise Diverged(str(arrays["diverged"]))
-    if "points" not in arrays or arrays["points"].ndim != 1:
-        raise DataError(f"{path}: has no 'points' (indices of the public samples)")
+    if "points" not in arrays or not _are_integers(arrays["points"]):
+        raise DataError(f"{path}: has no 'points' (indices of the public samples, from 0)")
     public = _stack(path, arrays, "public", len(arrays["points"]), classes)
     test = _stack(path, arrays, "test", None, public.shape[2])
     if len(test) not in (0, len(public)):
@@ -95,6 +95,10 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
     labels = arrays.get("test_labels", np.empty(0))
     if labels.ndim != 1 or len(labels) not in (0, test.shape[1]):
         raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")
+    if len(labels) and not (_are_integers(labels) and labels.max() < test.shape[2]):
+        raise DataError(
+            f"{path}: test_labels should be classes, integers from 0 to {test.shape[2] - 1}"
+        )
     digest = _exported_digest(path, arrays)
     return ClientLogits(
         torch.from_numpy(public),
@@ -119,11 +123,19 @@ def _exported_digest(path: Path, arrays: dict[str, np.ndarray]) -> str:
     return digest
 
 
+def _are_integers(array: np.ndarray) -> bool:
+    """Return whether an array has one axis, of integers from 0."""
+    return array.ndim == 1 and (not len(array) or (array.dtype.kind in "iu" and array.min() >= 0))
+
+
 def _stack(
     path: Path, arrays: dict[str, np.ndarray], kind: str, rows: int | None, classes: int | None
 ) -> np.ndarray:
     """Return one array of all clients' logits, after checking each."""
-    of = {int(m[1]): name for name in arrays if (m := re.fullmatch(rf"{kind}_(\d+)", name))}
+    found = [(int(m[1]), name) for name in arrays if (m := re.fullmatch(rf"{kind}_(\d+)", name))]
+    of = dict(found)
+    if len(of) < len(found):
+        raise DataError(f"{path}: has {kind} logits of a client twice")
     names = [of[number] for number in sorted(of)]
     if not names:
         if kind == "public":
@@ -134,7 +146,7 @@ def _stack(
             raise DataError(f"{path}: has no {kind} logits of client {number}")
         logits = arrays[name]
         who = f"{path}: client {number}: {kind} logits"
-        if logits.ndim != 2 or not np.issubdtype(logits.dtype, np.floating):
+        if logits.ndim != 2 or not logits.shape[1] or not np.issubdtype(logits.dtype, np.floating):
             raise DataError(f"{who} have shape {logits.shape} of {logits.dtype}, not (n, classes)")
         rows = len(logits) if rows is None else rows
         classes = logits.shape[1] if classes is None else classes

@@ -1,0 +1,177 @@
+"""Values from outside that no honest file has: each is refused in one line, and nothing hangs."""
+
+import io
+import json
+import tarfile
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from support.refusals import refused
+
+from fedlogit import cli
+from fedlogit.component import parse_call
+from fedlogit.data.raw import BoundedHeader
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import load_npz
+from fedlogit.partition import Split
+from fedlogit.reading import load_yaml
+from fedlogit.results.formatting import markdown
+from fedlogit.runs.gpus import visible_gpus
+from fedlogit.runs.logit_files import load_answers
+from fedlogit.spec import RunSpec
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("dir_client(0.05)(0.5)", "dir_client(0.05).x(3)", "uwa(**{'a': 1})", "f(*[1])"),
+        *("dir_client({[]: 1})", f"f({'-' * 20_000}1)", f"f({'1+' * 5_000}1)"),
+    ],
+)
+def test_what_only_looks_like_a_call(call):
+    with refused("arguments must be literals, as in 'dir_client(0.05)'"):
+        parse_call(call)
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/tmp/absolute", "a b", "\x1b[2J", ""])
+def test_a_data_set_that_is_no_plain_name(name):
+    with pytest.raises(FedlogitError, match=r"dataset = .*String should match"):
+        RunSpec.read({"dataset": name}, "spec.json")
+
+
+HEADERS = ["-" * 9000, "1+" * 5000 + "1", "((((", "{[]:1}", "{'descr': '<f4'}", "\0"]
+SHAPES = ["(True,)", "(0, 10**30)", f"(0, {10**30})", "(-1,)"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [*HEADERS, *(f"{{'descr':'<f4','fortran_order':False,'shape':{shape}}}" for shape in SHAPES),
+     f"{{'descr':'<U0','fortran_order':False,'shape':({10**15},)}}"],
+)  # fmt: skip
+def test_an_array_whose_header_is_none(tmp_path, header):
+    text = header.encode() + b"\n"
+    member = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", member)
+    with pytest.raises(DataError, match=r"a.npz"):
+        load_npz(tmp_path / "a.npz")
+
+
+def test_an_archive_in_which_any_bit_is_flipped(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, x=np.arange(3), y=np.zeros((2, 2), np.float32))
+    sound = path.read_bytes()
+    for place in range(len(sound)):
+        for bit in (0, 3, 7):
+            damaged = bytearray(sound)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            with suppress(DataError):
+                load_npz(path)
+
+
+def test_a_member_that_attributes_call_sparse():
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("a")
+        info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+        content = b"1000000000000\n" + b"0\n" * 10_000
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    data.seek(0)
+    with (
+        pytest.raises(tarfile.ReadError, match="sparse"),
+        tarfile.open(fileobj=data, tarinfo=BoundedHeader) as archive,
+    ):
+        archive.getmembers()
+
+
+ALIASES = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n"
+    for a, b in zip("abcdefghi", "bcdefghij", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ALIASES, "its aliases stand for more than 1,000,000 values"),
+        ("a: " + "[" * 100_000, "is nested too deeply"),
+        ("- " * 100_000, "is nested too deeply"),
+        ("a: !!bool x", "is not valid YAML"),
+        ("a: !!timestamp x", "is not valid YAML"),
+        ('a: !!float ""', "is not valid YAML"),
+    ],
+)
+def test_yaml_that_would_fill_the_memory_or_overrun_the_stack(tmp_path, text, said):
+    (tmp_path / "a.yaml").write_text(text)
+    with refused(said):
+        load_yaml(tmp_path / "a.yaml")
+
+
+def exported(**changes) -> dict[str, np.ndarray]:
+    arrays = {
+        "points": np.arange(4),
+        "public_0": np.zeros((4, 3), np.float32),
+        "test_0": np.zeros((5, 3), np.float32),
+        "test_labels": np.array([0, 1, 2, 0, 1]),
+    }
+    return arrays | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"test_labels": np.array([0.9, 1.9, 2.9, 0.9, 1.9])}, "integers from 0 to 2"),
+        ({"test_labels": np.full(5, np.nan)}, "integers from 0 to 2"),
+        ({"test_labels": np.full(5, 3)}, "integers from 0 to 2"),
+        ({"test_labels": np.array([0, 1, 2, 0, -1])}, "integers from 0 to 2"),
+        ({"test_labels": np.array(list("abcde"))}, "integers from 0 to 2"),
+        ({"points": np.array([0, 1, 2, -1])}, "indices of the public samples, from 0"),
+        ({"points": np.array(list("abcd"))}, "indices of the public samples, from 0"),
+        ({"public_000": np.zeros((4, 3), np.float32)}, "has public logits of a client twice"),
+        ({"public_0": np.zeros((4, 0), np.float32)}, "not (n, classes)"),
+    ],
+)
+def test_other_peoples_logits_are_never_scored_by_what_is_no_label(tmp_path, changes, said):
+    np.savez(tmp_path / "logits.npz", **exported(**changes))
+    with refused(said):
+        load_answers(tmp_path / "logits.npz")
+
+
+@pytest.mark.parametrize("key", ["notes", "rare_classes", "public", "client_000"])
+def test_a_split_whose_lists_are_none(tmp_path, key):
+    arrays = {
+        "client_000": np.arange(3), "public": np.arange(2), "counts": np.ones((1, 2), np.int64),
+        "digest": np.array("x"), "notes": np.array([], np.str_), "checksum": np.array("x"),
+        "rare_classes": np.array([], np.int64), "free_riders": np.array([], np.int64),
+    }  # fmt: skip
+    np.savez(tmp_path / "indices.npz", **arrays | {key: np.array(3)})
+    with refused(f"is not a split: {key} is not a list"):
+        Split.load(tmp_path / "indices.npz")
+
+
+def test_an_error_commands_no_terminal(capsys, monkeypatch):
+    def fails(_argv):
+        raise FedlogitError("key '\x1b[2J\x07' is unknown – really")
+
+    monkeypatch.setattr("sys.argv", ["fedlogit"])
+    with pytest.raises(SystemExit) as end:
+        cli.run_main(fails)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "error: key '\\x1b[2J\\x07' is unknown – really\n"
+
+
+def test_a_line_break_in_a_label_ends_no_row():
+    import pandas as pd
+
+    table = markdown(pd.DataFrame({"Method": ["FedAvg\nours"], "a\nb": ["1"]}))
+    assert len(table.splitlines()) == 3
+    assert "FedAvg ours" in table
+
+
+def test_gpus_after_a_negative_number_are_hidden():
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "0,-1,1"}) == ["0"]
+    assert json.dumps(visible_gpus({"CUDA_VISIBLE_DEVICES": ""})) == "[]"
