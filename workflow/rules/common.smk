@@ -49,6 +49,13 @@ def checked(function, *args, **kwargs):
         raise UserMistake(str(error)) from None
 
 
+if Path("config.yaml").exists():
+    # Of a key given twice Snakemake takes the last, and of what is no YAML it names no line.
+    checked(load_yaml, Path("config.yaml"))
+
+    configfile: "config.yaml"
+
+
 def say(line):
     """Tell the user a line, once: jobs read these files, too."""
     if line and workflow.is_main_process:
