@@ -13,6 +13,9 @@ from fedlogit.errors import DataError, FedlogitError
 
 __all__ = ["check_keys", "load_yaml"]
 
+_DEEPEST = 100  # nested lists and mappings
+_LARGEST = 1_000_000  # values, each as often as aliases repeat it
+
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """PyYAML's safe loader, but ``1e-3`` is a number and a key given twice is an error.
@@ -30,8 +33,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return super().construct_mapping(node, deep)
 
 
-_DEEPEST = 100  # nested lists and mappings
-_LARGEST = 1_000_000  # values, each as often as aliases repeat it
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

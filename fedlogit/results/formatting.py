@@ -73,9 +73,9 @@ def markdown(frame: pd.DataFrame, style: str = "pipe", right: Iterable[str] = ()
 
 def _one_cell(text: Any) -> Any:
     """Return a text whose bars and line breaks end no cell of a table."""
-    if isinstance(text, str):
-        text = " ".join(text.splitlines())
-    return re.sub(r"(?<!\\)\|", r"\\|", text) if isinstance(text, str) else text
+    if not isinstance(text, str):
+        return text
+    return re.sub(r"(?<!\\)\|", r"\\|", " ".join(text.splitlines()))
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -258,5 +258,5 @@ _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
 
 def _tex(text: object) -> str:
     written = "".join(_TEX.get(c, c) for c in str(text))
-    # A row ends in \\\\, which takes what follows in brackets, or a star, for its own.
+    # A row ends in \\, which takes what follows in brackets, or a star, for its own.
     return "{}" + written if written[:1] in ("[", "*") else written

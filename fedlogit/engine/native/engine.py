@@ -84,9 +84,9 @@ class NativeEngine(LoopEngine):
 
     def run(self, task: ClientTask) -> float:
         """Run one task, in one call of compiled code where that can do all of it."""
+        if not task.batches or not all(task.sizes()):  # a mean over nothing is no number
+            return super().run(task)
         match task.client.model:
-            case _ if not task.batches or not all(task.sizes()):  # a mean over nothing is no number
-                return super().run(task)
             case MlpNetwork():
                 return self._at_once(task, _perceptron)
             case LenetNetwork() if _is_plain_adam(task):

@@ -13,8 +13,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <vector>
 
 #include "convolution.h"
@@ -62,13 +60,6 @@ struct Block {
     a3 = a2 + s.features, a4 = a3 + F1, at1 = (Won *)(a4 + F2), at2 = at1 + C1 * s.a1.size();
   }
 };
-
-// Memory for n vectors, aligned, in which there is whatever was there.
-struct Free {
-  void operator()(V *p) const { operator delete(p, std::align_val_t(64)); }
-};
-typedef std::unique_ptr<V, Free> Memory;
-Memory vectors(int64_t n) { return Memory((V *)operator new(n * sizeof(V), std::align_val_t(64))); }
 
 // The network with parameters that stay as they are for a minibatch.
 class Network {
@@ -178,7 +169,7 @@ double loss(const V *logits, const float *target, int classes, int k, float scal
   return total;
 }
 
-// Zeros where a block's padded input lies; what is loaded afterwards leaves its rim.
+// Writes zeros where a block's padded input lies; what is loaded afterwards leaves its rim.
 void clear_input(const Shape &s, V *x) {
   std::memset(static_cast<void *>(x), 0, s.channels * s.x.size() * sizeof(V));
 }
@@ -244,9 +235,8 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
     const int64_t n = ends[b] - (b ? ends[b - 1] : 0);
     largest = n > largest ? n : largest;
   }
-  const Memory memory = vectors(s.kept());
-  const Block block(s, memory.get());
-  clear_input(s, block.x);
+  std::vector<V> memory(s.kept());
+  const Block block(s, memory.data());
   Backward back(s, largest);
   const Adam adam = {lr, beta1, beta2, eps};
   std::vector<float> grad(s.end), target(L * classes), normalised(L * channels * s.image.size());
@@ -285,13 +275,13 @@ int64_t fedlogit_lenet_kept(int64_t n, int channels, int height, int width, int 
 void fedlogit_lenet_forward(const float *p, const float *images, int64_t n, int channels,
                             int height, int width, int classes, float *logits, float *kept) {
   const Shape s(channels, height, width, classes);
-  const Memory own = vectors(kept ? 0 : s.kept());
+  std::vector<V> own(kept ? 0 : s.kept());
   Network network(s, p);
   std::vector<V> found(classes);
   for (int64_t from = 0; from < n; from += L) {
     const int k = n - from < L ? (int)(n - from) : L;
-    const Block b(s, kept ? (V *)kept + from / L * s.kept() : own.get());
-    if (kept || !from) clear_input(s, b.x);
+    const Block b(s, kept ? (V *)kept + from / L * s.kept() : own.data());
+    if (kept) clear_input(s, b.x);
     load_normalised(s, images + from * channels * s.image.size(), k, b.x);
     network.forward(b, found.data());
     for (int t = 0; t < k; ++t)
