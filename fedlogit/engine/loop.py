@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -16,6 +17,7 @@ from fedlogit.engine.task import ClientTask, LossSum
 
 __all__ = ["LoopEngine"]
 
+_READY = 1 << 24  # numbers of inputs that are made ready at once on a GPU: 64 MiB of float32
 _AHEAD = 5  # forward passes that each worker has before their results are asked for
 
 
@@ -44,19 +46,40 @@ class LoopEngine(Engine):
         client.model.train()
         losses = LossSum([task], device)
         with client.gradient(self._memory(client.vector)) as gradient:
-            for positions, crops in zip(task.positions(device), task.crops(device), strict=True):
+            for x, targets in self._minibatches(task):
                 self.pool.check()
-                x = self.data.inputs(task.indices[positions], crops)
                 gradient.zero_()
                 with self.autocast(), batch_norm_in(client, task.phase):
-                    loss = task.loss(self.logits(client, x), task.targets(positions))
+                    loss = task.loss(self.logits(client, x), targets)
                 loss.backward()
                 if task.prox_center is not None:  # the gradient of the proximal term
                     away = client.vector.detach() - task.prox_center
                     gradient.add_(away, alpha=task.proximal_mu)
                 client.step()
-                losses.add(loss.detach(), len(positions))
+                losses.add(loss.detach(), len(x))
         return losses.means()[0]
+
+    def _minibatches(
+        self, task: ClientTask
+    ) -> Iterator[tuple[torch.Tensor, dict[str, torch.Tensor]]]:
+        """Yield each minibatch's inputs and targets.
+
+        On a GPU many are looked up, cropped and normalised at once: a dozen kernels a minibatch
+        would take as long as a small model's pass.
+        """
+        device, sizes = self.data.device, task.sizes()
+        few = 1
+        if device.type == "cuda" and sizes:
+            few = max(1, _READY // (max(sizes) * math.prod(self.data.shape)))
+        drawn = zip(task.positions(device), task.crops(device), sizes, strict=True)
+        while group := list(islice(drawn, few)):
+            positions, crops, lengths = zip(*group, strict=True)
+            joined = None if crops[0] is None else _cat(crops, 1)
+            index = _cat(positions)
+            x = self.data.inputs(task.indices[index], joined).split(lengths)
+            targets = {k: values.split(lengths) for k, values in task.targets(index).items()}
+            for i, one in enumerate(x):
+                yield one, {k: values[i] for k, values in targets.items()}
 
     def _memory(self, vector: torch.Tensor) -> torch.Tensor:
         """Return memory for a gradient, which all clients that a thread trains have in turn."""
@@ -75,3 +98,8 @@ class LoopEngine(Engine):
         found = self.pool.stream(lambda one: self.forward(*one), passes, _AHEAD * self.pool.workers)
         while of_batch := list(islice(found, len(models))):
             yield torch.stack(of_batch)
+
+
+def _cat(parts: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
+    """Join tensors; a single one stays itself, uncopied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
