@@ -6,7 +6,7 @@ from typing import Literal
 
 __all__ = ["CPU_ENGINES", "EngineName"]
 
-EngineName = Literal["auto", "loop", "native", "stacked", "unpadded"]
+EngineName = Literal["auto", "loop", "native", "unpadded", "graphed", "stacked"]
 
 CPU_ENGINES = ("native", "unpadded")
 """Those that are for CPUs alone."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from fedlogit.engine.base import Engine, Workload
+from fedlogit.engine.graphed import GraphedEngine
 from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import NativeEngine
 from fedlogit.engine.stacked import StackedEngine
@@ -15,9 +16,8 @@ from fedlogit.errors import FedlogitError
 
 __all__ = ["check_engine", "choose_engine"]
 
-_ENGINES: dict[str, type[Engine]] = {
-    engine.name: engine for engine in (StackedEngine, NativeEngine, UnpaddedEngine, LoopEngine)
-}
+_BY_SPEED = (StackedEngine, GraphedEngine, NativeEngine, UnpaddedEngine, LoopEngine)
+_ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _BY_SPEED}
 
 
 def check_engine(name: str, workloads: Sequence[Workload]) -> type[Engine] | None:

@@ -48,16 +48,27 @@ class LoopEngine(Engine):
         with client.gradient(self._memory(client.vector)) as gradient:
             for x, targets in self._minibatches(task):
                 self.pool.check()
-                gradient.zero_()
-                with self.autocast(), batch_norm_in(client, task.phase):
-                    loss = task.loss(self.logits(client, x), targets)
-                loss.backward()
+                loss = self._pass(task, gradient, x, targets)
                 if task.prox_center is not None:  # the gradient of the proximal term
                     away = client.vector.detach() - task.prox_center
                     gradient.add_(away, alpha=task.proximal_mu)
                 client.step()
-                losses.add(loss.detach(), len(x))
+                losses.add(loss, len(x))
         return losses.means()[0]
+
+    def _pass(
+        self,
+        task: ClientTask,
+        gradient: torch.Tensor,
+        x: torch.Tensor,
+        targets: dict[str, torch.Tensor],
+    ) -> torch.Tensor:
+        """Leave the gradient of a minibatch's mean loss in `gradient`; return the loss, ()."""
+        gradient.zero_()
+        with self.autocast(), batch_norm_in(task.client, task.phase):
+            loss = task.loss(self.logits(task.client, x), targets)
+        loss.backward()
+        return loss.detach()
 
     def _minibatches(
         self, task: ClientTask

@@ -33,12 +33,13 @@ def test_every_method_twice_to_the_same_bits(reference, train, tmp_path, call):
     assert result["status"] == "finished"
     assert result["provenance"]["f32_matmul"] == "ieee"
     cpu = read_json(reference(**changes(call)) / "result.json")
-    assert result["bytes"] == cpu["bytes"]
+    for direction, kinds in cpu["bytes"].items():  # of sparse messages, which rounding may change
+        assert result["bytes"][direction] == pytest.approx(kinds, rel=1e-3)
     assert result["final"]["accuracy"] == pytest.approx(cpu["final"]["accuracy"], abs=0.15)
 
 
 @needs_gpu
-@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "graphed", "stacked"])
 @pytest.mark.parametrize("kind", [{}, CONVOLUTIONS], ids=["perceptrons", "convolutions"])
 def test_one_phase_agrees_with_a_cpu(federation, engine, kind):
     here, there = (federation(device=d, engine=k, **kind) for d, k in _pair(engine))
@@ -51,12 +52,20 @@ def test_one_phase_agrees_with_a_cpu(federation, engine, kind):
     torch.testing.assert_close(found, here.logits(indices), rtol=1e-2, atol=1e-2)
 
 
+@needs_gpu
+@pytest.mark.parametrize("call", VARIANTS + ON_TEXT)
+def test_recorded_passes_give_the_bits_of_the_loop(train, tmp_path, call):
+    loop = train(tmp_path / "loop", device="cuda", engine="loop", **changes(call))
+    graphed = train(tmp_path / "graphed", device="cuda", engine="graphed", **changes(call))
+    assert same(outcome(loop), outcome(graphed))
+
+
 def _pair(engine: str) -> list[tuple[str, str]]:
     return [("cpu", "loop"), ("cuda", engine)]
 
 
 @needs_gpu
-@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "graphed", "stacked"])
 def test_a_checkpoint_changes_no_bit(federation, tmp_path, engine):
     given = {"device": "cuda", "engine": engine, **CONVOLUTIONS}
     method = methods.get(small_spec(**CONVOLUTIONS).method)
@@ -75,7 +84,7 @@ def test_bf16_learns_what_f32_does(train, tmp_path):
 
 
 @needs_gpu
-@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "graphed", "stacked"])
 @pytest.mark.parametrize("model", ["resnet18", "tf_cnn", "vit_tiny"])
 def test_every_kind_of_layer_twice_to_the_same_bits(digits, federation, model, engine):
     """Overlapping pools, pools without overlap, attention: some fused kernels add as they come."""

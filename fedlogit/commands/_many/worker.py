@@ -138,7 +138,7 @@ def _carry_out(call: Call, device: str) -> None:
 def _forget(device: str) -> None:
     """Give back what the task before took, and count the peak of memory anew."""
     gc.collect()
-    if device.startswith("cuda"):
+    if torch.cuda.is_initialized():  # before it is, there is nothing to forget, and counting fails
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     with suppress(OSError):  # where there is no Linux
