@@ -1,7 +1,7 @@
-"""What a GPU makes of small and large models: gpu_point.py ENGINE CASE… [--begin TIME].
+"""How fast a GPU trains one kind of model: gpu_point.py ENGINE CASE… [--begin TIME].
 
 Random images and labels, since speed does not depend on them. Prints, for each case, how many
-minibatches of a client it trains on in a second, and the peak of the GPU's memory, as JSON.
+minibatches of a client it trains on in a second, and the peak of its memory there, as JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fedlogit.engine.float32 import f32_products
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
+from fedlogit.runs.provenance import device_name
 from fedlogit.runs.setup import divide, federate, sample_shape
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
@@ -134,7 +135,10 @@ def measure(name: str, engine: str, device: torch.device, begin: float, seconds:
     except (FedlogitError, RuntimeError) as error:
         return {"case": name, "engine": engine, "error": str(error).partition("\n")[0]}
     peak = torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else 0.0
-    return {"case": name, "engine": engine, "batches_per_second": found, "memory_mb": peak}
+    return {
+        "case": name, "engine": engine, "processes": 1, "batches_per_second": found,
+        "memory_mb": peak, "device": device_name(device), "torch": torch.__version__,
+    }  # fmt: skip
 
 
 def main() -> None:

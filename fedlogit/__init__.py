@@ -8,7 +8,7 @@ Layers, each importing only what lies below it::
     runs/                             from a spec to a folder that describes itself
     methods/                          one file per method of the papers
     federation/                       clients, a public set, and what they send each other
-    engine/                           how clients run: loop, native, stacked, unpadded
+    engine/                           how clients run: loop, native, unpadded, graphed, stacked
     aggregation/                      pure functions: client logits -> targets
     models/  partition/               architectures, divisions; neither knows of the other
     data/                             what data sets are, how they are got and loaded

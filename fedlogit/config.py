@@ -57,8 +57,8 @@ class Settings(FrozenConfig):
         seeds: Use these instead of the papers' own.
         datasets: Keep only the cells on these datasets.
         precision: Use this instead of the papers' own; it is part of a run's spec.
-        engine: How clients are run: ``loop``, ``native``, ``stacked``, ``unpadded``, or ``auto``,
-            the fastest.
+        engine: How clients are run: ``loop``, ``native``, ``unpadded``, ``graphed``, ``stacked``,
+            or ``auto``, the fastest.
         device: Where to train.
         workers: Threads of one training run.
         runs_per_gpu: How many training runs may share a GPU.
@@ -71,7 +71,7 @@ class Settings(FrozenConfig):
     """
 
     renamed: ClassVar[Mapping[str, str]] = {
-        "kernel": "engine, which is auto, loop (was autograd), native, stacked or unpadded"
+        "kernel": "engine, which is auto, loop (was autograd), native, unpadded, graphed or stacked"
     }
 
     papers: Names = ("who_to_trust", "celm", "tally_train", "fedol", "comparison")

@@ -16,7 +16,7 @@ from fedlogit.errors import FedlogitError
 
 __all__ = ["check_engine", "choose_engine"]
 
-_BY_SPEED = (StackedEngine, GraphedEngine, NativeEngine, UnpaddedEngine, LoopEngine)
+_BY_SPEED = (GraphedEngine, StackedEngine, NativeEngine, UnpaddedEngine, LoopEngine)
 _ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _BY_SPEED}
 
 
@@ -38,12 +38,12 @@ def check_engine(name: str, workloads: Sequence[Workload]) -> type[Engine] | Non
 def choose_engine(name: str, workloads: Sequence[Workload]) -> type[Engine]:
     """Return the engine for models of these workloads.
 
-    ``auto`` takes the first of `stacked`, `native`, `unpadded` and `loop` that supports all of them
+    ``auto`` takes the first of `graphed`, `native`, `unpadded` and `loop` that supports all of them
     and is fastest for them; that depends on nothing else, so it is the same on every machine of a
     kind. Only where an engine is not available, it takes the next, and says so once.
 
     Args:
-        name: ``auto``, ``loop``, ``native``, ``stacked`` or ``unpadded``.
+        name: ``auto``, ``loop``, ``native``, ``unpadded``, ``graphed`` or ``stacked``.
         workloads: Those of the models that clients train.
 
     Raises:

@@ -1,16 +1,15 @@
 """Passes as CUDA graphs: on a GPU, all kernels of a minibatch are launched at once.
 
-Small models, and deep ones on small minibatches, wait for the launches of kernels: a forward and
-backward pass has dozens to hundreds, each of which takes Python and PyTorch longer to launch than
-the GPU to run. The first minibatch of a client that has a certain shape runs as in the loop, which
-chooses algorithms; the second is recorded, with whatever follows replayed.
-
-What is replayed are the loop's own kernels in their order.
+Small models, and deep ones on small minibatches, wait for the launches of kernels: a pass has
+dozens to hundreds, and each takes Python and PyTorch longer to launch than the GPU to run. A
+client's first minibatch of a shape runs as in the loop; the second is recorded, and replayed from
+then on. What is replayed are the loop's own kernels in their order: results are equal to the bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import warnings
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -26,44 +25,33 @@ from fedlogit.errors import FedlogitError
 __all__ = ["GraphedEngine"]
 
 Tensors = dict[str, torch.Tensor]
-
-
-@dataclass(frozen=True, eq=False)
-class _Pass:
-    """A recorded pass, and the memory that it reads and writes."""
-
-    graph: torch.cuda.CUDAGraph
-    inputs: Tensors
-    output: torch.Tensor
-
-    def replay(self, given: Tensors) -> torch.Tensor:
-        for name, tensor in given.items():
-            self.inputs[name].copy_(tensor)
-        self.graph.replay()
-        return self.output
+Pass = Callable[[Tensors], torch.Tensor]
 
 
 class GraphedEngine(LoopEngine):
-    """Replays passes that it has recorded, a client after another; all else is the loop's."""
+    """Replays passes that it has recorded; all else is the loop's.
+
+    Nothing else may use the GPU while a pass is recorded: a run has a single worker there.
+    """
 
     name: ClassVar[str] = "graphed"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make an engine for a run; see `Engine`."""
         super().__init__(*args, **kwargs)
-        self._passes: WeakKeyDictionary[Client, dict[Hashable, _Pass | None]]
+        self._recorder = Recorder(self.data.device)
+        self._passes: WeakKeyDictionary[Client, dict[Hashable, Recording | None]]
         self._passes = WeakKeyDictionary()
-        self._stream = torch.cuda.Stream(self.data.device)
-        self._memory_of_passes = torch.cuda.graph_pool_handle()  # one: they run one after another
 
     @classmethod
     def unsupported(cls, workload: Workload) -> str | None:
         """Return what a workload would have to be like, or None if it can be run as it is."""
         return None if workload.device == "cuda" else "device = 'cuda'"
 
-    def train(self, tasks: Sequence[ClientTask]) -> list[float]:
-        """Run one task after another: what is recorded must not meet another thread's kernels."""
-        return [self._counted(task) for task in tasks]
+    @classmethod
+    def is_fastest(cls, workload: Workload) -> bool:
+        """For every model of ours; others may do what cannot be recorded."""
+        return ":" not in workload.model
 
     def _pass(
         self, task: ClientTask, gradient: torch.Tensor, x: torch.Tensor, targets: Tensors
@@ -72,8 +60,9 @@ class GraphedEngine(LoopEngine):
             wanted = {name: given[name] for name in targets}
             return super(GraphedEngine, self)._pass(task, gradient, given["x"], wanted)
 
-        what = ("training", task.label_weight, gradient.data_ptr())
-        return self._recorded(task.client, what, {"x": x, **targets}, run)
+        # A recording knows where the gradient lay, and numbers that Python computed with.
+        kind = ("training", task.label_weight, gradient.data_ptr())
+        return self._recorded(task.client, kind, {"x": x, **targets}, run)
 
     def forward(self, model: Client, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of one batch without gradients; the model's mode is the caller's."""
@@ -84,43 +73,72 @@ class GraphedEngine(LoopEngine):
 
         return self._recorded(model, ("asking", model.model.training), {"x": x}, run).clone()
 
-    def _recorded(
-        self,
-        client: Client,
-        what: Hashable,
-        given: Tensors,
-        run: Callable[[Tensors], torch.Tensor],
-    ) -> torch.Tensor:
-        """Return what a pass returns; it is overwritten by the next one of the same kind."""
-        shapes = tuple((name, t.shape, t.dtype) for name, t in given.items())
-        known, key = self._passes.setdefault(client, {}), (what, shapes)
-        if key not in known:
+    def _recorded(self, client: Client, kind: Hashable, given: Tensors, run: Pass) -> torch.Tensor:
+        """Return what a pass returns; a client's next pass of that kind may overwrite it."""
+        shapes = tuple((name, values.shape, values.dtype) for name, values in given.items())
+        known, key = self._passes.setdefault(client, {}), (kind, shapes)
+        if key not in known:  # algorithms are chosen and memory is taken now, not in a recording
             known[key] = None
             return run(given)
         found = known[key]
         if found is None:
-            found = known[key] = self._record(client, given, run)
+            found = known[key] = self._recorder.record(given, run, client.label)
         return found.replay(given)
 
-    def _record(
-        self, client: Client, given: Tensors, run: Callable[[Tensors], torch.Tensor]
-    ) -> _Pass:
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A recorded pass, and the memory that it reads and writes."""
+
+    graph: torch.cuda.CUDAGraph
+    inputs: Tensors
+    output: torch.Tensor
+
+    def replay(self, given: Tensors) -> torch.Tensor:
+        """Run the pass on other inputs of the same shapes."""
+        for name, values in given.items():
+            self.inputs[name].copy_(values)
+        self.graph.replay()
+        return self.output
+
+
+class Recorder:
+    """Records passes that share one memory, as they run one after another."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device)
+        self._memory = torch.cuda.graph_pool_handle()
+        self._keeper = torch.cuda.CUDAGraph()  # that memory ends with the last graph in it
+        with warnings.catch_warnings(action="ignore"):  # that nothing was recorded
+            self._capture(self._keeper, lambda: torch.empty(0))
+
+    def record(self, given: Tensors, run: Pass, label: str) -> Recording:
         """Record a pass; nothing runs.
+
+        Args:
+            given: Inputs like those that it will be replayed on.
+            run: The pass, which ran before.
+            label: Whose it is.
 
         Raises:
             FedlogitError: if the model does what cannot be recorded, such as reading a number.
         """
-        inputs = {name: tensor.clone() for name, tensor in given.items()}
+        inputs = {name: values.clone() for name, values in given.items()}
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self._memory_of_passes, stream=self._stream):
-                output = run(inputs)
+            output = self._capture(graph, lambda: run(inputs))
+        except torch.cuda.OutOfMemoryError:
+            raise
         except RuntimeError as error:
-            if isinstance(error, torch.cuda.OutOfMemoryError):
-                raise
             why = str(error).partition("\n")[0]
             raise FedlogitError(
-                f"engine = 'graphed' cannot record a pass of {client.label} as a CUDA graph ({why});"
+                f"engine = 'graphed' cannot record a pass of {label} as a CUDA graph ({why});"
                 " a model must not wait for the GPU, such as by .item(); use engine = 'loop'"
             ) from error
-        return _Pass(graph, inputs, output)
+        return Recording(graph, inputs, output)
+
+    def _capture(
+        self, graph: torch.cuda.CUDAGraph, run: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
+        with torch.cuda.graph(graph, pool=self._memory, stream=self._stream):
+            return run()

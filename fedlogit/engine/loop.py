@@ -85,8 +85,7 @@ class LoopEngine(Engine):
         drawn = zip(task.positions(device), task.crops(device), sizes, strict=True)
         while group := list(islice(drawn, few)):
             positions, crops, lengths = zip(*group, strict=True)
-            joined = None if crops[0] is None else _cat(crops, 1)
-            index = _cat(positions)
+            index, joined = _joined(positions), None if crops[0] is None else _joined(crops, 1)
             x = self.data.inputs(task.indices[index], joined).split(lengths)
             targets = {k: values.split(lengths) for k, values in task.targets(index).items()}
             for i, one in enumerate(x):
@@ -111,6 +110,6 @@ class LoopEngine(Engine):
             yield torch.stack(of_batch)
 
 
-def _cat(parts: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
-    """Join tensors; a single one stays itself, uncopied."""
+def _joined(parts: tuple[torch.Tensor, ...], dim: int = 0) -> torch.Tensor:
+    """Join tensors; a single one is not copied."""
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim)

@@ -17,7 +17,7 @@ from typing import ClassVar
 import torch
 from torch.func import functional_call
 
-from fedlogit.engine.base import Engine, Workload
+from fedlogit.engine.base import Engine
 from fedlogit.engine.client import Client, clean, joint_optimizer
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.grouping import chunks, group_by
@@ -30,18 +30,12 @@ __all__ = ["StackedEngine"]
 Rows = tuple[int, ...]
 
 _MODELS_IN_A_PASS = 8  # without gradients; more would take more memory than training does
-_LAUNCH_BOUND = ("lenet", "lenet_bn", "mlp", "mlp_net", "mlp4w")
 
 
 class StackedEngine(LoopEngine):
     """Trains and asks the models of one architecture together; a single one as the loop does."""
 
     name: ClassVar[str] = "stacked"
-
-    @classmethod
-    def is_fastest(cls, workload: Workload) -> bool:
-        """On a GPU, for models so small that launching a kernel takes longer than running it."""
-        return workload.device == "cuda" and workload.model in _LAUNCH_BOUND
 
     def train(self, tasks: Sequence[ClientTask]) -> list[float]:
         """Run the tasks of each architecture together."""

@@ -56,7 +56,8 @@ class Options:
     Attributes:
         device: Where to compute.
         workers: Threads on a CPU.
-        engine: How clients are run: ``auto``, ``loop``, ``native``, ``stacked`` or ``unpadded``.
+        engine: How clients are run: ``auto``, ``loop``, ``native``, ``unpadded``, ``graphed`` or
+            ``stacked``.
         checkpoint_seconds: Least time between checkpoints; 0 saves after every round.
         progress: Show a progress bar.
     """

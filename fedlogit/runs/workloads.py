@@ -44,7 +44,7 @@ def choose_engines(
         method: The method it names.
         shape: Shape of a sample: (channels, height, width), or (length,).
         device: Type of the device.
-        name: ``auto``, ``loop``, ``native``, ``stacked`` or ``unpadded``.
+        name: ``auto``, ``loop``, ``native``, ``unpadded``, ``graphed`` or ``stacked``.
 
     Raises:
         FedlogitError: if an engine was named that cannot run the clients.

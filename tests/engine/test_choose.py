@@ -63,12 +63,12 @@ def test_the_fastest_on_a_cpu(workloads, wanted):
 @pytest.mark.parametrize(
     ("workloads", "wanted"),
     [
-        ([LENET], "stacked"),
-        ([replace(LENET, model="lenet_bn", augment=True, proximal=True)], "stacked"),
-        ([PERCEPTRON, replace(PERCEPTRON, model="mlp")], "stacked"),
-        ([PERCEPTRON, CONVOLUTIONS], "loop"),
-        ([RESIDUAL], "loop"),
-        ([GPT], "loop"),
+        ([LENET], "graphed"),
+        ([replace(LENET, model="lenet_bn", augment=True, proximal=True)], "graphed"),
+        ([PERCEPTRON, CONVOLUTIONS], "graphed"),
+        ([replace(RESIDUAL, precision="bf16")], "graphed"),
+        ([GPT], "graphed"),
+        ([LENET, replace(LENET, model="my_models:Mine")], "loop"),  # which may wait for the GPU
     ],
 )
 def test_the_fastest_on_a_gpu(workloads, wanted):

@@ -20,7 +20,16 @@ from fedlogit.engine.float32 import f32_products
 from fedlogit.files import read_json
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+pytestmark = pytest.mark.usefixtures("f32")
 CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr": 0.02}}
+
+
+@pytest.fixture
+def f32():
+    """As a run sets PyTorch up, which lets cuDNN compute in TF32 otherwise."""
+    with flags_restored():
+        f32_products(torch.device("cuda"))
+        yield
 
 
 @needs_gpu

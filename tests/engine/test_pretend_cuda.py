@@ -95,13 +95,14 @@ def test_what_a_gpu_permits_is_computed():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("engine", ["loop", "graphed"])
 @pytest.mark.parametrize("call", VARIANTS + TEXTS)
-def test_every_method(reference, train, call):
+def test_every_method(reference, train, call, engine):
     """The pretended device computes as the CPU does, so that results are equal to the bit."""
     given = changes(call) | BRIEF
     cpu = reference(**given)
     with pretend_cuda():
-        found = train(device="cuda", **given)
+        found = train(device="cuda", engine=engine, **given)
     one, other = (read_json(path / "result.json") for path in (cpu, found))
     assert other["provenance"]["f32_matmul"] == "ieee"
     assert other["bytes"] == one["bytes"]
@@ -114,7 +115,7 @@ def test_every_method(reference, train, call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", MORE, ids=lambda given: given["method"].replace(" ", ""))
-@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "graphed", "stacked"])
 def test_every_export_liar_and_network_of_peers(train, engine, given):
     with pretend_cuda():
         folder = train(device="cuda", engine=engine, **BRIEF | given)
@@ -132,7 +133,7 @@ def test_probes_of_another_data_set(tiles):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "graphed", "stacked"])
 def test_a_checkpoint_comes_back_to_the_device(federation, tmp_path, engine):
     given = {"device": "cuda", "engine": engine, "local": {"steps": 2}, **CONVOLUTIONS}
     with pretend_cuda() as cuda:
@@ -170,7 +171,7 @@ def test_every_model(call):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["loop", "stacked"])
+@pytest.mark.parametrize("engine", ["loop", "graphed", "stacked"])
 @pytest.mark.parametrize(
     "given",
     [{}, {"augment": "crop_flip", **CONVOLUTIONS}, TEXT],

@@ -22,6 +22,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from fedlogit.engine import graphed
+
 __all__ = ["PretendCuda", "flags_restored", "pretend_cuda"]
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
@@ -248,6 +250,30 @@ def flags_restored() -> Iterator[None]:
             enable(enabled)
 
 
+class PretendRecorder:
+    """Records passes as `fedlogit.engine.graphed` does; to replay one is to run it again.
+
+    Of what a graph is, that is what Python can get wrong: a replay sees the objects and numbers of
+    the pass that was recorded, reads inputs where they were then, and overwrites what it returned.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        assert device.type == "cuda"
+
+    def record(self, given: graphed.Tensors, run: graphed.Pass, label: str) -> graphed.Recording:
+        inputs, output = {name: values.clone() for name, values in given.items()}, []
+
+        def replay(given: graphed.Tensors) -> torch.Tensor:
+            for name, values in given.items():
+                inputs[name].copy_(values)
+            found = run(inputs)
+            if not output:
+                output.append(found.clone())
+            return output[0].copy_(found)
+
+        return mock.Mock(replay=replay)
+
+
 @contextmanager
 def pretend_cuda() -> Iterator[PretendCuda]:
     """Let this thread believe, while the context lasts, that there is one GPU."""
@@ -270,6 +296,7 @@ def pretend_cuda() -> Iterator[PretendCuda]:
         stack.enter_context(
             mock.patch.object(torch.accelerator, "current_accelerator", return_value=None)
         )
+        stack.enter_context(mock.patch.object(graphed, "Recorder", PretendRecorder))
         stack.enter_context(_Names(cuda))
         stack.enter_context(_Operations(cuda))
         yield cuda

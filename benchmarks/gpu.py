@@ -1,0 +1,97 @@
+"""Measures engines on a GPU: python -m benchmarks.gpu [--out FOLDER]. Takes some minutes.
+
+Every engine on every case by itself, then one case in several processes at a time. Needs what a run
+needs, and no more: nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.gpu_point import CASES
+from fedlogit.files import write_atomic
+
+HERE = Path(__file__).resolve().parent
+ENGINES = ("loop", "graphed", "stacked")
+SHARED, PROCESSES = "tf_cnn", (3, 6)  # several runs on one GPU
+_READY = 20.0  # seconds until all processes have begun
+Point = dict[str, str | float]
+COLUMNS = ("case", "engine", "processes", "batches_per_second", "memory_mb", "device", "torch")
+
+
+def points(engine: str, cases: Sequence[str], *options: str) -> list[Point]:
+    """Measure cases one after another in a process of their own; those that fail are told."""
+    command = [sys.executable, "-m", "benchmarks.gpu_point", engine, *cases, *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent)
+    print(done.stdout + done.stderr, end="", flush=True)
+    return [p for line in done.stdout.splitlines() if "error" not in (p := json.loads(line))]
+
+
+def together(engine: str, case: str, processes: int) -> Point:
+    """Measure one case in several processes that begin at the same time."""
+    begin = str(time.time() + _READY)
+    command = [sys.executable, "-m", "benchmarks.gpu_point", engine, case, "--begin", begin]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
+        for _ in range(processes)
+    ]
+    return joined([json.loads(one.communicate()[0]) for one in running])
+
+
+def joined(found: Sequence[Point]) -> Point:
+    """Return points of processes that shared a GPU as one: the sum of what they trained on."""
+    total = sum(float(point["batches_per_second"]) for point in found)
+    return {**found[0], "processes": len(found), "batches_per_second": total}
+
+
+def write(found: Sequence[Point], folder: Path) -> None:
+    """Write `engines.csv` and `engines.md`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_atomic(folder / "engines.csv") as part, part.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+    with write_atomic(folder / "engines.md") as part:
+        part.write_text("\n".join(_markdown(found)) + "\n")
+
+
+def _markdown(found: Sequence[Point]) -> Iterator[str]:
+    where = dict.fromkeys(f"{point['device']}, PyTorch {point['torch']}" for point in found)
+    yield f"Minibatches of a client a second, on {'; '.join(where)}. Memory: its peak in a process."
+    yield ""
+    yield "| Model | Clients | Minibatch | Engine | Processes | Minibatches/s | × loop | MiB |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, case in CASES.items():
+        of_case = [point for point in found if point["case"] == name]
+        loop = next(
+            (p for p in of_case if p["engine"] == "loop" and int(p["processes"]) == 1), None
+        )
+        for point in of_case:
+            rate = float(point["batches_per_second"])
+            times = f"{rate / float(loop['batches_per_second']):.1f}" if loop else "–"
+            yield (
+                f"| {case.title} | {case.clients} | {case.batch} | `{point['engine']}`"
+                f" | {point['processes']} | {rate:,.0f} | {times}"
+                f" | {float(point['memory_mb']):,.0f} |"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "gpu")
+    args = parser.parse_args()
+    found = [point for engine in ENGINES for point in points(engine, list(CASES))]
+    found += [together(engine, SHARED, n) for engine in ENGINES for n in PROCESSES]
+    write(found, args.out)
+    print((args.out / "engines.md").read_text())
+
+
+if __name__ == "__main__":
+    main()
