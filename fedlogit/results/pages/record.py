@@ -48,10 +48,23 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
         root=root,
         counts=counts_sentence(rows),
         unjudged=_unjudged(rows, by_name),
-        cpu_only=rows["device"].str.split("; ").explode().str.match("CPU|$").all(),
+        on_gpu=_on_gpu(rows["device"]),
         derived=_reproduced_and_derived(rows, notes),
         alike=_alike(printed_alike(rows, references), by_name),
         groups=list(_groups(rows, by_name, notes)),
+    )
+
+
+def _on_gpu(devices: pd.Series) -> str:
+    """Return how many numbers have runs that were made on a GPU."""
+    each = devices.str.split("; ").explode()
+    found = each[~each.str.match("CPU|$")]
+    if found.empty:
+        return "No run behind these numbers was made on one."
+    numbers = "number has" if found.index.nunique() == 1 else "numbers have"
+    return (
+        f"{found.index.nunique()} {numbers} runs made on one ({', '.join(sorted(set(found)))});"
+        f" [what they took](cluster.md#what-a-gpu-has-shown)."
     )
 
 
