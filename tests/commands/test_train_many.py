@@ -232,6 +232,13 @@ def test_a_process_holds_one_gpu_for_all_its_tasks(tmp_path, monkeypatch):
         assert device == "cpu"
 
 
+def test_before_cuda_has_begun_there_is_nothing_to_forget():
+    """As before a process's first task: PyTorch refuses to count memory anew then."""
+    if torch.cuda.is_initialized():
+        pytest.skip("another test has begun CUDA in this process")
+    worker._forget("cuda:0")
+
+
 def test_the_peak_of_memory_is_a_tasks_own():
     def peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
