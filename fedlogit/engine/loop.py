@@ -75,11 +75,10 @@ class LoopEngine(Engine):
     ) -> Iterator[tuple[torch.Tensor, dict[str, torch.Tensor]]]:
         """Yield each minibatch's inputs and targets.
 
-        On a GPU many are looked up, cropped and normalised at once: a dozen kernels a minibatch
-        would take as long as a small model's pass.
+        On a GPU many are looked up, cropped and normalised at once: for one minibatch these are a
+        dozen kernels, as many as a small model's forward pass.
         """
-        device, sizes = self.data.device, task.sizes()
-        few = 1
+        device, sizes, few = self.data.device, task.sizes(), 1
         if device.type == "cuda" and sizes:
             few = max(1, _READY // (max(sizes) * math.prod(self.data.shape)))
         drawn = zip(task.positions(device), task.crops(device), sizes, strict=True)
