@@ -165,15 +165,16 @@ def read_image(path: Path, side: int) -> np.ndarray:
             image = file.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"{path} is damaged: {error}") from None
+    if min(image.size) < side:  # enlarged, a narrow one would fill the memory
+        width, height = image.size
+        raise DataError(
+            f"{path} has {width} x {height} pixels; at least {side} x {side} are needed"
+        )
     if path.parent.name == _ORIGINAL:
         pixels = colour_constancy(np.asarray(_shrink(image, side)))
     else:
         pixels = np.asarray(image)
     height, width = pixels.shape[:2]
-    if min(height, width) < side:
-        raise DataError(
-            f"{path} has {width} x {height} pixels; at least {side} x {side} are needed"
-        )
     top, left = (height - side) // 2, (width - side) // 2
     return pixels[top : top + side, left : left + side]
 

@@ -34,8 +34,10 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[s
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            for tensor in tensors.values():
+                tensor.numpy()  # a type that NumPy lacks, such as bfloat16, is none of ours
             return tensors, file.metadata() or {}
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise DataError(f"{path} is not a readable {kind} ({error})") from None
 
 

@@ -8,18 +8,24 @@ from contextlib import suppress
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
 from support.refusals import refused
 
 from fedlogit import cli
 from fedlogit.component import parse_call
+from fedlogit.data.isic import read_image
 from fedlogit.data.raw import BoundedHeader
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.partition import Split
 from fedlogit.reading import load_yaml
 from fedlogit.results.formatting import markdown
+from fedlogit.results.runs.run import _read_rounds
 from fedlogit.runs.gpus import visible_gpus
 from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.tensors import read_tensors
 from fedlogit.spec import RunSpec
 
 
@@ -172,3 +178,23 @@ def test_a_line_break_in_a_label_ends_no_row():
 
 def test_gpus_after_a_negative_number_are_hidden():
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": "0,-1,1"}) == ["0"]
+
+
+def test_weights_of_a_type_that_digests_cannot_read(tmp_path):
+    save_file({"w": torch.zeros(2, dtype=torch.bfloat16)}, tmp_path / "weights.safetensors")
+    with pytest.raises(DataError, match=r"is not a readable weights \(.*BFloat16"):
+        read_tensors(tmp_path / "weights.safetensors", "weights")
+
+
+def test_text_in_place_of_a_rounds_numbers(tmp_path):
+    (tmp_path / "rounds.csv").write_text("round,accuracy\n1,0.5\n2,high\n")
+    with refused("column 'accuracy' has text, and should have numbers"):
+        _read_rounds(tmp_path / "rounds.csv")
+
+
+def test_an_image_so_narrow_that_enlarging_it_would_fill_the_memory(tmp_path):
+    path = tmp_path / "ISIC_2019_Training_Input" / "a.jpg"
+    path.parent.mkdir()
+    Image.new("RGB", (20_000, 1)).save(path)
+    with refused("has 20000 x 1 pixels; at least 224 x 224 are needed"):
+        read_image(path, 224)

@@ -235,6 +235,9 @@ def _read_rounds(path: Path) -> pd.DataFrame:
         return rounds
     if "round" not in rounds or list(rounds["round"]) != list(range(1, len(rounds) + 1)):
         raise DataError(f"{path}: column 'round' must count 1, 2, 3, …")
+    for name in rounds:
+        if not pd.api.types.is_numeric_dtype(rounds[name]):
+            raise DataError(f"{path}: column {name[:100]!r} has text, and should have numbers")
     return rounds
 
 
