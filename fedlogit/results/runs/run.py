@@ -237,7 +237,7 @@ def _read_rounds(path: Path) -> pd.DataFrame:
         raise DataError(f"{path}: column 'round' must count 1, 2, 3, …")
     for name in rounds:
         if not pd.api.types.is_numeric_dtype(rounds[name]):
-            raise DataError(f"{path}: column {name[:100]!r} has text, and should have numbers")
+            raise DataError(f"{path}: column {str(name)[:100]!r} has text, and should have numbers")
     return rounds
 
 
