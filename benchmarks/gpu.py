@@ -26,9 +26,9 @@ Point = dict[str, str | float]
 COLUMNS = ("case", "engine", "processes", "batches_per_second", "memory_mb", "device", "torch")
 
 
-def points(engine: str, cases: Sequence[str], *options: str) -> list[Point]:
+def points(engine: str, cases: Sequence[str]) -> list[Point]:
     """Measure cases one after another in a process of their own; those that fail are told."""
-    command = [sys.executable, "-m", "benchmarks.gpu_point", engine, *cases, *options]
+    command = [sys.executable, "-m", "benchmarks.gpu_point", engine, *cases]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent)
     print(done.stdout + done.stderr, end="", flush=True)
     return [p for line in done.stdout.splitlines() if "error" not in (p := json.loads(line))]
@@ -70,11 +70,10 @@ def _markdown(found: Sequence[Point]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for name, case in CASES.items():
         of_case = [point for point in found if point["case"] == name]
-        loop = next(
-            (p for p in of_case if p["engine"] == "loop" and int(p["processes"]) == 1), None
-        )
+        alone = {point["engine"]: point for point in of_case if point["processes"] == 1}
         for point in of_case:
             rate = float(point["batches_per_second"])
+            loop = alone.get("loop")
             times = f"{rate / float(loop['batches_per_second']):.1f}" if loop else "–"
             yield (
                 f"| {case.title} | {case.clients} | {case.batch} | `{point['engine']}`"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as bench
-from benchmarks import growth, ours, rows, tables
+from benchmarks import gpu, gpu_point, growth, ours, rows, tables
 from benchmarks.contestants import Contestant, contestants
 from benchmarks.export import export
 from benchmarks.federations import federation
@@ -318,3 +318,22 @@ def test_a_workload_is_a_run_that_its_engines_play(name):
         check_engine(engine, kinds)
     elsewhere = {"resnet18", "tiny_gpt"}  # torchvision's and ours: `plain_rounds.model_of`
     assert {model.name for model in spec.models} <= elsewhere | set(torch_models.MODELS)
+
+
+def test_engines_on_a_gpu_are_told_beside_the_loop(tmp_path):
+    """Two processes of 30 and 50 minibatches a second share a GPU: 80, twice the loop's 40."""
+    where = {"case": "tf_cnn", "processes": 1, "memory_mb": 9.0, "device": "a GPU", "torch": "2"}
+    loop, one, other = (
+        where | {"engine": engine, "batches_per_second": rate}
+        for engine, rate in (("loop", 40.0), ("graphed", 30.0), ("graphed", 50.0))
+    )
+    gpu.write([loop, gpu.joined([one, other])], tmp_path)
+    text = (tmp_path / "engines.md").read_text()
+    assert "on a GPU, PyTorch 2" in text
+    assert "| CELM's CNN | 5 | 128 | `graphed` | 2 | 80 | 2.0 | 9 |" in text
+
+
+def test_a_point_counts_minibatches_of_all_clients():
+    found = gpu_point.measure("mlp_net", "loop", torch.device("cpu"), 0.0, 0.2)
+    assert found["batches_per_second"] > 0
+    assert (found["processes"], found["memory_mb"]) == (1, 0.0)
