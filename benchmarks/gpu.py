@@ -16,7 +16,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.gpu_point import CASES
+from fedlogit.cli import run_main
 from fedlogit.files import write_atomic
+from fedlogit.runs.setup import choose_device
 
 HERE = Path(__file__).resolve().parent
 ENGINES = ("loop", "graphed", "stacked")
@@ -82,10 +84,11 @@ def _markdown(found: Sequence[Point]) -> Iterator[str]:
             )
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "gpu")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
+    choose_device("cuda")  # before a process for each engine finds that it is not there
     found = [point for engine in ENGINES for point in points(engine, list(CASES))]
     found += [together(engine, SHARED, n) for engine in ENGINES for n in PROCESSES]
     write(found, args.out)
@@ -93,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_main(main)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,13 +17,14 @@ import numpy as np
 import torch
 
 from fedlogit import methods
+from fedlogit.cli import run_main
 from fedlogit.data import Dataset
 from fedlogit.engine.float32 import f32_products
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.runs.provenance import device_name
-from fedlogit.runs.setup import divide, federate, sample_shape
+from fedlogit.runs.setup import choose_device, divide, federate, sample_shape
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
@@ -141,15 +141,15 @@ def measure(name: str, engine: str, device: torch.device, begin: float, seconds:
     }  # fmt: skip
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engine")
     parser.add_argument("cases", nargs="+", choices=CASES)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--begin", type=float, default=0.0, help="Unix time at which all begin")
     parser.add_argument("--seconds", type=float, default=2.0)
-    args = parser.parse_args()
-    device = torch.device(args.device)
+    args = parser.parse_args(argv)
+    device = choose_device(args.device)
     torch.set_num_threads(1)
     f32_products(device)
     for name in args.cases:
@@ -158,4 +158,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from support.refusals import refused
 
 from benchmarks import __main__ as bench
 from benchmarks import gpu, gpu_point, growth, ours, rows, tables
@@ -337,3 +338,10 @@ def test_a_point_counts_minibatches_of_all_clients():
     found = gpu_point.measure("mlp_net", "loop", torch.device("cpu"), 0.0, 0.2)
     assert found["batches_per_second"] > 0
     assert (found["processes"], found["memory_mb"]) == (1, 0.0)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="measures for minutes where there is a GPU")
+def test_without_a_gpu_its_bench_is_refused_in_one_line(tmp_path):
+    with refused("device = 'cuda' is not there"):
+        gpu.main(["--out", str(tmp_path)])
+    assert not list(tmp_path.iterdir())
