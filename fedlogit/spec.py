@@ -218,7 +218,8 @@ class Evaluation(FrozenConfig):
 
     Attributes:
         every: Rounds from one test to the next.
-        rounds: Further rounds with a test.
+        rounds: Further rounds with a test. Those after the last round are passed over, so that one
+            list serves a paper's runs of every length.
         tail: How many of the last rounds are all tested; metrics of the tail are means over them
             (TallyTrain §4: 100). All rounds, if there are fewer.
         validation: Measure on so many samples of the training split that are neither a client's nor
@@ -227,7 +228,7 @@ class Evaluation(FrozenConfig):
     """
 
     every: Count = 1
-    rounds: tuple[int, ...] = ()
+    rounds: tuple[Count, ...] = ()
     tail: Natural = 0
     validation: Count | None = None
 

@@ -141,14 +141,16 @@ class Completions:
 
 
 def _of_the_library(spec: RunSpec) -> bool:
-    """Return whether all components are the library's, not from outside as ``module:name``."""
+    """Return whether all that a spec names is the library's, not from outside (``module:name``)."""
     calls = [
         spec.method,
         spec.partition,
         *spec.models,
         *([spec.server.model] if spec.server else ()),
     ]
-    return all(":" not in call.name or call.name.startswith("fedlogit.") for call in calls)
+    functions = (v for call in calls for v in call.params.values() if isinstance(v, str))
+    names = [*(call.name for call in calls), *functions]
+    return all(":" not in name or name.startswith("fedlogit.") for name in names)
 
 
 def _key(kind: str, text: str) -> str:

@@ -39,6 +39,21 @@ def _not_empty(value: Sized) -> Sized:
     return value
 
 
+def _plain(text: str) -> str:
+    """Refuse what figures would read as mathematics, or pages as HTML or a picture.
+
+    Raises:
+        ValueError: naming the first such sign.
+    """
+    if found := next((sign for sign in ("$", "<", ">", "`", "![", "\n") if sign in text), None):
+        raise ValueError(
+            f"should be plain text, without {found!r}, for figures and pages print it as it stands;"
+            " signs such as α and ≥ can be written as they are"
+        )
+    return text
+
+
+PlainText = Annotated[str, AfterValidator(_plain)]
 # An empty list would mean the same as none, or leave out a table without a word.
 NotEmpty = AfterValidator(_not_empty)
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], NotEmpty]
@@ -64,7 +79,7 @@ class Source(FrozenConfig):
         options: What its kind lets one choose; see `fedlogit.papers.options`.
     """
 
-    title: str
+    title: PlainText
     caption: str = ""
     grid: Grids | None = None
     source: str | None = Field(default=None, alias="from")
@@ -288,7 +303,7 @@ class Paper(FrozenConfig):
     methods: dict[str, str | Overrides]
     about: dict[str, str] = Field(default_factory=dict)
     proposes: tuple[str, ...] = ()
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, PlainText] = Field(default_factory=dict)
     tables: dict[str, Table]
     figures: dict[str, Figure] = Field(default_factory=dict)
     claims: dict[str, Claim] = Field(default_factory=dict)

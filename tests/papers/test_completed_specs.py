@@ -114,6 +114,14 @@ def test_components_from_outside_are_completed_anew(tmp_path, monkeypatch):
     assert not (tmp_path / "others").exists()
 
 
+def test_a_function_from_outside_is_looked_for_anew(tmp_path, monkeypatch):
+    (tmp_path / "rule.py").write_text("def mean(logits): return logits.mean(dim=0)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    remember(tmp_path / "plan", text_of(method="aggregator(function='rule:mean')"))
+    assert not (tmp_path / "plan").exists()
+
+
 def test_a_mistake_is_told_each_time(tmp_path):
     for _ in range(2):
         with pytest.raises(FedlogitError, match="needs a public set"):

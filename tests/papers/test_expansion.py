@@ -382,6 +382,7 @@ def test_names_of_metrics_and_analyses_are_those_that_results_have():
     [
         ("defaults/rounds", "many", "rounds = 'many'"),
         ("defaults/rounds", 0, "rounds = 0"),
+        ("defaults/evaluation", {"rounds": [0]}, "evaluation.rounds"),
         ("defaults/local", {"steps": 5, "epochs": 1}, "give either epochs or steps"),
         ("methods/average", "averag", "unknown method 'averag'; did you mean 'average'"),
         ("methods/uwa/method", "uwa(floor=1)", "unknown key 'floor'"),

@@ -97,6 +97,11 @@ def table(analysis: str, **options: object) -> dict:
         ("tables/u", table("contribution", value="averag"), "u.options.value: unknown method "
          "'averag'; did you mean 'average'"),
         ("tables/u", table("costs", percent=True), "'costs' has no options; leave them out"),
+        ("tables/t/title", "Costs in $", "tables.t.title = 'Costs in $': should be plain text, "
+         "without '$'"),
+        ("labels/average", "![x](y)", "labels.average = '![x](y)': should be plain text, without "
+         "'!['"),
+        ("labels/average", "<b>A", "without '<'"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_found_on_reading(tmp_path, path, value, said):
