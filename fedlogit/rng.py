@@ -1,7 +1,7 @@
 """Randomness with an address: an independent generator per (seed, purpose, ids).
 
 Nothing here, and nothing that uses it, seeds a global generator. The address is hashed, so that
-adding a consumer never shifts the numbers another one sees. CELM's published splits are the one
+adding a consumer never shifts the numbers another one sees. CELM's partitions are the one
 exception in the project: they need NumPy's legacy generator (see `fedlogit.partition`).
 """
 

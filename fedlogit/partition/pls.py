@@ -25,8 +25,9 @@ class Pls(Partition):
 
     This is the label skew of the CELM author's public code (asimukaye/spectralfuse, "only label
     skew", version 2). CELM §5 describes only the aim. Because of the early stop the class counts
-    on ten classes and five clients are (2, 3, 4, 5, 9) and not (2, 4, 6, 8, 10), and half of
-    Fashion-MNIST stays unused; CELM's Table 4 agrees with the former and excludes the latter.
+    on ten classes and five clients are (2, 3, 4, 5, 9), with some seeds 10 in place of 9, and not
+    (2, 4, 6, 8, 10), and half of Fashion-MNIST stays unused; CELM's Table 4 agrees with the former
+    and excludes the latter.
     The generator is NumPy's legacy one, used in that code's order, so counts agree with it.
 
     The code's parameters: (2, 3000, 100) for MNIST and Fashion-MNIST, (2, 2000, 100) for CIFAR-10,

@@ -29,7 +29,7 @@ AnyGenerator = np.random.RandomState | np.random.Generator
 
 
 def legacy(seed: int) -> np.random.RandomState:
-    """Return NumPy's legacy generator, which the published CELM splits were drawn with.
+    """Return NumPy's legacy generator, which code by CELM's author draws with.
 
     It is the generator that ``np.random.seed(seed)`` sets, without touching the global state.
 

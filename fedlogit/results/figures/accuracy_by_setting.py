@@ -21,7 +21,7 @@ from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, look, new_figure
-from fedlogit.results.verdicts.counterparts import matching
+from fedlogit.results.verdicts.counterparts import matching, values_here
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]
@@ -76,7 +76,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         here = shown[shown["panel"] == panel]
         for (line, metric), style in looks.items():
             _line(axes, here[here["line"] == line], metric, style)
-        has_paper |= _paper(axes, here, options, metrics, looks, reference)
+        has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
         _levels(axes, artefact, frame[level], metrics[0], options)
         _across(axes, here, artefact, options)
         axes.set_title(panel)
@@ -153,6 +153,7 @@ def _line(axes: Axes, runs: pd.DataFrame, metric: str, style: _Style) -> None:
 
 def _paper(
     axes: Axes,
+    artefact: Artefact,
     runs: pd.DataFrame,
     options: Options,
     metrics: tuple[str, ...],
@@ -163,9 +164,10 @@ def _paper(
     if reference is None or not options.table:
         return False
     there = reference[reference["table"].isin(options.table) & reference["metric"].isin(metrics)]
+    stands_in = values_here(artefact)
     found = False
     for published in there.to_dict("records"):
-        same = matching(runs, published)
+        same = matching(runs, published, stands_in)
         if same[["x", "line"]].drop_duplicates().shape[0] != 1:
             continue
         style = looks[same["line"].iloc[0], published["metric"]]

@@ -13,7 +13,7 @@ from fedlogit.papers.published import place_of
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import same
 
-__all__ = ["Counterpart", "counterpart", "matching", "standing_for"]
+__all__ = ["Counterpart", "counterpart", "matching", "standing_for", "values_here"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def counterpart(
         number: A row of the reference.
     """
     for artefact, frame in frames:
-        here = _values_here(artefact)
+        here = values_here(artefact)
         runs = matching(frame, number, here)
         if len(runs):
             parts = [artefact.id] if artefact.id != number["table"] else []
@@ -63,7 +63,7 @@ def counterpart(
     return None
 
 
-def _values_here(artefact: Artefact) -> dict[str, dict[str, str]]:
+def values_here(artefact: Artefact) -> dict[str, dict[str, str]]:
     """Return, for each axis, the values that runs have in place of published ones."""
     axes = artefact.stands_for.axes if artefact.stands_for else {}
     return {
