@@ -2,28 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
 
-from fedlogit.aggregation.confidence import entropy_weights, mixture
+from fedlogit.aggregation.confidence import (
+    class_confidence,
+    entropies,
+    entropy_weights,
+    mixture,
+)
+from fedlogit.aggregation.grouping import similar_clients
+from fedlogit.aggregation.targets import Targets, as_targets
+from fedlogit.component import Natural
+from fedlogit.engine import Client
+from fedlogit.errors import FedlogitError
+from fedlogit.federation import Federation
+from fedlogit.methods.model_federation import model_messages
 from fedlogit.methods.one_shot import OneShot
+from fedlogit.spec import RunSpec
 
 __all__ = ["FedHKT"]
 
 
 class FedHKT(OneShot):
-    """FedHKT in one shot: what FedOL is without pseudo-labels.
+    """FedHKT: the server learns from clients by their confidence; by default nothing else.
 
-    The original also averages models inside groups of similar clients; with one round and
-    different architectures there is nothing to average, and only its weighted distillation is left.
-    No code of it is public. It has no parameters.
+    In one round that is what FedOL is without pseudo-labels. The original also groups clients of
+    similar data, which share models inside a group ("client-edge"), and lets the server select what
+    it learns ("server-assisted knowledge selection"). No code of it is public and its abstract has
+    no details, so both are ours: switches for runs of several rounds.
 
-    Absent clients: λ is a softmax over those present.
+    Absent clients: λ is a softmax over those present, and groups are of them.
+
+    Attributes:
+        groups: Group the clients so, in every round, by k-means on C²_k (FedOL eq. 10), and average
+            the models of one architecture inside a group before they predict. 0 shares no models.
+        selection: From the second round on, leave out samples on which the server's model was surer
+            (of lower entropy) than the ensemble.
     """
 
     name: ClassVar[str] = "fedhkt"
+    added: ClassVar[frozenset[str]] = frozenset({"groups", "selection"})
+
+    groups: Natural = 0
+    selection: bool = False
+
+    @property
+    def sends_predictions(self) -> bool:
+        """Logits alone, unless groups share models."""
+        return not self.groups
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse what takes several rounds in a run of one."""
+        for name in ("groups", "selection"):
+            if spec.rounds == 1 and (value := getattr(self, name)):
+                raise FedlogitError(
+                    f"method fedhkt: {name} = {value} is for runs of several rounds; leave it out,"
+                    " or give rounds = 2 or more"
+                )
+
+    def after_training(self, fed: Federation) -> None:
+        """Average models inside groups of similar clients."""
+        if not self.groups:
+            return
+        for members in self._groups(fed):
+            for alike in _by_architecture(members):
+                with fed.only(alike):
+                    fed.uplink("model", model_messages(fed))
+                    merged = fed.merge()
+                    fed.downlink("model", torch.cat([merged.vector, merged.buffers]))
+                    fed.broadcast(merged)
+
+    def _groups(self, fed: Federation) -> Iterator[list[Client]]:
+        """Yield the clients of each group; who is with whom does not depend on their order."""
+        clients = sorted(fed.clients, key=lambda client: client.index)
+        logits = fed.logits(fed.public, clients)
+        confidence = fed.uplink("confidence", class_confidence(logits).float())
+        if fed.spec.ledger_only:
+            yield clients
+            return
+        found = similar_clients(confidence, self.groups, fed.rng("groups", fed.round))
+        fed.log(groups=len(found))
+        for places in found:
+            yield [clients[place] for place in places]
+
+    def distil_server(
+        self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
+    ) -> None:
+        """Train the server's model, from the second round on where the ensemble knows better."""
+        if not self.selection or fed.round == 1 or fed.spec.ledger_only:
+            super().distil_server(fed, logits, targets)
+            return
+        found = as_targets(self.targets(logits), logits, self.name)
+        ensemble = -torch.special.xlogy(found.distributions, found.distributions).sum(1)
+        known = entropies(fed.server_logits(fed.public)[None])[0] >= ensemble
+        fed.log(selected_share=float(known.double().mean()))
+        if known.any():  # else the server has nothing to learn in this round
+            super().distil_server(fed, logits, replace(found, weights=found.weights * known))
 
     def targets(self, logits: torch.Tensor) -> torch.Tensor:
         """Return Σ_k λ_k(x) p_k(x), with λ = softmax of negative entropies."""
         return mixture(logits, entropy_weights(logits)).float()
+
+
+def _by_architecture(clients: list[Client]) -> list[list[Client]]:
+    """Return clients whose models can be averaged, list by list."""
+    found: dict[str, list[Client]] = {}
+    for client in clients:
+        found.setdefault(str(client.architecture), []).append(client)
+    return list(found.values())

@@ -46,10 +46,14 @@ class OneShot(Method):
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
         fed.train_private()
+        self.after_training(fed)
         self.exchange(fed, fed.logits(fed.public))
         if r < fed.spec.rounds:
             answer = fed.downlink("logits", fed.server_logits(fed.public))
             fed.distil(fed.public, answer.softmax(1))
+
+    def after_training(self, fed: Federation) -> None:
+        """Do what clients do between training and answering: nothing. Of several rounds only."""
 
     def exchange(
         self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None

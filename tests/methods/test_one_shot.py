@@ -10,6 +10,7 @@ from support.small import small_spec
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json
+from fedlogit.methods import complete
 from fedlogit.methods.fedol import FedOL
 from fedlogit.methods.one_shot import _agreement
 
@@ -335,3 +336,46 @@ def test_a_server_is_completed_where_it_is_taught():
 def test_a_party_with_fewer_samples_than_teachers_is_named(train):
     with pytest.raises(FedlogitError, match="client 0 has 3 samples, fewer than teachers = 5"):
         train(method="fedkt", **ONCE | {"partition": "iid(3)"})
+
+
+def test_fedhkts_groups_share_models_and_send_them(train):
+    folder = train(method="fedhkt(groups=2)", **ONCE | {"rounds": 3})
+    sent = read_json(folder / "result.json")["bytes"]
+    # 4 clients: C² of 10 classes, and a model of 1,210 parameters there and back.
+    assert sent["up"] == {"confidence": 3 * 160, "logits": 3 * 9600, "model": 3 * 4 * 4840}
+    assert sent["down"] == {"logits": 2 * 9600, "model": 3 * 4 * 4840}
+    assert {float(row["groups"]) for row in rows(folder)} == {2}
+
+
+def test_fedhkts_groups_are_of_one_architecture(federation):
+    """With a group for everybody, models of each architecture are their average."""
+    fed = federation(
+        method="fedhkt(groups=1)", models=["mlp(hidden=[12])", "mlp(hidden=[9])"], rounds=2
+    )
+    for client in fed.clients:
+        with torch.no_grad():
+            client.vector.fill_(client.index)
+    fed.start_round(1)
+    _method("fedhkt(groups=1)").after_training(fed)
+    assert [float(client.vector[0]) for client in fed.clients] == [1, 2, 1, 2]  # of 0, 2 and 1, 3
+
+
+def test_fedhkt_selects_from_the_second_round_on(train):
+    first, second, _ = rows(train(method="fedhkt(selection=True)", **ONCE | {"rounds": 3}))
+    assert first["selected_share"] == ""
+    assert 0 < float(second["selected_share"]) < 1
+
+
+def test_fedhkt_whose_server_is_always_surer_keeps_its_model(federation, monkeypatch):
+    fed = federation(method="fedhkt(selection=True)", rounds=2)
+    monkeypatch.setattr(fed, "server_logits", lambda points: 1e4 * torch.eye(10)[points % 10])
+    fed.start_round(2)
+    before = fed.server.vector.detach().clone()
+    _method("fedhkt(selection=True)").distil_server(fed, torch.zeros(4, 60, 10))
+    assert torch.equal(fed.server.vector.detach(), before)
+
+
+@pytest.mark.parametrize("call", ["fedhkt(groups=3)", "fedhkt(selection=True)"])
+def test_fedhkts_parts_need_several_rounds(call):
+    with refused("is for runs of several rounds; leave it out, or give rounds = 2 or more"):
+        complete(small_spec(method=call, rounds=1))

@@ -5,7 +5,7 @@ In several rounds, all but the last end with clients distilling the server's pre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -42,12 +42,23 @@ def distil(terms: Callable[..., Terms]) -> Lesson:
     return lesson
 
 
-def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, object]]:
+def nothing(clients: Sequence[nn.Module], x: torch.Tensor) -> dict[str, object]:
+    """Do nothing between training and answering."""
+    return {}
+
+
+def play(
+    world: World,
+    lesson: Lesson,
+    between: Callable[..., dict[str, Any]] = nothing,
+    **options: Any,
+) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round.
 
     Args:
         world: The problem.
         lesson: Trains the server's model on the clients' logits; returns what it logs.
+        between: What clients do before they answer; returns bytes ``up`` and ``down``, and logs.
         options: Its other arguments, those of the method.
     """
     clients, server = world.models(), world.server()
@@ -64,6 +75,7 @@ def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, obj
     for r in range(1, world.rounds + 1):
         own = [(i, r, points, world.y[points]) for i, points in enumerate(world.private)]
         losses = {"loss_private": np.mean([stage("private", *what) for what in own])}
+        sent = {"up": 0, "down": 0} | between(clients, x)
         z = torch.stack([client(x).detach() for client in clients])
         noted = lesson(world, server, z, r, **options)
         if r < world.rounds:
@@ -76,11 +88,11 @@ def play(world: World, lesson: Lesson, **options: Any) -> Iterator[dict[str, obj
             "clients": [vector(client) for client in clients],
             "accuracy": (server(world.x_test).argmax(1) == world.y_test).double().mean(),
             "test_logits": [client(world.x_test) for client in clients],
-            "bytes_up": 4 * z.numel(),
-            "bytes_down": 4 * z.numel() if r < world.rounds else 0,
+            "bytes_up": 4 * z.numel() + sent.pop("up"),
+            "bytes_down": (4 * z.numel() if r < world.rounds else 0) + sent.pop("down"),
             "client_public_accuracy": (said == y).double().mean(),
             "oracle_accuracy": (said == y).any(0).double().mean(),
             "agreement": sum(pairs) / len(pairs),
             "kept/aggregation/weights": softmax(-entropy.numpy(), axis=0),
         }
-        yield losses | noted | row
+        yield losses | noted | row | sent

@@ -77,6 +77,11 @@ CASES = [
     case("FedDF", "feddf", 2, **CROPS),
     case("FedHKT", "fedhkt"),
     case("FedHKT", "fedhkt", 2, **BROAD),
+    case("FedHKT", "fedhkt(groups=2)", 3, {"groups": 2}, **BROAD | PHASES),
+    case("FedHKT", "fedhkt(selection=True)", 3, {"selection": True}, **BROAD | PHASES),
+    case(
+        "FedHKT", "fedhkt(groups=3, selection=True)", 2, {"groups": 3, "selection": True}, **PHASES
+    ),
     case("FedET", "fedet"),
     case("FedET", "fedet(regularisation=1.0)", 2, {"regularisation": 1.0}, **BROAD),
     case("FedET", "fedet(regularisation=0.0)", 1, {"regularisation": 0.0}),

@@ -12,6 +12,7 @@ CALLS = {
     "cffl": ["cffl", "cffl(feedback=True, removal=True)", "cffl(sparse=True)"],
     "shapfed": ["shapfed", "shapfed(rewards=True)"],
     "feddf_fusion": ["feddf_fusion(warm_up=1)"],
+    "fedhkt": ["fedhkt", "fedhkt(groups=2, selection=True)"],
     "fedkt": ["fedkt(teachers=2)", "fedkt(partitions=1, teachers=1, consistent=False)"],
     "fedol": ["fedol(iterations=2)", "fedol(iterations=2, negative=False, votes='equal')"],
     "tally_train": [
