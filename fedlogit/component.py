@@ -108,6 +108,11 @@ def explain(error: ValidationError, where: str, cls: type[BaseModel] = BaseModel
     return FedlogitError(f"{where}: {key}{value}: {message}".replace(": :", ":"))
 
 
+def is_place(key: str) -> bool:
+    """Return whether a parameter's key is its place among positional arguments."""
+    return re.fullmatch("[0-9]{1,9}", key) is not None
+
+
 def unknown_key(cls: type[BaseModel], key: str) -> str:
     """Say what a key that a class does not have is called now, or which one is like it."""
     renamed: Mapping[str, str] = getattr(cls, "renamed", {})
@@ -150,7 +155,7 @@ class ComponentRef(FrozenConfig):
         return parse_call(value) if isinstance(value, str) else value
 
     def __str__(self) -> str:
-        given = (repr(v) if k.isdigit() else f"{k}={v!r}" for k, v in self.params.items())
+        given = (repr(v) if is_place(k) else f"{k}={v!r}" for k, v in self.params.items())
         inside = ", ".join(given)
         return f"{self.name}({inside})" if inside else self.name
 
@@ -318,8 +323,8 @@ def from_outside(kind: str, name: str, what: str = "Class") -> Any:
     Raises:
         FedlogitError: if the name has another form, lies in such a folder, or cannot be imported.
     """
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise FedlogitError(f"{kind} = {name!r}: should be 'package.module:{what}'")
     if module.partition(".")[0] in _MADE:
         raise FedlogitError(
@@ -365,7 +370,7 @@ def instantiate(kind: str, cls: type[C], call: ComponentRef) -> C:
     fields = sorted(known, key=lambda field: not known[field].is_required())
     params: dict[str, Any] = {}
     for key, value in call.params.items():
-        if key.isdigit():
+        if is_place(key):
             if int(key) >= len(fields):
                 raise FedlogitError(f"{kind} {call.name}: takes at most {len(fields)} arguments")
             key = fields[int(key)]

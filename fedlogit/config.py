@@ -35,7 +35,7 @@ def _numbers(value: Any) -> Any:
     several = _several(value)
     if not isinstance(several, list):
         return several
-    return [int(v) if isinstance(v, str) and v.isdigit() else v for v in several]
+    return [int(v) if isinstance(v, str) and re.fullmatch("[0-9]{1,19}", v) else v for v in several]
 
 
 _FROM_SHELL = {

@@ -152,7 +152,7 @@ def read_json(path: Path) -> Any:
         DataError: if the file is missing or not JSON, or gives a key twice.
     """
     try:
-        return json.loads(Path(path).read_text(), object_pairs_hook=_each_once)
+        return json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_each_once)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
@@ -242,7 +242,10 @@ def load_npz(path: Path, limit: int = LIMIT) -> dict[str, np.ndarray]:
     try:
         _check_sizes(path, limit)
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            found = {name: archive[name] for name in archive.files}
+            if odd := next((a for a, array in found.items() if array.dtype.kind not in _KINDS), ""):
+                raise DataError(f"{path}: {odd} is of {found[odd].dtype}, not numbers or text")
+            return found
     except DataError:
         raise
     except FileNotFoundError:
@@ -253,6 +256,7 @@ def load_npz(path: Path, limit: int = LIMIT) -> dict[str, np.ndarray]:
         raise DataError(f"{path} is corrupt: {error}") from None
 
 
+_KINDS = "biufUS"  # of numbers and text, without dates, whose bytes cannot be taken
 # What NumPy raises of a header that is no dictionary of a shape, an order and a type.
 _OF_A_HEADER = (
     *(ValueError, KeyError, AttributeError, TypeError, OverflowError, MemoryError),

@@ -350,7 +350,7 @@ class RunSpec(FrozenConfig):
     def tests_in(self, round_: int) -> bool:
         """Return whether test accuracy is measured after round `round_` (from 1)."""
         when = self.evaluation
-        if self.ledger_only:
+        if self.ledger_only or not 1 <= round_ <= self.rounds:
             return False
         last = round_ == self.rounds or round_ > self.rounds - when.tail
         return round_ % when.every == 0 or round_ in when.rounds or last

@@ -1,4 +1,4 @@
-"""Groups of clients whose models are strong in the same classes (FedHKT's; see `class_confidence`)."""
+"""Groups of clients whose models are strong in the same classes, as FedHKT's are here."""
 
 from __future__ import annotations
 

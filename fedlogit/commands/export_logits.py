@@ -16,9 +16,11 @@ from fedlogit.commands._options import given_path, own_device, read_spec, run_op
 from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
 from fedlogit.runs.client_files import again, load_weights
-from fedlogit.runs.jobs import Job
 from fedlogit.runs.logit_files import pass_on_logits
+from fedlogit.runs.progress import clients_bar
+from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
+from fedlogit.runs.workplace import Options, Workplace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +44,12 @@ def main(args: argparse.Namespace) -> None:
         pass_on_logits(spec, str(error), digest, args.out)
         print(f"{args.out}: the clients diverged: {error}")
         return
-    with (
-        own_device(args, spec) as device,
-        Job(spec, args.data, args.split, device, args.workers, not args.quiet, args.engine) as job,
-    ):
-        export_logits(job.federation, weights, args.out)
+    with own_device(args, spec) as device:
+        data = open_data(spec, args.data, args.split)
+        options = Options(device, args.workers, args.engine)
+        place = Workplace(spec, methods.get(spec.method), *data, options)
+        with (
+            clients_bar(spec, not args.quiet) as advance,
+            place.federation(advance) as fed,
+        ):
+            export_logits(fed, weights, args.out)

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 
 from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options
 from fedlogit.files import read_sealed, write_json, write_sealed
 from fedlogit.runs.client_files import again
 from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
-from fedlogit.runs.jobs import Job
+from fedlogit.runs.progress import clients_bar
 from fedlogit.runs.run import check_folder, run_lock
+from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
+from fedlogit.runs.workplace import Options, Workplace
 
 OUTPUTS = ("weights.safetensors", "clients.json")
 
@@ -40,21 +43,24 @@ def main(args: argparse.Namespace) -> None:
             print(f"{args.out} is finished")
             return
         write_json(args.out / "spec.json", spec.model_dump(mode="json"))
-        with (
-            own_device(args, spec) as device,
-            Job(
-                spec, args.data, args.split, device, args.workers, not args.quiet, args.engine
-            ) as job,
-        ):
-            if outputs_are_kept(args.out, OUTPUTS, job.decisive()):
-                remove_parts(job.federation, args.out)
-                publish_outputs(args.out, OUTPUTS)
+        with own_device(args, spec) as device:
+            start = time.perf_counter()
+            data = open_data(spec, args.data, args.split)
+            options = Options(device, args.workers, args.engine)
+            place = Workplace(spec, methods.get(spec.method), *data, options)
+            facts = place.provenance.decisive()
+            if outputs_are_kept(args.out, OUTPUTS, facts):
                 print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
-                return
-            made = train_clients(job.federation, args.out)
-            weights, note = (args.out / name for name in OUTPUTS)
-            weights.replace(hidden(weights))
-            write_sealed(hidden(note), job.record() | made)
-            keep_outputs(args.out, OUTPUTS, job.decisive())
-            remove_parts(job.federation, args.out)
+            else:
+                with (
+                    clients_bar(spec, not args.quiet) as advance,
+                    place.federation(advance) as fed,
+                ):
+                    made = train_clients(fed, args.out)
+                weights, note = (args.out / name for name in OUTPUTS)
+                weights.replace(hidden(weights))
+                seconds = time.perf_counter() - start
+                write_sealed(hidden(note), place.provenance.record(seconds) | made)
+                keep_outputs(args.out, OUTPUTS, facts)
+            remove_parts(spec.clients, args.out)
             publish_outputs(args.out, OUTPUTS)

@@ -120,7 +120,10 @@ def weights_file(url: str) -> Path:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not digest.startswith(prefix):
-        raise FedlogitError(f"{path} is damaged: its SHA-256 does not start with {prefix}")
+        raise FedlogitError(
+            f"{path} is damaged: its SHA-256 does not start with {prefix}; remove it, and it is"
+            " fetched again"
+        )
     return path
 
 

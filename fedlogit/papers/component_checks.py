@@ -35,6 +35,9 @@ def check_components(paper: Paper) -> None:
         raise FedlogitError(f"{paper.paper}.yaml: {error}") from None
 
 
+_EXAMPLES = {"method": "uwa(validation=0.1)", "partition": "dir_client(0.1)"}
+
+
 def _check_calls(paper: Paper) -> None:
     """Check every call of a method or a partition."""
     from fedlogit import methods
@@ -45,6 +48,11 @@ def _check_calls(paper: Paper) -> None:
         for entries, kind, found in calls:
             for alias, entry in entries.items():
                 text = entry if isinstance(entry, str) else entry.get(kind)
+                if not isinstance(text, str | None):
+                    raise FedlogitError(
+                        f"{place}{kind}s.{alias}.{kind} = {text!r}: should be a call such as"
+                        f" {_EXAMPLES[kind]}"
+                    )
                 try:
                     _check_call(text, found)
                 except FedlogitError as error:

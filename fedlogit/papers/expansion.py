@@ -14,6 +14,7 @@ from fedlogit.errors import Cannot, FedlogitError, unknown
 from fedlogit.papers.completed import Completed, complete
 from fedlogit.papers.grids import grids_at, value_at
 from fedlogit.papers.layers import calls_of, layered
+from fedlogit.papers.metric_rounds import check_metric_rounds
 from fedlogit.papers.model import Grid, Paper, Table
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
 
@@ -47,7 +48,11 @@ def expand(
     made = (
         _artefact(paper, scale, id_, seeds, datasets, overrides or {}, completing) for id_ in ids
     )
-    return [artefact for artefact in made if artefact.cells]
+    planned = [artefact for artefact in made if artefact.cells]
+    if not overrides:  # with fewer rounds by a user's wish, a table may stay empty
+        for artefact in planned:
+            check_metric_rounds(artefact)
+    return planned
 
 
 def _artefact(

@@ -140,7 +140,7 @@ def get(call: ComponentRef | str) -> Partition:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a parameter that is not valid.
     """
-    call = ComponentRef.model_validate(call) if isinstance(call, str) else call
+    call = ComponentRef.read(call, "partition") if isinstance(call, str) else call
     cls = find("partition", "fedlogit.partition", Partition, call.name)
     return instantiate("partition", cls, call)
 

@@ -69,5 +69,6 @@ def _shares(clients: int, classes: int, alpha: float, rng: np.random.RandomState
         if np.all(totals > 0):
             return drawn / totals
     raise FedlogitError(
-        f"alpha = {alpha}: {_ATTEMPTS} draws all gave some class to nobody; use a larger alpha"
+        f"alpha = {alpha}: {_ATTEMPTS} draws all gave some class to nobody, or no numbers; use one"
+        " between 0.001 and 1,000"
     )

@@ -124,15 +124,19 @@ def _exported_digest(path: Path, arrays: dict[str, np.ndarray]) -> str:
 
 
 def _are_integers(array: np.ndarray) -> bool:
-    """Return whether an array has one axis, of integers from 0."""
-    return array.ndim == 1 and (not len(array) or (array.dtype.kind in "iu" and array.min() >= 0))
+    """Return whether an array has one axis, of integers from 0 that int64 can hold."""
+    if array.ndim != 1 or not len(array):
+        return array.ndim == 1
+    return array.dtype.kind in "iu" and 0 <= int(array.min()) <= int(array.max()) < 2**63
 
 
 def _stack(
     path: Path, arrays: dict[str, np.ndarray], kind: str, rows: int | None, classes: int | None
 ) -> np.ndarray:
     """Return one array of all clients' logits, after checking each."""
-    found = [(int(m[1]), name) for name in arrays if (m := re.fullmatch(rf"{kind}_(\d+)", name))]
+    found = [
+        (int(m[1]), name) for name in arrays if (m := re.fullmatch(rf"{kind}_([0-9]{{1,9}})", name))
+    ]
     of = dict(found)
     if len(of) < len(found):
         raise DataError(f"{path}: has {kind} logits of a client twice")
@@ -141,6 +145,7 @@ def _stack(
         if kind == "public":
             raise DataError(f"{path}: has no logits (arrays public_000, public_001, …)")
         return np.empty((0, 0, classes or 0), np.float32)
+    answers: list[np.ndarray] = []
     for number, name in enumerate(names):
         if number not in of:
             raise DataError(f"{path}: has no {kind} logits of client {number}")
@@ -154,7 +159,9 @@ def _stack(
             raise DataError(f"{who} are {len(logits)} rows, not {rows}")
         if logits.shape[1] != classes:
             raise DataError(f"{who} have {logits.shape[1]} classes, not {classes}")
-        bad = ~np.isfinite(logits)
+        with np.errstate(over="ignore"):  # which the next line refuses
+            answers.append(logits.astype(np.float32))
+        bad = ~np.isfinite(answers[-1])
         if bad.any():
-            raise DataError(f"{who} are not finite in row {int(bad.any(1).argmax())}")
-    return np.stack([arrays[name].astype(np.float32) for name in names])
+            raise DataError(f"{who} are not finite float32 in row {int(bad.any(1).argmax())}")
+    return np.stack(answers)

@@ -1,14 +1,16 @@
-"""The progress bar of a run."""
+"""Progress bars: of a run, and of a job that goes through clients once."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
 
 from fedlogit.spec import RunSpec
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "clients_bar"]
 
 
 class Progress:
@@ -40,3 +42,15 @@ class Progress:
     def close(self) -> None:
         """Leave the bar as it is."""
         self._bar.close()
+
+
+@contextmanager
+def clients_bar(spec: RunSpec, show: bool) -> Iterator[Callable[[], None]]:
+    """Show a bar of clients; yield what to call after each one."""
+    name = f"{spec.dataset} {spec.partition} clients seed {spec.seed}"
+    with tqdm(total=spec.clients, desc=name, unit="client", disable=not show) as bar:
+
+        def advance() -> None:
+            bar.update()
+
+        yield advance

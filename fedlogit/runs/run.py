@@ -6,16 +6,11 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fedlogit.data import Dataset
-from fedlogit.engine.float32 import f32_products
-from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import write_json
@@ -32,10 +27,9 @@ from fedlogit.runs.finishing import keep_outputs, outputs_are_kept, publish_outp
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import Progress
 from fedlogit.runs.provenance import Provenance
-from fedlogit.runs.setup import federate, sample_shape
 from fedlogit.runs.stages import Precomputed, continue_from
 from fedlogit.runs.whole import read_spec_json
-from fedlogit.runs.workloads import choose_engines
+from fedlogit.runs.workplace import Options, Workplace
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round
 
@@ -47,26 +41,6 @@ _SIGNS = {"spec.json", "result.json", "clients.json", "checkpoint.safetensors",
           "checkpoint.previous.safetensors"}  # fmt: skip
 _UNSIGNED = {"rounds.csv", "exports"}
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run, as opposed to what: nothing here may change a number.
-
-    Attributes:
-        device: Where to compute.
-        workers: Threads on a CPU.
-        engine: How clients are run: ``auto``, ``loop``, ``native``, ``unpadded``, ``graphed`` or
-            ``stacked``.
-        checkpoint_seconds: Least time between checkpoints; 0 saves after every round.
-        progress: Show a progress bar.
-    """
-
-    device: torch.device
-    workers: int = 1
-    engine: str = "auto"
-    checkpoint_seconds: float = 60.0
-    progress: bool = True
 
 
 def check_folder(spec: RunSpec, folder: Path) -> None:
@@ -163,29 +137,22 @@ def run(
     """
     check_folder(spec, folder)
     write_json(folder / "spec.json", spec.model_dump(mode="json"))
-    products = f32_products(options.device)
-    engines = choose_engines(
-        spec, method, sample_shape(dataset), options.device.type, options.engine
-    )
-    provenance = Provenance(spec, dataset, split, options.device, products, engines.name)
+    place = Workplace(spec, method, dataset, split, options)
+    provenance = place.provenance
     if precomputed is not None:
         provenance.add(precomputed.note)
     if outputs_are_kept(folder, _OUTPUTS, provenance.decisive()):
         _publish(folder)
         _say(f"{folder} had finished before; its result is put back")
         return
-    pool = WorkerPool(options.workers if options.device.type == "cpu" else 1)
-    progress = Progress(spec, options.progress)
-    try:
-        fed = federate(spec, method, dataset, split, options.device, pool, engines, progress.stage)
-        fed.facts, fed.devices = provenance.decisive(), [provenance.device]
+    with (
+        closing(Progress(spec, options.progress)) as progress,
+        place.federation(progress.stage) as fed,
+    ):
         play: Callable[[Federation, int], None] = method.round
         if precomputed is not None:
             play = continue_from(fed, method, precomputed)
         _train(fed, method, play, folder, options, provenance, progress)
-    finally:
-        pool.close()
-        progress.close()
 
 
 def _train(

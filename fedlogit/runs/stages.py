@@ -145,7 +145,7 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     Raises:
         DataError: if a client that was saved is damaged, or was trained by other code or data.
     """
-    parts = _parts(fed, folder)
+    parts = _parts(len(fed.clients), folder)
     diverged = ""
     try:
         joined = _train(fed, parts)
@@ -159,16 +159,16 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     return {"weights_digest": digest, **told}
 
 
-def remove_parts(fed: Federation, folder: Path) -> None:
+def remove_parts(clients: int, folder: Path) -> None:
     """Remove clients that were saved each for itself, once all of them are kept together."""
-    parts = _parts(fed, folder).values()
+    parts = _parts(clients, folder).values()
     for path in parts:
         path.unlink(missing_ok=True)
     remove_leftovers(folder, [path.name for path in parts])
 
 
-def _parts(fed: Federation, folder: Path) -> dict[int, Path]:
-    return {client.index: folder / f"part-{client.index}.safetensors" for client in fed.clients}
+def _parts(clients: int, folder: Path) -> dict[int, Path]:
+    return {index: folder / f"part-{index}.safetensors" for index in range(clients)}
 
 
 def _mean_loss(fed: Federation) -> float:

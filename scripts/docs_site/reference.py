@@ -20,8 +20,9 @@ from fedlogit.data.cards import DATASETS, Card
 from fedlogit.methods import Method
 from fedlogit.models import ModelConfig
 from fedlogit.papers import Paper
+from fedlogit.papers.options import ANALYSES, FIGURES
 from fedlogit.partition import Partition
-from fedlogit.results import figures
+from fedlogit.results import analyses, figures
 from fedlogit.results.formatting import markdown
 from fedlogit.results.metrics import METRICS
 from fedlogit.results.runs.run import Result
@@ -98,6 +99,7 @@ def reference_pages() -> Iterator[tuple[str, str]]:
     yield "reference/datasets.md", _datasets()
     yield "reference/metrics.md", _metrics()
     yield "reference/figures.md", _figures()
+    yield "reference/analyses.md", _analyses()
     yield "reference/claim-tests.md", _claim_tests()
     yield "reference/commands.md", _commands()
     yield "reference/result-file.md", _result_file()
@@ -183,11 +185,28 @@ def _figures() -> str:
     parts = ["# Kinds of figures", "What `plot` of a figure in a paper's file may name."]
     for name in figures.figure_names():
         module = importlib.import_module(f"{figures.__name__}.{name}")
-        parts += [f"## `{name}`", about(module), about(module.draw), f"[Source]({_source(module)})"]
-        options = getattr(module, "_Options", None)
-        if options:
-            parts += ["Its `options`:", fields_table(options)]
+        told = about(module), about(module.draw)
+        parts += _kind(name, told, module, FIGURES.get(name))
     return "\n\n".join(parts)
+
+
+def _analyses() -> str:
+    """Return a page with a section per analysis: what its table says."""
+    parts = ["# Analyses", "What `analysis` of a table in a paper's file may name."]
+    for name in analyses.analysis_names():
+        module = importlib.import_module(f"{analyses.__name__}.{name}")
+        parts += _kind(name, (about(module),), module, ANALYSES.get(name))
+    return "\n\n".join(parts)
+
+
+def _kind(
+    name: str, told: tuple[str, ...], module: ModuleType, options: type[BaseModel] | None
+) -> list[str]:
+    """Return the section of a kind of figure or analysis."""
+    parts = [f"## `{name}`", *told, f"[Source]({_source(module)})"]
+    if options and options.model_fields:
+        parts += ["Its `options`:", fields_table(options)]
+    return parts
 
 
 def _claim_tests() -> str:

@@ -144,6 +144,7 @@ def test_distributions_alone_count_one():
     ("name", "said"),
     [
         ("median", "should be 'package.module:function'"),
+        ("my-rules.median:median", "should be 'package.module:function'"),
         ("no_such_package:f", "cannot be imported"),
         ("math:no_such_function", "cannot be imported"),
         ("math:pi", "is a float, not a function"),

@@ -134,6 +134,9 @@ def test_a_models_keys_have_type_default_and_meaning():
         ("datasets", "| `fashion_mnist`"),
         ("metrics", "| `balanced_accuracy`"),
         ("figures", "## `accuracy_by_round`"),
+        ("figures", "`shade_warm_up`"),  # one of its options
+        ("analyses", "## `answer`"),
+        ("analyses", "`condition`"),  # an option of `lost`
         ("claim-tests", "`shrinking`"),
         ("commands", "| `--minutes MINUTES`"),
         ("result-file", "## `provenance`"),

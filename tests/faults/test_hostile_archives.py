@@ -202,11 +202,12 @@ def test_a_file_that_is_not_there_is_not_packed(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_code_beside_a_run(archive):
-    listed(archive, lambda files: files.update({f"{RUN}/payload.py": b"import os"}))
+@pytest.mark.parametrize("name", ["payload.py", "exports/payload.py", "exports/payload.npz.so"])
+def test_code_beside_a_run(archive, name):
+    listed(archive, lambda files: files.update({f"{RUN}/{name}": b"import os"}))
     code, said, files = filed(archive)
     assert (code, files) == (2, [])
-    assert f"'{RUN}/payload.py' is not a file of a finished run" in said
+    assert f"'{RUN}/{name}' is not a file of a finished run" in said
 
 
 @pytest.mark.parametrize("where", ["there", "missing", "wrong"])
@@ -268,7 +269,8 @@ def test_an_export_that_the_result_does_not_list(archive, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "export", ["/etc/hostname", "../../spec.json", "../spec.json", "a\\b", ".hidden", "..", "x\n"]
+    "export",
+    ["/etc/hostname", "../../spec.npz", "../spec.npz", "a\\b.npz", ".npz", "..", "x.npz\n", "x.py"],
 )
 def test_an_export_elsewhere_is_never_read(archive, export):
     name = f"{RUN}/result.json"

@@ -14,12 +14,13 @@ from safetensors.torch import save_file
 from support.refusals import refused
 
 from fedlogit import cli
-from fedlogit.component import parse_call
+from fedlogit.component import ComponentRef, parse_call
+from fedlogit.config import Settings
 from fedlogit.data.isic import read_image
 from fedlogit.data.raw import BoundedHeader
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
-from fedlogit.partition import Split
+from fedlogit.partition import Split, get
 from fedlogit.reading import load_yaml
 from fedlogit.results.formatting import markdown
 from fedlogit.results.runs.run import _read_rounds
@@ -139,6 +140,9 @@ def exported(**changes) -> dict[str, np.ndarray]:
         ({"points": np.array(list("abcd"))}, "indices of the public samples, from 0"),
         ({"public_000": np.zeros((4, 3), np.float32)}, "has public logits of a client twice"),
         ({"public_0": np.zeros((4, 0), np.float32)}, "not (n, classes)"),
+        ({"public_0": np.full((4, 3), 1e300)}, "are not finite float32 in row 0"),
+        ({"points": np.array([0, 1, 2, 2**63], np.uint64)}, "indices of the public samples"),
+        ({"more": np.array(["2026-01-01"], "datetime64")}, "more is of datetime64[D], not numbers"),
     ],
 )
 def test_other_peoples_logits_are_never_scored_by_what_is_no_label(tmp_path, changes, said):
@@ -198,3 +202,16 @@ def test_an_image_so_narrow_that_enlarging_it_would_fill_the_memory(tmp_path):
     Image.new("RGB", (20_000, 1)).save(path)
     with refused("has 20000 x 1 pixels; at least 224 x 224 are needed"):
         read_image(path, 224)
+
+
+@pytest.mark.parametrize("digits", ["²", "9" * 5000])
+def test_what_only_looks_like_a_number(digits):
+    with refused("seeds"):
+        Settings.load({"seeds": [digits]}, "options")
+    with refused("partition dir_client: unknown key"):
+        get(ComponentRef(name="dir_client", params={digits: 0.1}))
+
+
+def test_a_partition_that_is_called_with_code():
+    with refused("partition: 'dir_client(float)'"):
+        get("dir_client(float)")

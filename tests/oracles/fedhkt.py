@@ -67,9 +67,7 @@ def rounds(world: World, groups: int = 0, selection: bool = False) -> Iterator[d
     def chosen(z: torch.Tensor, left_out: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
         return [(weight * ~left_out, p) for weight, p in terms(z)]
 
-    def lesson(
-        world: World, server: nn.Module, z: torch.Tensor, r: int
-    ) -> dict[str, object]:
+    def lesson(world: World, server: nn.Module, z: torch.Tensor, r: int) -> dict[str, object]:
         if not selection or r == 1:
             return distil(terms)(world, server, z, r)
         left_out = surer(server, world.x[world.public], z)

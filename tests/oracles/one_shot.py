@@ -5,7 +5,7 @@ In several rounds, all but the last end with clients distilling the server's pre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from typing import Any
 
@@ -42,15 +42,10 @@ def distil(terms: Callable[..., Terms]) -> Lesson:
     return lesson
 
 
-def nothing(clients: Sequence[nn.Module], x: torch.Tensor) -> dict[str, object]:
-    """Do nothing between training and answering."""
-    return {}
-
-
 def play(
     world: World,
     lesson: Lesson,
-    between: Callable[..., dict[str, Any]] = nothing,
+    between: Callable[..., dict[str, Any]] = lambda clients, x: {},
     **options: Any,
 ) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round.

@@ -31,6 +31,14 @@ PAPERS = REPOSITORY / "workflow" / "papers"
             lambda data: data["partitions"].update(unused="k_classes(private_sise=50)"),
             "small.yaml: partitions.unused: partition k_classes: unknown key 'private_sise'",
         ),
+        (
+            lambda data: data["methods"].update(unused={"method": {"name": "uwa"}}),
+            "small.yaml: methods.unused.method = {'name': 'uwa'}: should be a call such as uwa(",
+        ),
+        (
+            lambda data: data["methods"].update(unused={"method": 5}),
+            "small.yaml: methods.unused.method = 5: should be a call such as uwa(",
+        ),
     ],
 )
 def test_calls_that_no_scale_uses_are_checked_too(tmp_path, change, said):

@@ -401,6 +401,28 @@ def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
 
 
 @pytest.mark.parametrize(
+    ("metric", "tested", "said"),
+    [
+        ("accuracy@11", {}, "accuracy@11: no run has a round 11; the longest has 10"),
+        ("accuracy@3", {"every": 5}, "accuracy@3: runs are not tested in round 3; name it in"),
+        ("accuracy@3", {"every": 5, "rounds": [3]}, ""),
+        ("accuracy@10", {"every": 7}, ""),  # the last round is tested
+        ("bytes_up@3", {"every": 5}, ""),
+    ],
+)
+def test_a_metric_of_a_round_that_no_run_will_have(tmp_path, metric, tested, said):
+    data = small()
+    data["tables"]["t"]["metric"] = metric
+    data["defaults"]["evaluation"] = tested
+    if not said:
+        specs(tmp_path, data)
+        return
+    with pytest.raises(FedlogitError) as caught:
+        specs(tmp_path, data)
+    assert str(caught.value).startswith(f"small.yaml: t at scale tiny: {said}")
+
+
+@pytest.mark.parametrize(
     ("axis", "value", "said"),
     [
         ("method", "uva", "unknown method 'uva'; did you mean 'uwa'"),

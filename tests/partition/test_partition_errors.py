@@ -53,7 +53,7 @@ def test_alpha(name, alpha, message):
 
 @pytest.mark.parametrize("name", ["dir_client(1e-9)", "fr_repeat(1e-9)"])
 def test_an_alpha_that_underflows(name):
-    refuse("use a larger alpha", name)
+    refuse("use one between 0.001 and 1,000", name)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,10 @@ from fedlogit.spec import RunSpec
 __all__ = ["Filed", "file_runs", "files_of_runs"]
 
 _TEXTS = ("spec.json", "rounds.csv", "result.json")  # the last says that all is there
-_MEMBER = re.compile(r"((?:[^/]+/){3}[^/]+)/(spec\.json|rounds\.csv|result\.json|exports/[^/]+)")
+# Arrays alone are exported: a module among them could be imported by a spec that names it.
+_MEMBER = re.compile(
+    r"((?:[^/]+/){3}[^/]+)/(spec\.json|rounds\.csv|result\.json|exports/[^/]+\.(?:npz|safetensors))"
+)
 
 
 @dataclass

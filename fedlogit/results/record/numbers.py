@@ -194,7 +194,7 @@ def read_record(results: Path) -> pd.DataFrame:
     path = results / "record.csv"
     text = [*("paper", *_KEYS, *_TOLD), *("verdict", "why")]
     try:
-        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str), float_precision="round_trip")
+        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str))
         return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
     except (OSError, KeyError, ValueError) as error:
         raise DataError(f"{path}: not a record ({error}); run make redraw") from None

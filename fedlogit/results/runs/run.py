@@ -28,7 +28,8 @@ __all__ = ["Result", "Run", "read_run"]
 _FILES = ("spec.json", "result.json", "rounds.csv")
 
 
-_EXPORT = re.compile(r"\w[\w.+-]{0,99}")  # a file of the run's own folder: no path, and not hidden
+# A file of the run's own folder: no path, not hidden, and arrays alone.
+_EXPORT = re.compile(r"\w[\w.+-]{0,99}\.(?:npz|safetensors)")
 
 
 class _Final(BaseModel):
@@ -223,7 +224,7 @@ def _read_result(folder: Path) -> Result:
 def _read_rounds(path: Path) -> pd.DataFrame:
     """Read ``rounds.csv``, whose rounds must count up from 1."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         rounds = pd.read_csv(io.StringIO(text))
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None

@@ -217,7 +217,7 @@ def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> p
         DataError: if it is missing, no table, or lacks a column.
     """
     try:
-        rows = pd.read_csv(path, dtype=dict(kinds), float_precision="round_trip")
+        rows = pd.read_csv(path, dtype=dict(kinds))
         lacking = [column for column in columns if column not in rows]
         if lacking:
             raise ValueError(f"column {lacking[0]!r} is missing")

@@ -1,0 +1,90 @@
+"""What a run, or a part of one, is computed with: engines, workers, and the record of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from fedlogit.data import Dataset
+from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.worker_pool import WorkerPool
+from fedlogit.federation import Federation
+from fedlogit.methods import Method
+from fedlogit.partition import Split
+from fedlogit.runs.provenance import Provenance
+from fedlogit.runs.setup import federate, sample_shape
+from fedlogit.runs.workloads import choose_engines
+from fedlogit.spec import RunSpec
+
+__all__ = ["Options", "Workplace"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, as opposed to what: nothing here may change a number.
+
+    Attributes:
+        device: Where to compute.
+        workers: Threads on a CPU.
+        engine: How clients are run: ``auto``, ``loop``, ``native``, ``unpadded``, ``graphed`` or
+            ``stacked``.
+        checkpoint_seconds: Least time between checkpoints; 0 saves after every round.
+        progress: Show a progress bar.
+    """
+
+    device: torch.device
+    workers: int = 1
+    engine: str = "auto"
+    checkpoint_seconds: float = 60.0
+    progress: bool = True
+
+
+class Workplace:
+    """Where a spec is computed. Its federation is built when it is asked for, and not before.
+
+    Attributes:
+        provenance: The record of what numbers come from.
+    """
+
+    def __init__(
+        self, spec: RunSpec, method: Method, dataset: Dataset, split: Split, options: Options
+    ) -> None:
+        """Choose engines.
+
+        Args:
+            spec: A resolved spec.
+            method: The method it names.
+            dataset: The data set it names.
+            split: The division of the training split it implies.
+            options: How to run.
+
+        Raises:
+            FedlogitError: if the engine asked for cannot run it.
+        """
+        self._given = spec, method, dataset, split, options.device
+        self._options = options
+        products = f32_products(options.device)
+        self._engines = choose_engines(
+            spec, method, sample_shape(dataset), options.device.type, options.engine
+        )
+        self.provenance = Provenance(
+            spec, dataset, split, options.device, products, self._engines.name
+        )
+
+    @contextmanager
+    def federation(self, on_task: Callable[[], None]) -> Iterator[Federation]:
+        """Yield the federation, whose workers end with it.
+
+        Args:
+            on_task: Called after each client's stage.
+        """
+        pool = WorkerPool(self._options.workers if self._options.device.type == "cpu" else 1)
+        try:
+            fed = federate(*self._given, pool, self._engines, on_task)
+            fed.facts, fed.devices = self.provenance.decisive(), [self.provenance.device]
+            yield fed
+        finally:
+            pool.close()
