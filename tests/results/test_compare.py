@@ -170,7 +170,7 @@ def test_numbers_without_runs_are_told_in_a_sentence(make_run, make_artefact, re
     artefact = make_artefact(make_run(0.5))
     rows = compare([artefact], reference(*lines))
     text = comparison_markdown(rows, [artefact])
-    assert "Not run: 2 of 3 published numbers (table9 on mnist: 2)." in text
+    assert "Not run at this scale: 2 of 3 published numbers (table9 on mnist: 2)." in text
     assert text.count("| mnist") == 1
 
 

@@ -173,8 +173,12 @@ def _shown(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.Da
             "Method": artefact.label(method),
         }
         texts = {one["condition"]: _text(one, options) for one in cell.to_dict("records")}
-        rows.append(row | {condition: texts.get(condition, "") for condition in conditions})
+        rows.append(row | {_heading(c, options): texts.get(c, "") for c in conditions})
     return pd.DataFrame(rows)
+
+
+def _heading(condition: str, options: Options) -> str:
+    return f"{condition}: {'accuracy' if condition == options.against else 'points lost'}"
 
 
 def _text(cell: dict[Any, Any], options: Options) -> str:

@@ -39,7 +39,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
 
 def ordered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return methods by falling mean over the columns in which none is missing."""
+    """Return methods in decreasing order of mean over the columns in which none is missing."""
     whole = table.dropna(axis="columns")
     return table.loc[whole.mean(axis=1).sort_values(ascending=False, kind="stable").index]
 
