@@ -22,7 +22,7 @@ class Shards(Partition):
     be of one class, and a shard that lies across a border has two.
 
     Every sample is dealt. Where N * `per_client` does not divide their number, shards differ by one
-    sample, where other frameworks drop the rest; sorted, that rest would all be of the last classes.
+    sample, where other frameworks drop the rest; sorted, it would all be of the last classes.
     Within a class the order is drawn, so that a shard does not depend on the order of the file.
 
     Attributes:

@@ -133,7 +133,7 @@ def check_facts(
     else:
         differ = differences(before, now)
     if differ:
-        raise DataError(f"{path} cannot be gone on with: {differ}; to start anew, {anew}")
+        raise DataError(f"{path} cannot be resumed: {differ}; to start anew, {anew}")
 
 
 class Provenance:

@@ -173,7 +173,7 @@ def test_snakemake_says_so_and_starts_nothing_anew(python, tmp_path, monkeypatch
         script("train", *places, "--data", str(tmp_path), "--checkpoint-seconds", "0", "--quiet")
     saved = (folder / "checkpoint.safetensors").read_bytes()
     said, _ = snakemake(tmp_path, f"{run}/result.json", python=python).communicate(timeout=240)
-    assert "checkpoint.safetensors cannot be gone on with: code_version 0.0.1+older -> 0." in said
+    assert "checkpoint.safetensors cannot be resumed: code_version 0.0.1+older -> 0." in said
     assert f"to start anew, remove {run}/checkpoint*.safetensors" in said
     assert (folder / "checkpoint.safetensors").read_bytes() == saved
     assert not (folder / "result.json").exists()

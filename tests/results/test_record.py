@@ -14,11 +14,13 @@ from fedlogit.papers import Plan, list_papers, load_paper
 from fedlogit.results.pages.record import deviating, record_page
 from fedlogit.results.record.by_paper import papers_markdown
 from fedlogit.results.record.files import record_markdown, write_record
+from fedlogit.results.record.notes import Notes
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.record.numbers import (
     OUTCOMES,
     counts,
     counts_sentence,
+    no_evidence,
     read_record,
     record,
     trained,
@@ -143,8 +145,8 @@ def test_without_published_numbers_there_is_no_record(tmp_path):
 def test_the_counts_are_told_in_words(answered):
     assert counts_sentence(answered) == (
         "Of 4 published numbers, 2 have a verdict. 2 come from training at the paper's scale and on"
-        " its data: 1 reproduced, 0 partly reproduced, 0 inconclusive and 0 not reproduced, of"
-        " several runs; of single runs, 0 within 3 points and 1 outside. The others are not judged:"
+        " its data: 1 reproduced, 0 partly reproduced, 0 inconclusive and 0 not reproduced, with"
+        " several seeds; with one seed, 0 within 3 points and 1 outside. The others are not judged:"
         " 1 run at a reduced scale only and 1 not run."
     )
 
@@ -153,7 +155,18 @@ def test_counts_that_are_nil_are_left_out_of_the_words(answered):
     assert counts_sentence(answered[3:]) == (
         "Of 1 published numbers, none have a verdict. The others are not judged: 1 not run."
     )
-    assert counts_sentence(answered[:1]).endswith("0 not reproduced, of several runs.")
+    assert counts_sentence(answered[:1]).endswith("0 not reproduced, with several seeds.")
+
+
+def test_numbers_that_gave_a_setting_are_told_apart(answered):
+    rows = answered.assign(verdict=["reproduced", "reproduced", "not run", "reproduced"])
+    gave = Notes.read({"derived": [{"paper": "who_to_trust", "method": "uwa"}]}, "notes")
+    uwa = int((rows[rows["verdict"] == "reproduced"]["method"] == "uwa").sum())
+    assert uwa
+    assert no_evidence(rows, gave).startswith(
+        f"A setting was inferred from {uwa} of the 3 reproduced numbers"
+    )
+    assert no_evidence(rows, Notes()) == ""
 
 
 def test_numbers_that_need_no_training_are_counted_apart(answered):
@@ -161,8 +174,8 @@ def test_numbers_that_need_no_training_are_counted_apart(answered):
     counted["verdict"] = ["not reproduced", "reproduced", "not reproduced", "single run, outside"]
     assert counts_sentence(counted) == (
         "Of 4 published numbers, 4 have a verdict. 2 come from training at the paper's scale and on"
-        " its data: 0 reproduced, 0 partly reproduced, 0 inconclusive and 1 not reproduced, of"
-        " several runs; of single runs, 0 within 3 points and 1 outside. 2 are bytes or distances"
+        " its data: 0 reproduced, 0 partly reproduced, 0 inconclusive and 1 not reproduced, with"
+        " several seeds; with one seed, 0 within 3 points and 1 outside. 2 are bytes or distances"
         " that need no training: 1 reproduced and 1 not reproduced."
     )
     assert trained(counted).tolist() == [True, False, False, True]

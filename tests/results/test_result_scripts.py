@@ -199,6 +199,9 @@ def test_blocks_of_a_page_are_written_and_checked(call, tmp_path):
     assert call(*arguments, "--check", cwd=tmp_path).returncode == 0
     part.write_text("| newer |\n")
     assert call(*arguments, "--check", cwd=tmp_path).returncode == 1
+    picture.with_suffix(".md").write_text("**Title**\n\n![Title](b.png)\n\nA caption.\n")
+    assert call(*arguments, cwd=tmp_path).returncode == 0
+    assert "**Title**\n\n![Title](../plots/b.png)\n\nA caption.\n<!--" in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ _BEGIN, _END = re.compile(r"<!-- made from (.+?) -->"), "<!-- end -->"
 def filled(page: Path, root: Path) -> str:
     """Return the text of a page with each block made anew: Markdown as it is, pictures as links.
 
+    A figure, which has a Markdown file of its name beside it, has its title above and its caption
+    below.
+
     Args:
         page: A Markdown file with one block or more.
         root: What the paths in the blocks start from.
@@ -53,5 +56,14 @@ def _piece(path: Path, page: Path) -> str:
         return path.read_text(encoding="utf-8").strip()
     if path.suffix == ".png":
         link = Path(os.path.relpath(path, page.parent)).as_posix()
-        return f"![{path.stem}]({link})"
+        return _with_caption(path, link)
     raise FedlogitError(f"{page}: {path.name} is neither .md nor .png")
+
+
+def _with_caption(path: Path, link: str) -> str:
+    """Return a picture; a figure as its own page shows it, with the link from another one."""
+    own, target = path.with_suffix(".md"), f"]({path.name})"
+    text = own.read_text(encoding="utf-8").strip() if own.is_file() else ""
+    if text.count(target) == 1:
+        return text.replace(target, f"]({link})")
+    return f"![{path.stem}]({link})"

@@ -10,7 +10,13 @@ import pandas as pd
 from fedlogit.papers import Paper, Plan
 from fedlogit.results.formatting import markdown, sentence, write_csv, write_text
 from fedlogit.results.record.by_paper import papers_markdown
-from fedlogit.results.record.numbers import as_comparison, counts_sentence, record
+from fedlogit.results.record.notes import read_notes
+from fedlogit.results.record.numbers import (
+    as_comparison,
+    counts_sentence,
+    no_evidence,
+    record,
+)
 from fedlogit.results.record.picture import draw_record, short_name
 from fedlogit.results.style import save_figure
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
@@ -50,10 +56,11 @@ def write_record(
     if rows.empty:
         return []
     base = results / "record"
+    counts = f"{counts_sentence(rows)} {no_evidence(rows, read_notes(references))}".strip()
     return [
         write_csv(base.with_suffix(".csv"), rows),
         write_text(base.with_suffix(".md"), record_markdown(rows, plan.papers)),
-        write_text(base.with_suffix(".counts.md"), counts_sentence(rows)),
+        write_text(base.with_suffix(".counts.md"), counts),
         write_text(base.with_suffix(".papers.md"), papers_markdown(rows, plan.papers)),
         *save_figure(draw_record(rows, plan.papers), base),
     ]

@@ -15,7 +15,7 @@ from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
 from fedlogit.papers.published import check_all
 from fedlogit.results.preference import Standing, preferred
-from fedlogit.results.record.notes import read_notes
+from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.verdicts.compare import comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching
 from fedlogit.results.verdicts.rules import VERDICTS, is_exact
@@ -28,6 +28,7 @@ __all__ = [
     "comparisons",
     "counts",
     "counts_sentence",
+    "no_evidence",
     "read_record",
     "record",
     "trained",
@@ -233,6 +234,23 @@ def counts_sentence(rows: pd.DataFrame) -> str:
     return text + (f". The others are not judged: {_joined(others)}." if others else ".")
 
 
+def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
+    """Return a sentence on reproduced numbers that a setting was derived from, or "".
+
+    Args:
+        rows: As from `record`.
+        notes: What is known of the numbers.
+    """
+    reproduced = rows[rows["verdict"] == "reproduced"]
+    derived = int(notes.settings_from(reproduced).sum())
+    if not derived:
+        return ""
+    return (
+        f"A setting was inferred from {derived} of the {len(reproduced)} reproduced numbers, which"
+        " are therefore no independent evidence."
+    )
+
+
 def _of_training(rows: pd.DataFrame) -> str:
     """Return in words what became of numbers that training enters, or ""."""
     if rows.empty:
@@ -242,9 +260,9 @@ def _of_training(rows: pd.DataFrame) -> str:
     within, outside = (found[name] for name in VERDICTS[4:])
     text = f"{len(rows)} come from training at the paper's scale and on its data: "
     if sum(found[name] for name in VERDICTS[:4]):
-        text += f"{_joined(several)}, of several runs" + ("; " if within + outside else "")
+        text += f"{_joined(several)}, with several seeds" + ("; " if within + outside else "")
     if within + outside:
-        text += f"of single runs, {within} within 3 points and {outside} outside"
+        text += f"with one seed, {within} within 3 points and {outside} outside"
     return text
 
 

@@ -294,7 +294,8 @@ def not_run(rows: pd.DataFrame) -> str:
         return ""
     places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
     numbers = (f"{r.table} on {r.dataset}: {r.numbers}" for r in places.itertuples(index=False))
-    return f"Not run at this scale: {len(missing)} of {len(rows)} published numbers ({', '.join(numbers)})."
+    total = f"{len(missing)} of {len(rows)} published numbers"
+    return f"Not run at this scale: {total} ({', '.join(numbers)})."
 
 
 def _signed(value: float, metric: str) -> str:
