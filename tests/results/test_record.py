@@ -14,8 +14,7 @@ from fedlogit.papers import Plan, list_papers, load_paper
 from fedlogit.results.pages.record import deviating, record_page
 from fedlogit.results.record.by_paper import papers_markdown
 from fedlogit.results.record.files import record_markdown, write_record
-from fedlogit.results.record.notes import Notes
-from fedlogit.results.record.notes import read_notes
+from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import (
     OUTCOMES,
     counts,
