@@ -58,6 +58,17 @@ class Percent(Options):
     percent: bool = False
 
 
+class Answer(Options):
+    """Of which method to use when.
+
+    Attributes:
+        labelled: Methods that also learn from labelled samples which the others have not: they are
+            compared with each other, in a column of their own.
+    """
+
+    labelled: tuple[str, ...] = ()
+
+
 class Printed(Percent):
     """Of a table of means.
 
@@ -186,7 +197,7 @@ class PeerBands(Options):
 
 
 ANALYSES: dict[str, type[Options]] = {
-    "answer": NoOptions,
+    "answer": Answer,
     "chosen": Percent,
     "contribution": Contribution,
     "costs": NoOptions,

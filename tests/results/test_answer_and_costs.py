@@ -71,7 +71,7 @@ def sends(run, bytes_up: int):
 def study(make_run, make_artefact):
     """Return a function from accuracies to a table: UWA sends 1 kB a client, FedAvg 1 MB."""
 
-    def make(analysis: str, seeds: int, **accuracy: float):
+    def make(analysis: str, seeds: int, options: dict | None = None, **accuracy: float):
         gains = [0.0, 0.003, 0.001, 0.004, 0.002]
         runs = [
             sends(
@@ -82,7 +82,7 @@ def study(make_run, make_artefact):
             for s in range(seeds)
         ]
         runs += [make_run(1.0, method="fully_informed", partition="iid", seed=s) for s in range(5)]
-        return make_artefact(*runs, analysis=analysis, **NO_AXES)
+        return make_artefact(*runs, analysis=analysis, options=options or {}, **NO_AXES)
 
     return make
 
@@ -119,6 +119,18 @@ def test_of_many_that_do_not_differ_the_answer_names_two(study, tmp_path):
     )
     assert "Bold: " not in text.read_text()  # as no cell is
     assert "the first two, how many more there are, and the lowest" in text.read_text()
+
+
+def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_path):
+    options = {"labelled": ["fedavg"]}
+    csv, text, _ = write_table(
+        study("answer", 5, options, uwa=0.5, average=0.7, fedavg=0.8), tmp_path / "answer"
+    )
+    row = cells(text)
+    assert row["any number of bytes: use"] == "**Average 72.2**"  # though FedAvg is better
+    assert row["and labelled samples at the server: use"] == "only fedavg 82.2"
+    frame = pd.read_csv(csv)
+    assert set(frame.loc[frame["method"] == "fedavg", "budget"]) == {"labelled"}
 
 
 def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):

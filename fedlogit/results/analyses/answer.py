@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.papers.options import Answer as Options
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
@@ -20,6 +21,9 @@ __all__ = ["BUDGETS", "analyse"]
 BUDGETS = {"10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "10 MB": 1e7, "any": math.inf}
 """What a client may send in the whole run, in bytes."""
 
+LABELLED = "labelled"
+"""In place of a budget, for methods that learn from labelled samples which others have not."""
+
 _NAMED = 2  # methods in a cell, so that five columns fit on a page; the CSV has all
 
 
@@ -28,23 +32,29 @@ def analyse(artefact: Artefact) -> Analysis:
 
     Columns of the CSV: `dataset`, `partition`, `budget`, `bytes_sent` (a client's, in the whole
     run), and those of `fedlogit.results.verdicts.paired.against_best`; a row for each method that
-    a budget allows.
+    a budget allows. Methods that the option `labelled` names have ``labelled`` as their budget.
     """
+    options = Options.read(artefact.options, f"{artefact.name}: options")
     frame = collect(artefact, ["bytes_sent"])
     frame = frame[frame["method"] != REFERENCE]
-    numbers = pd.concat(_cells(artefact, frame), ignore_index=True)
+    numbers = pd.concat(_cells(artefact, frame, options), ignore_index=True)
     shown = _shown(artefact, numbers)
     bold = bool(shown.apply(lambda cells: cells.str.startswith("**")).any(axis=None))
     return Analysis(numbers, shown, _said(artefact, frame, numbers, bold))
 
 
-def _cells(artefact: Artefact, frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _cells(artefact: Artefact, frame: pd.DataFrame, options: Options) -> Iterator[pd.DataFrame]:
     for place, runs in frame.groupby(["dataset", "partition"], sort=False):
         dataset, partition = map(str, place)
         values = _whole(artefact, runs)
         sent = summarise(runs, ["method"], "bytes_sent").set_index("method")["mean"]
-        for budget, most in BUDGETS.items():
-            allowed = [str(name) for name in values if sent[str(name)] <= most]
+        others = [str(name) for name in values if name not in options.labelled]
+        choices = {
+            budget: [name for name in others if sent[name] <= most]
+            for budget, most in BUDGETS.items()
+        }
+        choices[LABELLED] = [str(name) for name in values if name in options.labelled]
+        for budget, allowed in choices.items():
             if allowed:
                 found = against_best(values[allowed])
                 found.insert(1, "bytes_sent", found["method"].map(sent))
@@ -73,7 +83,7 @@ def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     for (dataset, partition), cell in numbers.groupby(["dataset", "partition"], sort=False):
         place = _clients_have(artefact.label(partition))
         row = {"If you have": f"{artefact.label(dataset)}, {place}" if several else place}
-        for budget in BUDGETS:
+        for budget in (*BUDGETS, *([LABELLED] if LABELLED in set(numbers["budget"]) else [])):
             of_budget = cell[cell["budget"] == budget]
             row[_head(budget)] = _advice(artefact, of_budget) if len(of_budget) else "–"
         rows.append(row)
@@ -86,6 +96,8 @@ def _clients_have(label: str) -> str:
 
 
 def _head(budget: str) -> str:
+    if budget == LABELLED:
+        return "and labelled samples at the server: use"
     return "any number of bytes: use" if budget == "any" else f"up to {budget}: use"
 
 
@@ -122,14 +134,15 @@ def _said(
         most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
         told.append(
             f"Methods are told apart by paired t tests over {most} seeds at 5 %, with Holm's"
-            " correction for all pairs that a budget allows (Wilcoxon's test of five pairs cannot"
+            " correction for all pairs of a cell (Wilcoxon's test of five pairs cannot"
             " give less than p = 0.0625)"
         )
         if bold:
-            told.append("Bold: better than every other method that the budget allows")
+            told.append("Bold: better than every other method of the cell")
         told.append(
-            "No winner: the methods that do not differ significantly from the best one, by falling"
-            " mean: the first two, how many more there are, and the lowest of their means"
+            "No winner: the methods that do not differ significantly from the best one, in"
+            " decreasing order of mean: the first two, how many more there are, and the lowest of"
+            " their means"
         )
         told.append(
             "So few seeds, corrected for so many pairs, can show only large differences: no winner"
