@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ __all__ = ["draw"]
 
 _COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
 _DASHES = ("--", ":", "-.")
+_WIDEST = 30  # letters beside a panel, which is three inches high
 _BESIDE = 0.02  # of the axis, between two lines that would hide each other's bars
 _ROOM = 0.09  # of the axis, for the number at a tick
 
@@ -80,7 +82,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _levels(axes, artefact, frame[level], metrics[0], options)
         _across(axes, here, artefact, options)
         axes.set_title(panel)
-    grid[0, 0].set_ylabel(sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy")
+    label = sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy"
+    grid[0, 0].set_ylabel(textwrap.fill(label, _WIDEST))
     moved = any(style.shift for style in looks.values())
     shifted = ", points moved sideways so that bars can be told apart" if moved else ""
     title(figure, artefact, frame, bars(frame) + shifted)
