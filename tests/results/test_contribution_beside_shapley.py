@@ -71,3 +71,12 @@ def test_coalitions_of_two_data_sets_are_not_mixed(make_coalitions, make_run, ma
     runs = [*make_coalitions(ALONE, [0.2, 0.5, 0.3]), make_run(dataset="digits", axes=axes)]
     with pytest.raises(FedlogitError, match=r"dataset = \['digits', 'mnist'\]: give one"):
         analyse(make_artefact(*runs, **GIVEN))
+
+
+def test_more_clients_than_coalitions_can_be_counted_for(
+    make_coalitions, make_artefact, monkeypatch
+):
+    monkeypatch.setattr("fedlogit.results.analyses.contribution._MOST_CLIENTS", 2)
+    artefact = make_artefact(*make_coalitions(ALONE, [1 / 3] * 3), **GIVEN)
+    with pytest.raises(DataError, match=r"take 2 \*\* 3 coalitions; give at most 2 clients"):
+        analyse(artefact)

@@ -24,6 +24,8 @@ __all__ = ["Compared", "Options", "analyse", "compared", "correlations"]
 _ROUNDING = 1e-9  # values that differ by less do not rank clients
 _ALIKE = 0.01  # nor do contributions, by less than this part of what each had if all had as much
 
+_MOST_CLIENTS = 16  # 65,536 coalitions
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -127,6 +129,11 @@ def correlations(own: Iterable[Compared]) -> np.ndarray:
 def _values(where: str, run: Run, worth: dict[frozenset[int], float]) -> np.ndarray:
     """Return the Shapley values of a federation whose coalitions are worth that."""
     counts = run.counts()
+    if len(counts) > _MOST_CLIENTS:
+        raise DataError(
+            f"{where}: Shapley values of {len(counts)} clients take 2 ** {len(counts)} coalitions;"
+            f" give at most {_MOST_CLIENTS} clients"
+        )
     worth = {frozenset(): 1 / counts.shape[1]} | worth
     missing = [set(who) for who in coalitions(len(counts)) if who not in worth]
     if missing:

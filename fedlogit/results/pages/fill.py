@@ -17,6 +17,7 @@ from fedlogit.errors import DataError, FedlogitError
 
 __all__ = ["filled"]
 
+_HEADING = re.compile("^(#+ )", re.MULTILINE)  # one level deeper, below the page's own
 _BEGIN, _END = re.compile(r"<!-- made from (.+?) -->"), "<!-- end -->"
 
 
@@ -53,7 +54,7 @@ def _piece(path: Path, page: Path) -> str:
     if not path.is_file():
         raise DataError(f"{page}: {path} does not exist; make it first")
     if path.suffix == ".md":
-        return path.read_text(encoding="utf-8").strip()
+        return _HEADING.sub(r"#\1", path.read_text(encoding="utf-8").strip())
     if path.suffix == ".png":
         link = Path(os.path.relpath(path, page.parent)).as_posix()
         return _with_caption(path, link)
