@@ -19,7 +19,7 @@ class DataError(FedlogitError):
 class Cannot(FedlogitError):
     """A method says that it cannot do what a run asks of it; nothing is wrong with the run.
 
-    A table has "cannot" in the place of such a run, and its message as the reason.
+    A table has "n/a" in the place of such a run, and its message as the reason.
     """
 
 

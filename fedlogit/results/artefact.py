@@ -156,9 +156,11 @@ class Artefact(BaseModel):
 
     @property
     def why_cannot(self) -> str:
-        """Return why the methods cannot do what has "cannot" in its place, as a sentence, or ""."""
+        """Return why the methods cannot do what has "n/a" in its place, as a sentence, or ""."""
         reasons = dict.fromkeys(place.reason for place in self.cannot)
-        return f"Cannot, as its method declares: {'; '.join(reasons)}" if reasons else ""
+        return (
+            f"Not applicable (n/a), as its method declares: {'; '.join(reasons)}" if reasons else ""
+        )
 
 
 def read_artefact(path: Path) -> Artefact:

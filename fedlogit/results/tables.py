@@ -136,7 +136,7 @@ def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.Da
         text: What each cell says.
     """
     rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
-    texts = _with_reasons(artefact, cells.assign(text=text)).fillna({"text": "cannot"})
+    texts = _with_reasons(artefact, cells.assign(text=text)).fillna({"text": "n/a"})
     for axis in [*rows, *columns]:
         printed = partial(artefact.label, axis=axis)
         found = list(texts[axis].drop_duplicates())

@@ -72,7 +72,9 @@ def test_the_plan_says_it_and_an_artefact_reads_it_in_order(tmp_path):
     assert data["cannot"][0]["axes"]["models"] == json.dumps(MIXED)
     artefact = Artefact.model_validate(data)
     assert artefact.in_order("method") == ["fedavg", "average"]
-    assert artefact.why_cannot.startswith("Cannot, as its method declares: method fedavg averages")
+    assert artefact.why_cannot.startswith(
+        "Not applicable (n/a), as its method declares: method fedavg averages"
+    )
 
 
 def test_a_plan_in_which_everything_can_be_done_keeps_its_name(tmp_path):

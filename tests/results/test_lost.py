@@ -76,8 +76,8 @@ def test_what_cannot_be_is_the_word_and_its_reason(make_tested, table, tmp_path)
     runs = [make_tested(0.4, method="fedavg"), make_tested(0.5), make_tested(0.5, condition=0.5)]
     csv, md, _ = write_table(table(*runs, cannot=[unable]), tmp_path / "t")
     lines = md.read_text().splitlines()
-    assert [cell.strip() for cell in lines[4].split("|")[2:5]] == ["fedavg", "40.0", "cannot"]
-    assert "Cannot, as its method declares: it does not want to." in lines[-1]
+    assert [cell.strip() for cell in lines[4].split("|")[2:5]] == ["fedavg", "40.0", "n/a"]
+    assert "Not applicable (n/a), as its method declares: it does not want to." in lines[-1]
     told = pd.read_csv(csv).set_index(["method", "condition"])["cannot"]
     assert told["fedavg", "Half"] == "it does not want to"
     assert told.isna().sum() == 3
@@ -107,9 +107,9 @@ def test_a_plain_table_says_cannot_in_its_place_and_not_nothing(make_run, make_a
     csv, md, tex = write_table(make_artefact(*runs, cannot=[unable]), tmp_path / "t")
     rows = [line.split("|")[2:-1] for line in md.read_text().splitlines()[4:6]]
     lines = [[cell.strip() for cell in row] for row in rows]
-    assert lines == [["Average", "0.5000", "cannot"], ["UWA", "0.5000", "0.5000"]]
-    assert "Cannot, as its method declares: for a reason." in md.read_text()
-    assert "cannot" in tex.read_text()
+    assert lines == [["Average", "0.5000", "n/a"], ["UWA", "0.5000", "0.5000"]]
+    assert "Not applicable (n/a), as its method declares: for a reason." in md.read_text()
+    assert "n/a" in tex.read_text()
     row = pd.read_csv(csv).set_index(["method", "partition"]).loc[("average", "k_classes(5)")]
     assert (row["cannot"], row["n"]) == ("for a reason", 0)
 

@@ -1,4 +1,4 @@
-"""Pictures of accuracy lost: bars and lines at their heights, and the word "cannot"."""
+"""Pictures of accuracy lost: bars and lines at their heights, and "n/a"."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_bar_is_as_long_as_what_is_lost_and_who_cannot_has_the_word(lost):
     axes = lost("accuracy_lost").axes[0]
     (bar,) = axes.patches
     assert bar.get_width() == pytest.approx(20)
-    assert [text.get_text() for text in axes.texts] == ["cannot"]
+    assert [text.get_text() for text in axes.texts] == ["n/a"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["average", "fedavg"]
 
 

@@ -184,7 +184,7 @@ def _heading(condition: str, options: Options) -> str:
 def _text(cell: dict[Any, Any], options: Options) -> str:
     """Return an accuracy, or what is lost of it, in per cent or points."""
     if cell["cannot"]:
-        return "cannot"
+        return "n/a"
     standard = cell["condition"] == options.against
     mean, std = (cell["accuracy"], math.nan) if standard else (cell["lost"], cell["lost_std"])
     mean = 0.0 if abs(mean) < _LEAST else mean  # not -0.0

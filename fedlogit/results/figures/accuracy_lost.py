@@ -1,4 +1,4 @@
-"""Accuracy that each method loses under each condition: a bar each, or the word "cannot"."""
+"""Accuracy that each method loses under each condition: a bar each, or "n/a" (not applicable)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _panel(
         place = conditions.index(row["condition"]) - (len(conditions) - 1) / 2
         y = methods.index(row["method"]) + place * high
         if row["cannot"] or math.isnan(row["lost"]):
-            word = "cannot" if row["cannot"] else "diverged"
+            word = "n/a" if row["cannot"] else "diverged"
             axes.annotate(
                 word, (0, y), (3, 0), textcoords="offset points", va="center", fontsize=7.5,
                 color=colours[row["condition"]], style="italic",
