@@ -46,7 +46,7 @@ def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> d
         remote: A remote of DVC; None is the default one.
 
     Returns:
-        For each run that was unavailable, the reason.
+        For each run that could not be fetched, the reason.
     """
     try:
         with Repo() as repo, repo.lock:
@@ -124,7 +124,7 @@ class _Objects:
         """Return a list of files.
 
         Raises:
-            FedlogitError: if it was unavailable or is none, or names a file outside of its folder,
+            FedlogitError: if it could not be fetched or is none, or names a file outside of its folder,
                 or what is no digest, which would be a path outside of the cache.
         """
         self._check(digest, "the list of its files")
@@ -142,7 +142,7 @@ class _Objects:
         """Copy a list's files into a folder.
 
         Raises:
-            FedlogitError: if a file was unavailable.
+            FedlogitError: if a file could not be fetched.
         """
         rmtree(folder, ignore_errors=True)
         for key, _, oid in tree:

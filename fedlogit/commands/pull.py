@@ -1,4 +1,4 @@
-"""Fetch the published runs that are not here, and say which was unavailable.
+"""Fetch the published runs that are not here, and say which could not be fetched.
 
     python -m fedlogit pull
     python -m fedlogit pull --remote lab

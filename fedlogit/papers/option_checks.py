@@ -12,6 +12,7 @@ from fedlogit.papers.model import Figure, Paper, Table
 from fedlogit.papers.options import (
     ANALYSES,
     FIGURES,
+    Answer,
     ByPublic,
     BySetting,
     Contribution,
@@ -89,6 +90,9 @@ def _check_named(paper: Paper, key: str, options: Options, where: str) -> None:
         _check_setting(at, setting)
     if isinstance(options, Lost):
         _check_against(paper, key, options, where)
+    if isinstance(options, Answer):
+        for call in options.labelled:
+            check_known(f"{where}.labelled", call.partition("(")[0], paper.methods, "method")
     if isinstance(options, Contribution):
         check_known(f"{where}.value", options.value, _methods(paper, key), "method")
     if isinstance(options, ByPublic):

@@ -96,6 +96,8 @@ def table(analysis: str, **options: object) -> dict:
          "u.options.against: unknown label of a condition 'uwa'"),
         ("tables/u", table("contribution", value="averag"), "u.options.value: unknown method "
          "'averag'; did you mean 'average'"),
+        ("tables/u", table("answer", labelled=["averag"]), "u.options.labelled: unknown method "
+         "'averag'; did you mean 'average'"),
         ("tables/u", table("costs", percent=True), "'costs' has no options; leave them out"),
         ("tables/t/title", "Costs in $", "tables.t.title = 'Costs in $': should be plain text, "
          "without '$'"),
