@@ -124,8 +124,8 @@ class _Objects:
         """Return a list of files.
 
         Raises:
-            FedlogitError: if it could not be fetched or is none, or names a file outside of its folder,
-                or what is no digest, which would be a path outside of the cache.
+            FedlogitError: if it could not be fetched or is none, or names a file outside of its
+                folder, or what is no digest, which would be a path outside of the cache.
         """
         self._check(digest, "the list of its files")
         try:
