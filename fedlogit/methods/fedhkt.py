@@ -17,9 +17,8 @@ from fedlogit.aggregation.confidence import (
 from fedlogit.aggregation.grouping import similar_clients
 from fedlogit.aggregation.targets import Targets, as_targets
 from fedlogit.component import Natural
-from fedlogit.engine import Client
 from fedlogit.errors import FedlogitError
-from fedlogit.federation import Federation
+from fedlogit.federation import Client, Federation
 from fedlogit.methods.model_federation import model_messages
 from fedlogit.methods.one_shot import OneShot
 from fedlogit.spec import RunSpec
