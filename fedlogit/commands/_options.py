@@ -12,11 +12,13 @@ from typing import get_args
 
 import torch
 
+from fedlogit import methods
 from fedlogit.engine_names import CPU_ENGINES, EngineName
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.gpus import own_gpu
-from fedlogit.runs.setup import choose_device
+from fedlogit.runs.setup import choose_device, open_data
+from fedlogit.runs.workplace import Options, Workplace
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "run_options",
     "seconds",
     "wanted_device",
+    "workplace",
 ]
 
 
@@ -163,6 +166,13 @@ def _too_large(device: torch.device, args: argparse.Namespace, spec: RunSpec, re
     if engine != "loop":
         lower += f", or take engine = 'loop' (now {engine!r})"
     return f"device = '{device}' is out of memory ({first}): {lower}"
+
+
+def workplace(args: argparse.Namespace, spec: RunSpec, device: torch.device) -> Workplace:
+    """Return where a stage of a run is computed, with the data and the split that options name."""
+    data = open_data(spec, args.data, args.split)
+    options = Options(device, args.workers, args.engine)
+    return Workplace(spec, methods.get(spec.method), *data, options)
 
 
 def read_spec(path: Path) -> RunSpec:

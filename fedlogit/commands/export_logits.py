@@ -12,15 +12,13 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import given_path, own_device, read_spec, run_options
+from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
 from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
 from fedlogit.runs.client_files import again, load_weights
 from fedlogit.runs.logit_files import pass_on_logits
 from fedlogit.runs.progress import clients_bar
-from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
-from fedlogit.runs.workplace import Options, Workplace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +43,6 @@ def main(args: argparse.Namespace) -> None:
         print(f"{args.out}: the clients diverged: {error}")
         return
     with own_device(args, spec) as device:
-        data = open_data(spec, args.data, args.split)
-        options = Options(device, args.workers, args.engine)
-        place = Workplace(spec, methods.get(spec.method), *data, options)
-        with (
-            clients_bar(spec, not args.quiet) as advance,
-            place.federation(advance) as fed,
-        ):
+        place = workplace(args, spec, device)
+        with clients_bar(spec, not args.quiet) as bar, place.federation(bar) as fed:
             export_logits(fed, weights, args.out)

@@ -14,15 +14,13 @@ import sys
 import time
 
 from fedlogit import methods
-from fedlogit.commands._options import given_path, own_device, read_spec, run_options
+from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
 from fedlogit.files import read_sealed, write_json, write_sealed
 from fedlogit.runs.client_files import again
 from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.progress import clients_bar
 from fedlogit.runs.run import check_folder, run_lock
-from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
-from fedlogit.runs.workplace import Options, Workplace
 
 OUTPUTS = ("weights.safetensors", "clients.json")
 
@@ -45,17 +43,12 @@ def main(args: argparse.Namespace) -> None:
         write_json(args.out / "spec.json", spec.model_dump(mode="json"))
         with own_device(args, spec) as device:
             start = time.perf_counter()
-            data = open_data(spec, args.data, args.split)
-            options = Options(device, args.workers, args.engine)
-            place = Workplace(spec, methods.get(spec.method), *data, options)
+            place = workplace(args, spec, device)
             facts = place.provenance.decisive()
             if outputs_are_kept(args.out, OUTPUTS, facts):
                 print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
             else:
-                with (
-                    clients_bar(spec, not args.quiet) as advance,
-                    place.federation(advance) as fed,
-                ):
+                with clients_bar(spec, not args.quiet) as bar, place.federation(bar) as fed:
                     made = train_clients(fed, args.out)
                 weights, note = (args.out / name for name in OUTPUTS)
                 weights.replace(hidden(weights))

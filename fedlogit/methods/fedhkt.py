@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
 import torch
 
+from fedlogit.aggregation.client_groups import similar_clients
 from fedlogit.aggregation.confidence import (
     class_confidence,
     entropies,
     entropy_weights,
     mixture,
 )
-from fedlogit.aggregation.grouping import similar_clients
 from fedlogit.aggregation.targets import Targets, as_targets
 from fedlogit.component import Natural
 from fedlogit.errors import FedlogitError
@@ -75,24 +74,22 @@ class FedHKT(OneShot):
                     fed.downlink("model", torch.cat([merged.vector, merged.buffers]))
                     fed.broadcast(merged)
 
-    def _groups(self, fed: Federation) -> Iterator[list[Client]]:
-        """Yield the clients of each group; who is with whom does not depend on their order."""
+    def _groups(self, fed: Federation) -> list[list[Client]]:
+        """Return the clients of each group; who is with whom does not depend on their order."""
         clients = sorted(fed.clients, key=lambda client: client.index)
         logits = fed.logits(fed.public, clients)
         confidence = fed.uplink("confidence", class_confidence(logits).float())
-        if fed.spec.ledger_only:
-            yield clients
-            return
+        if fed.spec.ledger_only:  # all are alike, and each sends its model whatever the groups
+            return [clients]
         found = similar_clients(confidence, self.groups, fed.rng("groups", fed.round))
         fed.log(groups=len(found))
-        for places in found:
-            yield [clients[place] for place in places]
+        return [[clients[place] for place in places] for places in found]
 
     def distil_server(
         self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
     ) -> None:
         """Train the server's model, from the second round on where the ensemble knows better."""
-        if not self.selection or fed.round == 1 or fed.spec.ledger_only:
+        if not self.selection or fed.round == 1:
             super().distil_server(fed, logits, targets)
             return
         found = as_targets(self.targets(logits), logits, self.name)

@@ -128,7 +128,7 @@ def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_pat
     )
     row = cells(text)
     assert row["any number of bytes: use"] == "**Average 72.2**"  # though FedAvg is better
-    assert row["and labelled samples at the server: use"] == "only fedavg 82.2"
+    assert row["1.0 MB and labelled samples at the server: use"] == "only fedavg 82.2"
     frame = pd.read_csv(csv)
     assert set(frame.loc[frame["method"] == "fedavg", "budget"]) == {"labelled"}
 

@@ -85,7 +85,7 @@ def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
         row = {"If you have": f"{artefact.label(dataset)}, {place}" if several else place}
         for budget in (*BUDGETS, *([LABELLED] if LABELLED in set(numbers["budget"]) else [])):
             of_budget = cell[cell["budget"] == budget]
-            row[_head(budget)] = _advice(artefact, of_budget) if len(of_budget) else "–"
+            row[_head(budget, numbers)] = _advice(artefact, of_budget) if len(of_budget) else "–"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -95,9 +95,10 @@ def _clients_have(label: str) -> str:
     return f"{label} a client" if re.fullmatch(r"\d+ classes", label) else label
 
 
-def _head(budget: str) -> str:
+def _head(budget: str, numbers: pd.DataFrame) -> str:
     if budget == LABELLED:
-        return "and labelled samples at the server: use"
+        most = numbers.loc[numbers["budget"] == LABELLED, "bytes_sent"].max() / 1e6
+        return f"{most:.1f} MB and labelled samples at the server: use"
     return "any number of bytes: use" if budget == "any" else f"up to {budget}: use"
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from fedlogit.aggregation.grouping import similar_clients
+from fedlogit.aggregation.client_groups import similar_clients
 
 ROWS = torch.tensor([[0.9, 0.1, 0], [0, 0.2, 0.8], [0.8, 0.2, 0], [0.1, 0.1, 0.8]])
 
