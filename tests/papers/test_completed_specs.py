@@ -114,12 +114,20 @@ def test_components_from_outside_are_completed_anew(tmp_path, monkeypatch):
     assert not (tmp_path / "others").exists()
 
 
-def test_a_function_from_outside_is_looked_for_anew(tmp_path, monkeypatch):
-    (tmp_path / "rule.py").write_text("def mean(logits): return logits.mean(dim=0)")
+def test_a_function_from_outside_is_looked_for_anew_when_its_file_has_changed(
+    tmp_path, monkeypatch
+):
+    source = tmp_path / "rule.py"
+    source.write_text("def mean(logits): return logits.mean(dim=0)")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    remember(tmp_path / "plan", text_of(method="aggregator(function='rule:mean')"))
-    assert not (tmp_path / "plan").exists()
+    text = text_of(method="aggregator(function='rule:mean')")
+    found = remember(tmp_path / "plan", text)
+    monkeypatch.setattr(module, "complete", refuse)
+    assert Completions(tmp_path / "plan").of(text) == found
+    source.write_text("def average(logits): return logits.mean(dim=0)")
+    with pytest.raises(AssertionError, match="remembered"):
+        Completions(tmp_path / "plan").of(text)
 
 
 def test_a_mistake_is_told_each_time(tmp_path):
