@@ -14,7 +14,7 @@ from fedlogit.component import ComponentRef, FrozenConfig, model_in
 from fedlogit.results.formatting import markdown
 from scripts.docs_site.docstrings import about, attributes
 
-__all__ = ["fields_table", "in_cell", "model_page"]
+__all__ = ["fields_table", "in_cell", "model_page", "tables_of"]
 
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 _CALL = "call such as `name(key=value)`"
@@ -28,13 +28,23 @@ def model_page(title: str, intro: str, model: type[BaseModel]) -> str:
         intro: What stands before the first table.
         model: The outermost one.
     """
-    schema = model.model_json_schema(by_alias=True)
+    return "\n\n".join([f"# {title}", intro, *tables_of(model, below=1)])
+
+
+def tables_of(model: type[BaseModel], *, below: int) -> list[str]:
+    """Return a model's table and a section for each model in it, which the table links to.
+
+    Args:
+        model: The outermost one.
+        below: The level of the heading under which they stand; 1 is the page's title.
+    """
     classes = _by_name(FrozenConfig)
-    parts = [f"# {title}", intro, fields_table(model)]
-    for name in schema.get("$defs", {}):
+    parts = [fields_table(model)]
+    for name in model.model_json_schema(by_alias=True).get("$defs", {}):
         if name != ComponentRef.__name__:
-            parts += [f"## {name}", about(classes[name]), fields_table(classes[name])]
-    return "\n\n".join(parts)
+            heading = f"{'#' * (below + 1)} {name}"
+            parts += [heading, about(classes[name]), fields_table(classes[name])]
+    return parts
 
 
 def fields_table(model: type[BaseModel]) -> str:

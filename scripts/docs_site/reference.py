@@ -29,7 +29,7 @@ from fedlogit.results.runs.run import Result
 from fedlogit.results.verdicts.claim_tests import TESTS, Comparison
 from fedlogit.spec import RunSpec
 from scripts.docs_site.docstrings import about, attributes, in_markdown
-from scripts.docs_site.models import fields_table, in_cell, model_page
+from scripts.docs_site.models import fields_table, in_cell, model_page, tables_of
 
 __all__ = ["reference_pages"]
 
@@ -205,7 +205,7 @@ def _kind(
     """Return the section of a kind of figure or analysis."""
     parts = [f"## `{name}`", *told, f"[Source]({_source(module)})"]
     if options and options.model_fields:
-        parts += ["Its `options`:", fields_table(options)]
+        parts += ["Its `options`:", *tables_of(options, below=2)]
     return parts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -145,6 +146,21 @@ def test_a_models_keys_have_type_default_and_meaning():
 )
 def test_the_reference_has_what_the_library_has(page, said):
     assert said in reference()[f"reference/{page}.md"]
+
+
+def test_what_the_reference_links_to_within_a_page_stands_on_it():
+    linked = {
+        (page, target)
+        for page, text in reference().items()
+        for target in re.findall(r"\]\(#([^)]+)\)", text)
+    }
+    assert ("reference/figures.md", "level") in linked
+    headed = {
+        (page, heading.lower())
+        for page, text in reference().items()
+        for heading in re.findall(r"^#+ (\w+)$", text, re.MULTILINE)
+    }
+    assert linked <= headed
 
 
 @pytest.mark.parametrize("paper", PAPERS)
