@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +14,13 @@ from matplotlib.figure import Figure
 from fedlogit.errors import FedlogitError
 from fedlogit.results.style import INK, PALETTE, save_figure, use_house_style
 
-__all__ = ["bubble_plot", "bubble_row", "bubbles"]
+__all__ = ["bubble_panels", "bubble_plot", "bubbles"]
 
 _LEFT, _RIGHT, _BOTTOM, _GAP = 0.75, 0.7, 0.55, 0.08  # inches
 _MARGIN = 0.8  # height of the class totals and width of the client totals, inches
 _LINE = 0.22  # a line of the title, inches
 _FILL = 0.92  # diameter of the largest bubble, as a share of a cell
+_COLUMNS = 2  # panels in a row: with three, letters are too small on a page
 _DOT = 2.0  # area of the smallest bubble, square points: one sample must still be seen
 
 
@@ -39,11 +41,11 @@ def bubble_plot(counts: np.ndarray, path_png: Path, title: str) -> list[Path]:
     Raises:
         FedlogitError: if `counts` is not a matrix with a positive entry.
     """
-    return save_figure(bubble_row([(counts, title)]), path_png)
+    return save_figure(bubble_panels([(counts, title)]), path_png)
 
 
-def bubble_row(panels: Sequence[tuple[np.ndarray, str]]) -> Figure:
-    """Return a figure of several divisions side by side, their bubbles on one scale.
+def bubble_panels(panels: Sequence[tuple[np.ndarray, str]]) -> Figure:
+    """Return a figure of several divisions, two in a row, their bubbles on one scale.
 
     Args:
         panels: Counts (N, K) and a title for each.
@@ -53,9 +55,9 @@ def bubble_row(panels: Sequence[tuple[np.ndarray, str]]) -> Figure:
     """
     use_house_style()
     tables = [_as_counts(counts) for counts, _ in panels]
-    figure, rows = _layout([t.shape for t in tables], [name for _, name in panels])
+    figure, placed = _layout([t.shape for t in tables], [name for _, name in panels])
     most = max(int(t.max()) for t in tables)
-    for counts, (main, top, right, corner) in zip(tables, rows, strict=True):
+    for counts, (main, top, right, corner) in zip(tables, placed, strict=True):
         bubbles(main, counts, most)
         _class_totals(top, counts.sum(axis=0))
         _client_totals(right, counts.sum(axis=1))
@@ -112,30 +114,32 @@ def _layout(
     cells = [_cell(*shape) for shape in shapes]
     wide = [cell[0] * shape[1] for cell, shape in zip(cells, shapes, strict=True)]
     tall = max(cell[1] * shape[0] for cell, shape in zip(cells, shapes, strict=True))
-    widths = [_LEFT + w + _GAP + _MARGIN + _RIGHT for w in wide]
-    lines = [textwrap.wrap(t, int(w * 10.5)) for t, w in zip(titles, widths, strict=True)]
-    width = sum(widths)
-    height = _BOTTOM + tall + _GAP + _MARGIN + 0.25 + _LINE * max(map(len, lines))
+    panel = _LEFT + max(wide) + _GAP + _MARGIN + _RIGHT
+    lines = [textwrap.wrap(title, int(panel * 10.5)) for title in titles]
+    row = _BOTTOM + tall + _GAP + _MARGIN + 0.25 + _LINE * max(map(len, lines))
+    width = panel * min(len(shapes), _COLUMNS)
+    height = row * math.ceil(len(shapes) / _COLUMNS)
     figure = Figure(figsize=(width, height))
 
     def axes(x: float, y: float, w: float, h: float) -> Axes:
         return figure.add_axes((x / width, y / height, w / width, h / height))
 
-    rows, left = [], 0.0
-    for title, w, panel in zip(lines, wide, widths, strict=True):
-        text = ((left + 0.12) / width, 1 - 0.1 / height, "\n".join(title))
+    placed = []
+    for i, (title, w) in enumerate(zip(lines, wide, strict=True)):
+        left, top = panel * (i % _COLUMNS), height - row * (i // _COLUMNS)
+        text = ((left + 0.12) / width, (top - 0.1) / height, "\n".join(title))
         figure.text(*text, fontsize=11.5, weight="bold", va="top")
-        right, above = left + _LEFT + w + _GAP, _BOTTOM + tall + _GAP
-        rows.append(
+        right, bottom = left + _LEFT + w + _GAP, top - row + _BOTTOM
+        above = bottom + tall + _GAP
+        placed.append(
             [
-                axes(left + _LEFT, _BOTTOM, w, tall),
+                axes(left + _LEFT, bottom, w, tall),
                 axes(left + _LEFT, above, w, _MARGIN),
-                axes(right, _BOTTOM, _MARGIN, tall),
+                axes(right, bottom, _MARGIN, tall),
                 axes(right, above, _MARGIN + _RIGHT, _MARGIN),
             ]
         )
-        left += panel
-    return figure, rows
+    return figure, placed
 
 
 def _class_totals(axes: Axes, totals: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """The bubble plot: areas, totals, and files that are the same every time."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -65,3 +67,18 @@ def test_nothing_to_draw_is_refused(counts, tmp_path):
     with pytest.raises(FedlogitError, match="clients × classes matrix with samples"):
         bubble_plot(counts, tmp_path / "x.png", "title")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_three_panels_stand_two_in_a_row_and_none_on_another():
+    figure = bubbles.bubble_panels([(np.full((5, 10), 7), "a"), (np.ones((3, 4)), "b" * 99)] * 2)
+    boxes = [axes.get_position() for axes in figure.axes]
+    assert len(boxes) == 16
+    assert all(0 <= box.x0 < box.x1 <= 1 and 0 <= box.y0 < box.y1 <= 1 for box in boxes)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    corners = {(box.x0, box.y0) for box in boxes[::4]}
+    assert len({x for x, _ in corners}) == len({y for _, y in corners}) == 2
+
+
+def test_one_panel_is_as_wide_as_it_needs():
+    one, two = (bubbles.bubble_panels([(np.ones((3, 4)), "a")] * n) for n in (1, 2))
+    assert two.get_size_inches() == pytest.approx(one.get_size_inches() * [2, 1])

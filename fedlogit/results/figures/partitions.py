@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.bubbles import bubble_row
+from fedlogit.results.bubbles import bubble_panels
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panel_name, runs_of, title
 
@@ -20,6 +20,6 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     not need; the counts come from the runs' records.
     """
     panels = [(run.counts(), panel_name(artefact, ref)) for ref, run in runs_of(artefact)]
-    figure = bubble_row(panels)
+    figure = bubble_panels(panels)
     title(figure, artefact, collect(artefact), "area of a bubble: number of samples")
     return figure
