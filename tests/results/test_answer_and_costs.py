@@ -12,50 +12,77 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.analyses import analyse, analysis_names
 from fedlogit.results.tables import write_table
-from fedlogit.results.verdicts.paired import against_best, paired_p
-from fedlogit.results.verdicts.rules import paired_interval
+from fedlogit.results.verdicts.paired import candidates
 
 NO_AXES = {"rows": None, "columns": None}
 
 
-def test_a_paired_t_test_by_hand():
-    # Mean .02 and deviation .01 of three: t = .02 / (.01 / √3) = 3.4641 with 2 degrees of freedom,
-    # for which p = 1 - t / √(t² + 2).
-    gap = np.array([0.01, 0.02, 0.03])
+def frame(*values: list[float]) -> pd.DataFrame:
+    return pd.DataFrame(np.array(values).T, columns=list("abcdef"[: len(values)]))
+
+
+def test_a_candidate_by_hand():
+    # b - a: mean .02 and deviation .01 of three, t = .02 / (.01 / √3) = 3.4641 with 2 degrees of
+    # freedom, for which the one-sided p is (1 - t / √(t² + 2)) / 2.
     t = 2 * 3**0.5
-    assert paired_p(gap) == pytest.approx(1 - t / (t**2 + 2) ** 0.5)
+    p = (1 - t / (t**2 + 2) ** 0.5) / 2
+    best, other = candidates(frame([0.5, 0.5, 0.5], [0.51, 0.52, 0.53])).to_dict("records")
+    assert (best["method"], best["result"], best["difference"]) == ("b", "best mean", 0)
+    assert best["p"] == pytest.approx(1 - p)
+    assert (other["result"], other["beaten_by"]) == ("excluded", "b")
+    assert other["p"] == pytest.approx(p) == pytest.approx(0.0371, abs=1e-4)
     # 95 %: t = 4.3027 for 2 degrees of freedom.
-    assert paired_interval(gap, 0.95) == pytest.approx((0.02 - 0.024841, 0.02 + 0.024841), abs=1e-5)
+    assert [other[key] for key in ("difference", "low", "high")] == pytest.approx(
+        [0.02, 0.02 - 0.024841, 0.02 + 0.024841], abs=1e-5
+    )
+    # With a third method p is doubled, and 0.074 excludes nobody.
+    third = candidates(frame([0.5, 0.5, 0.5], [0.51, 0.52, 0.53], [0.4, 0.6, 0.5]))
+    assert third["result"].tolist() == ["best mean", "not excluded", "not excluded"]
+    assert third.set_index("method").loc["a", "p"] == pytest.approx(2 * p)
+    assert (third["beaten_by"] == "").all()
 
 
 def test_a_single_seed_shows_nothing():
-    assert paired_p(np.array([0.5])) == 1
-    assert np.isnan(paired_interval(np.array([0.5]), 0.95)).all()
-    assert against_best(pd.DataFrame({"a": [0.4], "b": [0.5]}))["result"].tolist() == [
-        "best",
-        "no test",
-    ]
+    found = candidates(pd.DataFrame({"a": [0.4], "b": [0.5]}))
+    assert found["result"].tolist() == ["best mean", "no test"]
+    assert found["p"].isna().all()
+    assert np.isnan(found.loc[1, ["low", "high"]].astype(float)).all()
+
+
+def test_a_method_is_excluded_by_whoever_is_surely_above_it():
+    """Not by the best mean alone, which may vary too much to show anything."""
+    found = candidates(
+        frame([0.9, 0.5, 0.9, 0.5], [0.6, 0.61, 0.6, 0.61], [0.5, 0.51, 0.501, 0.509])
+    ).set_index("method")
+    assert found["result"].to_dict() == {
+        "a": "best mean", "b": "not excluded", "c": "excluded"
+    }  # fmt: skip
+    assert found.loc["c", "beaten_by"] == "b"
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_best_is_compared_as_by_a_second_version(seed):
+def test_candidates_are_those_of_a_second_version(seed):
     values = np.random.default_rng(seed).normal([0.0, 0.5, 3.0, 3.2], 0.3, size=(5, 4))
-    found = against_best(pd.DataFrame(values, columns=list("abcd")))
-    best = int(values.mean(0).argmax())
-    raw = {
-        (i, j): stats.ttest_rel(values[:, i], values[:, j]).pvalue
-        for i in range(4)
-        for j in range(i)
-    }
-    largest, corrected = 0.0, {}
-    for place, pair in enumerate(sorted(raw, key=lambda pair: raw[pair])):
-        largest = max(largest, min(1.0, (6 - place) * raw[pair]))
-        corrected[frozenset(pair)] = largest
-    for row in found.iloc[1:].to_dict("records"):
-        p = corrected[frozenset((best, "abcd".index(row["method"])))]
-        assert row["p_holm"] == pytest.approx(p)
-        assert row["result"] == ("worse" if p < 0.05 else "not different")
-        assert row["low"] < row["difference"] < row["high"]
+    found = candidates(pd.DataFrame(values, columns=list("abcd"))).set_index("method")
+    for j, method in enumerate("abcd"):
+        p = 3 * min(
+            stats.ttest_rel(values[:, i], values[:, j], alternative="greater").pvalue
+            for i in range(4)
+            if i != j
+        )
+        assert found.loc[method, "p"] == pytest.approx(min(1, p))
+        assert (found.loc[method, "result"] == "excluded") == (p < 0.05)
+
+
+def test_the_best_is_seldom_excluded():
+    """Of six methods that are all alike each is the best, and excluded in one of twenty at most."""
+    rng = np.random.default_rng(0)
+    found = [
+        candidates(pd.DataFrame(rng.normal(0, [1, 1, 2, 2, 3, 3], (5, 6)))).set_index("method")
+        for _ in range(400)
+    ]
+    excluded = np.mean([frame["result"].eq("excluded").sort_index() for frame in found], axis=0)
+    assert 0 < excluded.max() < 0.05 + 2 * (0.05 * 0.95 / 400) ** 0.5
 
 
 def sends(run, bytes_up: int):
@@ -93,32 +120,29 @@ def cells(path) -> dict[str, str]:
     return dict(zip(names, first, strict=True))
 
 
-def test_the_answer_names_a_winner_only_where_all_others_are_worse(study, tmp_path):
+def test_the_answer_names_one_only_where_all_others_are_excluded(study, tmp_path):
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.8)
     csv, text, _ = write_table(artefact, tmp_path / "answer")
     row = cells(text)
     assert row["If you have"] == "2 classes a client"
-    assert "Bold: better than every" in text.read_text()
-    assert row["up to 10 kB: use"] == "no winner: Average 52.3, UWA 52.2"
+    assert "Bold: all others are excluded" in text.read_text()
+    assert row["up to 10 kB: use"] == "Average 52.3 or UWA 52.2"
     # FedAvg sends exactly 1 MB, which a budget of 1 MB allows.
     assert row["up to 1 MB: use"] == row["any number of bytes: use"] == "**fedavg 82.2**"
     frame = pd.read_csv(csv).set_index(["budget", "method"])
     assert frame.loc[("100 kB", "uwa"), "bytes_sent"] == 1000
     assert ("100 kB", "fedavg") not in frame.index
-    assert frame.loc[("any", "uwa"), "result"] == "worse"
+    assert frame.loc[("any", "uwa"), "result"] == "excluded"
     assert frame.loc[("any", "uwa"), "difference"] == pytest.approx(0.3, abs=1e-3)
 
 
-def test_of_many_that_do_not_differ_the_answer_names_two(study, tmp_path):
+def test_of_many_that_may_be_the_best_the_answer_names_two(study, tmp_path):
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502)
     text = write_table(artefact, tmp_path / "answer")[1]
     row = cells(text)
-    assert (
-        row["any number of bytes: use"]
-        == "no winner: fedavg 52.4, Average 52.3, 1 more down to 52.2"
-    )
+    assert row["any number of bytes: use"] == "fedavg 52.4, Average 52.3 or another, 52.2"
     assert "Bold: " not in text.read_text()  # as no cell is
-    assert "the first two, how many more there are, and the lowest" in text.read_text()
+    assert "the first two by their means, how many more there are" in text.read_text()
 
 
 def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_path):
@@ -137,8 +161,7 @@ def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):
     csv, text, _ = write_table(study("answer", 1, uwa=0.5, fedavg=0.8), tmp_path / "answer")
     assert cells(text)["any number of bytes: use"].startswith("fedavg 80.")
     assert "One seed: no test, and so no winner" in text.read_text()
-    others = pd.read_csv(csv).query("result != 'best'")
-    assert others["p_holm"].isna().all()
+    assert pd.read_csv(csv)["p"].isna().all()
 
 
 def test_a_budget_that_no_method_keeps_has_a_dash_and_one_that_one_keeps_no_winner(study, tmp_path):

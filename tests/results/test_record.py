@@ -157,6 +157,18 @@ def test_counts_that_are_nil_are_left_out_of_the_words(answered):
     assert counts_sentence(answered[:1]).endswith("0 not reproduced, with several seeds.")
 
 
+def test_reproduced_at_a_bound_and_inconclusive_for_few_seeds_are_counted(answered):
+    # 1 in every run; an interval of ±.04, and one of ±.03, the limit, about a distance of 0.02.
+    rows = answered[:3].assign(
+        metric="accuracy", verdict=["reproduced", "inconclusive", "inconclusive"], ours=[1, 0.8, 0],
+        std=[0.0, 0.1, 0.0], low=[0.0, 0.06, -0.03], high=[0.0, 0.14, 0.03],
+    )  # fmt: skip
+    told = counts_sentence(rows)
+    assert "1 reproduced (1 of them shares of 0 or 1 in every run), 0 partly" in told
+    assert "2 inconclusive (1 of them with an interval wider than ±3 points) and 0 not" in told
+    assert "shares of 0 or 1" not in counts_sentence(rows.assign(std=0.01))
+
+
 def test_numbers_that_gave_a_setting_are_told_apart(answered):
     rows = answered.assign(verdict=["reproduced", "reproduced", "not run", "reproduced"])
     gave = Notes.read({"derived": [{"paper": "who_to_trust", "method": "uwa"}]}, "notes")

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from fedlogit.results.record.rounding import printed_alike
+from fedlogit.results.record.rounding import divided_by_n, printed_alike
 
 HEAD = "table,dataset,partition,method,metric,mean,std,n,where"
 
@@ -14,11 +14,11 @@ HEAD = "table,dataset,partition,method,metric,mean,std,n,where"
 def alike(tmp_path):
     """Return a function that says what else a number may be, as printed and of ours."""
 
-    def found(metric, printed, ours, verdict, std="", ours_std=math.nan, n=1):
+    def found(metric, printed, ours, verdict, std="", ours_std=math.nan, n=1, by=printed_alike):
         (tmp_path / "p.csv").write_text(f"{HEAD}\nt,d,,m,{metric},{printed},{std},3,\n")
         row = {"paper": "p", "metric": metric, "published": float(printed), "published_n": 3}
         row |= {"published_std": float(std or "nan"), "ours": ours, "std": ours_std, "n": n}
-        rows = printed_alike(pd.DataFrame([row | {"verdict": verdict}]), tmp_path)
+        rows = by(pd.DataFrame([row | {"verdict": verdict}]), tmp_path)
         return rows[["printed", "alike"]].to_numpy().tolist()
 
     return found
@@ -56,3 +56,16 @@ def test_counts_that_agree_are_not_rounded(alike):
 
 def test_what_is_not_judged_is_left_out(alike):
     assert alike("accuracy", "0.75", 0.779, "reduced scale") == []
+
+
+# Welch, two of three runs at .80 ± .01 and the paper's .80: 0.01 √(1/3 + 1/3) = .008165 has 4
+# degrees of freedom, and 2.132 x .008165 = .0174, but no less than ours alone, .0169: partly. A
+# paper's ± of .015 has √(.01² + .015²) / √3 = .01041 with 3.5 degrees, so about 2.2 x .0104 = .023;
+# of .024, √(.01² + .024²) / √3 = .0150 with 2.7, so about 2.5 x .0150 = .0374: too wide.
+def test_a_spread_that_divides_by_n_is_wider(alike):
+    given = ("accuracy", "0.80", 0.8)
+    ours = {"ours_std": 0.01, "n": 3, "by": divided_by_n}
+    # .0196 x √(3 / 2) = .0240.
+    assert alike(*given, "partly reproduced", std="0.0196", **ours) == [["0.80", "inconclusive"]]
+    assert alike(*given, "partly reproduced", std="0.010", **ours) == []
+    assert alike(*given, "single run, within", by=divided_by_n) == []

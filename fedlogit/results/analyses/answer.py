@@ -1,4 +1,4 @@
-"""If you have this heterogeneity and so many bytes to send, use that; or no winner, by a test."""
+"""If you have this heterogeneity and so many bytes to send, use that: the best, or one of some."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
-from fedlogit.results.verdicts.paired import against_best
+from fedlogit.results.verdicts.paired import candidates
 
 __all__ = ["BUDGETS", "analyse"]
 
@@ -28,10 +28,10 @@ _NAMED = 2  # methods in a cell, so that five columns fit on a page; the CSV has
 
 
 def analyse(artefact: Artefact) -> Analysis:
-    """Return, for each data set, partition and budget, the best method and who does not differ.
+    """Return, for each data set, partition and budget, which methods may be the best.
 
     Columns of the CSV: `dataset`, `partition`, `budget`, `bytes_sent` (a client's, in the whole
-    run), and those of `fedlogit.results.verdicts.paired.against_best`; a row for each method that
+    run), and those of `fedlogit.results.verdicts.paired.candidates`; a row for each method that
     a budget allows. Methods that the option `labelled` names have ``labelled`` as their budget.
     """
     options = Options.read(artefact.options, f"{artefact.name}: options")
@@ -56,7 +56,7 @@ def _cells(artefact: Artefact, frame: pd.DataFrame, options: Options) -> Iterato
         choices[LABELLED] = [str(name) for name in values if name in options.labelled]
         for budget, allowed in choices.items():
             if allowed:
-                found = against_best(values[allowed])
+                found = candidates(values[allowed])
                 found.insert(1, "bytes_sent", found["method"].map(sent))
                 found.insert(0, "dataset", dataset)
                 found.insert(1, "partition", partition)
@@ -103,21 +103,23 @@ def _head(budget: str, numbers: pd.DataFrame) -> str:
 
 
 def _advice(artefact: Artefact, found: pd.DataFrame) -> str:
-    """Return the best method, or the first of those that do not differ from it."""
-    alike = found[found["result"] != "worse"]
+    """Return the best method, or the first of those that may be."""
+    left = found[found["result"] != "excluded"]
     named = [
         f"{artefact.label(row['method'])} {_score(artefact, row['mean'])}"
-        for row in alike.to_dict("records")
+        for row in left.to_dict("records")
     ]
     if len(found) == 1:
         return f"only {named[0]}"
-    if (alike["result"] == "no test").any():
+    if (left["result"] == "no test").any():
         return named[0]
     if len(named) == 1:
         return f"**{named[0]}**"
-    more = len(named) - _NAMED
-    rest = f", {more} more down to {_score(artefact, alike['mean'].min())}" if more > 0 else ""
-    return f"no winner: {', '.join(named[:_NAMED])}{rest}"
+    if len(named) == _NAMED:
+        return " or ".join(named)
+    more, least = len(named) - _NAMED, _score(artefact, left["mean"].min())
+    others = f"another, {least}" if more == 1 else f"{more} more, down to {least}"
+    return f"{', '.join(named[:_NAMED])} or {others}"
 
 
 def _score(artefact: Artefact, mean: float) -> str:
@@ -134,24 +136,19 @@ def _said(
     else:
         most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
         told.append(
-            f"Methods are told apart by paired t tests over {most} seeds at 5 %, with Holm's"
-            " correction for all pairs of a cell (Wilcoxon's test of five pairs cannot"
-            " give less than p = 0.0625)"
+            "Where several are named, the best is one of them with 95 % confidence: a method is"
+            " excluded if another that the cell allows is above it by a one-sided paired t test"
+            f" over {most} seeds at 5 %, divided by the number of others. Named are the first two"
+            " by their means, how many more there are, and the lowest of their means"
         )
         if bold:
-            told.append("Bold: better than every other method of the cell")
+            told.append("Bold: all others are excluded")
         told.append(
-            "No winner: the methods that do not differ significantly from the best one, in"
-            " decreasing order of mean: the first two, how many more there are, and the lowest of"
-            " their means"
-        )
-        told.append(
-            "So few seeds, corrected for so many pairs, can show only large differences: no winner"
-            " does not mean equal"
+            "So few seeds exclude only what is clearly worse: several names do not mean equal"
         )
     lost = sorted(set(frame.loc[frame["diverged"], "method"]))
     if lost:
         told.append(f"Seeds at which a method diverged are left out: {', '.join(lost)}")
     name = f"results/tables/{artefact.paper}/{artefact.scale}/{artefact.id}.csv"
-    told.append(f"Every difference, with its interval and p: `{name}`")
+    told.append(f"Every difference, with its interval (95 %, uncorrected) and p: `{name}`")
     return tuple(told)

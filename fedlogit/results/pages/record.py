@@ -11,12 +11,18 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper
 from fedlogit.results.formatting import markdown, sentence
-from fedlogit.results.metrics import is_share, metric_label
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.templating import render
 from fedlogit.results.record.notes import Notes, read_notes
-from fedlogit.results.record.numbers import UNJUDGED, as_comparison, counts_sentence, read_record
+from fedlogit.results.record.numbers import (
+    UNJUDGED,
+    as_comparison,
+    counts_sentence,
+    read_record,
+    unit,
+)
 from fedlogit.results.record.picture import short_name
-from fedlogit.results.record.rounding import printed_alike
+from fedlogit.results.record.rounding import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.rules import PARTLY
 
@@ -51,6 +57,7 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
         on_gpu=_on_gpu(rows["device"]),
         derived=_reproduced_and_derived(rows, notes),
         alike=_alike(printed_alike(rows, references), by_name),
+        divided=_alike(divided_by_n(rows, references), by_name),
         groups=list(_groups(rows, by_name, notes)),
     )
 
@@ -69,7 +76,7 @@ def _on_gpu(devices: pd.Series) -> str:
 
 
 def _alike(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
-    """Return a row for each verdict that rounding decides."""
+    """Return a row for each verdict that might be another, with what it might be."""
     if rows.empty:
         return ""
     numbers = rows.to_dict("records")
@@ -101,8 +108,7 @@ def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:
 
 def deviating(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers that did not come out, or that several runs leave beyond 3 points."""
-    unit = rows["published"].abs().where(~rows["metric"].map(is_share), 1.0)
-    far = rows["difference"].abs() > PARTLY * unit
+    far = rows["difference"].abs() > PARTLY * unit(rows)
     judged = rows["verdict"].isin(["not reproduced", "single run, outside"])
     return rows[judged | (far & (rows["verdict"] == "inconclusive"))]
 

@@ -14,11 +14,12 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
 from fedlogit.papers.published import check_all
+from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.verdicts.compare import comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching
-from fedlogit.results.verdicts.rules import VERDICTS, is_exact
+from fedlogit.results.verdicts.rules import PARTLY, VERDICTS, is_exact
 
 __all__ = [
     "JUDGED_SCALE",
@@ -32,6 +33,7 @@ __all__ = [
     "read_record",
     "record",
     "trained",
+    "unit",
 ]
 
 JUDGED_SCALE = "paper"
@@ -214,6 +216,11 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     return {name: int(found.get(name, 0)) for name in OUTCOMES}
 
 
+def unit(rows: pd.DataFrame) -> pd.Series:
+    """Return what margins are fractions of: 1 for a share, else the published value itself."""
+    return rows["published"].abs().where(~rows["metric"].map(is_share).astype(bool), 1.0)
+
+
 def trained(rows: pd.DataFrame) -> pd.Series:
     """Return, for each published number, whether training enters it: bytes are counted."""
     return ~rows["metric"].map(is_exact).astype(bool)
@@ -256,7 +263,14 @@ def _of_training(rows: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     found = counts(rows)
-    several = [f"{found[name]} {name}" for name in VERDICTS[:4]]
+    notes = {
+        "reproduced": (_at_a_bound(rows), "shares of 0 or 1 in every run"),
+        "inconclusive": (_too_wide(rows), "with an interval wider than ±3 points"),
+    }
+    several = [
+        f"{found[name]} {name}" + _among(name, rows, *notes.get(name, (None, "")))
+        for name in VERDICTS[:4]
+    ]
     within, outside = (found[name] for name in VERDICTS[4:])
     text = f"{len(rows)} come from training at the paper's scale and on its data: "
     if sum(found[name] for name in VERDICTS[:4]):
@@ -264,6 +278,23 @@ def _of_training(rows: pd.DataFrame) -> str:
     if within + outside:
         text += f"with one seed, {within} within 3 points and {outside} outside"
     return text
+
+
+def _among(verdict: str, rows: pd.DataFrame, which: pd.Series | None, told: str) -> str:
+    """Return how many numbers of a verdict are of a kind, in parentheses; "" for none."""
+    number = 0 if which is None else int((which & (rows["verdict"] == verdict)).sum())
+    return f" ({number} of them {told})" if number else ""
+
+
+def _at_a_bound(rows: pd.DataFrame) -> pd.Series:
+    """Return which numbers are 0 or 1 in all our runs, where little can go wrong."""
+    share = rows["metric"].map(is_share).astype(bool)
+    return share & rows["ours"].isin((0, 1)) & (rows["std"] == 0)
+
+
+def _too_wide(rows: pd.DataFrame) -> pd.Series:
+    """Return which intervals fit between no limits: seeds are too few, whatever their mean."""
+    return (rows["high"] - rows["low"]) / 2 > PARTLY * unit(rows)
 
 
 def _of_counting(rows: pd.DataFrame) -> str:

@@ -1,9 +1,10 @@
-"""Verdicts that would be others against other numbers that a paper would print alike."""
+"""Verdicts that would be others by another reading of what a paper prints."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ import pandas as pd
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.rules import VERDICTS, Sample, is_exact, verdict
 
-__all__ = ["printed_alike"]
+__all__ = ["divided_by_n", "printed_alike"]
+
+_Readings = Callable[[Mapping[Any, Any], Mapping[Any, Any]], Iterable[Sample]]
+"""What else a published number may be, by its row of the record and of the file."""
 
 
 def printed_alike(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
@@ -27,16 +31,44 @@ def printed_alike(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
         rows: The record, with the numbers of each file in the file's order.
         references: The folder of the published numbers, which have the digits that are printed.
     """
+    return _differing(rows, references, _within_rounding)
+
+
+def divided_by_n(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
+    """Return the judged numbers with another verdict if the paper's ± divides by n, not n - 1.
+
+    Args, columns: as of `printed_alike`.
+    """
+    return _differing(rows, references, _wider)
+
+
+def _differing(rows: pd.DataFrame, references: Path, readings: _Readings) -> pd.DataFrame:
+    """Return the judged numbers that would have another verdict by other readings of the print."""
     parts = []
     for name, part in rows.groupby("paper", sort=False):
         text = {"mean": str, "std": str}
         digits = pd.read_csv(references / f"{name}.csv", dtype=text, comment="#")[[*text]]
-        halves = digits.map(_half_unit).to_numpy()
-        told = zip(part.to_dict("records"), halves, strict=True)
-        alike = [_others(row, *half) for row, half in told]
+        told = zip(part.to_dict("records"), digits.to_dict("records"), strict=True)
+        alike = [_others(row, readings(row, printed)) for row, printed in told]
         parts.append(part.assign(printed=digits["mean"].to_numpy(), alike=alike))
     found = pd.concat(parts)
     return found[found["alike"] != ""]
+
+
+def _within_rounding(row: Mapping[Any, Any], printed: Mapping[Any, Any]) -> Iterator[Sample]:
+    """Yield the published number with its mean and ± half a unit less, as printed, and more."""
+    mean, std = (_half_unit(printed[key]) for key in ("mean", "std"))
+    for up, wider in itertools.product((-1, 0, 1), repeat=2):
+        spread = float(np.maximum(row["published_std"] + wider * std, 0))  # NaN stays
+        yield Sample(row["published"] + up * mean, spread, row["published_n"])
+
+
+def _wider(row: Mapping[Any, Any], _: Mapping[Any, Any]) -> Iterator[Sample]:
+    """Yield the published number with a ± that is turned from n to n - 1; NaN stays."""
+    n = row["published_n"]
+    if n > 1:
+        spread = row["published_std"] * math.sqrt(n / (n - 1))
+        yield Sample(row["published"], spread, n)
 
 
 def _half_unit(printed: Any) -> float:
@@ -46,19 +78,12 @@ def _half_unit(printed: Any) -> float:
     return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 
-def _others(row: Mapping[Any, Any], mean: float, std: float) -> str:
-    """Return the other verdicts of a number that may differ by so much, by a comma, or ""."""
+def _others(row: Mapping[Any, Any], readings: Iterable[Sample]) -> str:
+    """Return the other verdicts that readings of a number give, by a comma, or ""."""
     exact = is_exact(row["metric"])
     if row["verdict"] not in VERDICTS or (exact and row["ours"] == row["published"]):
         return ""  # nobody rounds a byte
     unit = 1.0 if is_share(row["metric"]) else abs(row["published"])
     ours = Sample(row["ours"], row["std"], row["n"])
-    found = set()
-    for up, wider in itertools.product((-1, 0, 1), repeat=2):
-        theirs = Sample(
-            row["published"] + up * mean,
-            float(np.maximum(row["published_std"] + wider * std, 0)),  # NaN stays
-            row["published_n"],
-        )
-        found.add(verdict(ours, theirs, unit, exact=exact))
+    found = {verdict(ours, theirs, unit, exact=exact) for theirs in readings}
     return ", ".join(name for name in VERDICTS if name in found - {row["verdict"]})

@@ -79,6 +79,12 @@ class Evidence:
             self.margin
         )
 
+    @property
+    def told(self) -> str:
+        """Return it for people, with a word where the mean points the other way."""
+        contrary = not (self.agrees or self.differences.empty)
+        return f"{self.text}, not as claimed" if contrary else self.text
+
 
 def pooled(found: Sequence[Evidence]) -> list[tuple[np.ndarray, float]]:
     """Return, for each rival, the mean over its cells of the differences, seed by seed.

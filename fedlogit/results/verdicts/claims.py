@@ -40,9 +40,9 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
     `result` is the final word, from the tests of the `cells` and of their mean, `pooled`; `reason`
     says why it is undecided, `by_dataset` what is decided on those of its data sets of which all
     runs are here, where others have none. `run` counts the comparisons that were run at
-    every planned seed, `agree` those of them whose mean points the claimed way, however noisy; both
-    of all that are planned. `data` says what its data are, where they are not the paper's;
-    `evidence` has the numbers of each.
+    every planned seed, of all that are planned, and `agree` how many of these point the claimed way
+    by their mean, however noisy. `data` says what its data are, where they are not the paper's;
+    `evidence` has the numbers of each, and which point the other way.
 
     Raises:
         DataError: if a run is missing or damaged.
@@ -93,7 +93,7 @@ def _judge(
         alone = {names(on): _decided(of, shares) for on, of in _whole(datasets, tested).items()}
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
     row["data"] = "; ".join(dataset_notes(_on(datasets, frame)))
-    return row | {"evidence": "; ".join(evidence.text for evidence in found)}
+    return row | {"evidence": "; ".join(evidence.told for evidence in found)}
 
 
 def _on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
@@ -125,7 +125,7 @@ def _decided(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
         "cells": by_cell,
         "pooled": by_mean,
         "run": f"{run} of {len(found)}",
-        "agree": f"{sum(e.agrees for e in found if e.whole)} of {len(found)}",
+        "agree": f"{sum(e.agrees for e in found if e.whole)} of {run}" if run else "",
     }
     if not any(len(e.differences) for e in found):
         return row | dict.fromkeys(("result", "cells", "pooled"), "not run")
@@ -167,7 +167,7 @@ def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
             "Result": [result_text(row) for row in rows.to_dict("records")],
             "Cell by cell": rows["cells"],
             "Pooled": rows["pooled"],
-            "As claimed": rows["agree"],
+            "As claimed, of those run": rows["agree"],
         }
     )
     runs = [collect(artefact) for artefact in artefacts if artefact.claims and artefact.runs]

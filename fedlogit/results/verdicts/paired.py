@@ -1,72 +1,76 @@
-"""Comparisons of methods seed by seed: paired t tests, and intervals of the differences."""
+"""Comparisons of methods seed by seed: which of them may be the best (multiple comparisons)."""
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pandas as pd
 
-from fedlogit.results.verdicts.rules import ALPHA, holm, p_above, p_below, paired_interval
+from fedlogit.results.verdicts.rules import ALPHA, p_above, paired_interval
 
-__all__ = ["against_best", "paired_p"]
+__all__ = ["INTERVAL", "candidates"]
 
-_LEVEL = 0.95  # of intervals
-
-
-def paired_p(differences: np.ndarray) -> float:
-    """Return the two-sided p value of a paired t test; 1 for a single seed, which shows nothing.
-
-    Differences that agree at all seeds have no spread: p is 0, or 1 if they are 0.
-    """
-    return min(1.0, 2 * min(p_above(differences), p_below(differences)))
+INTERVAL = 0.95
+"""Level of the interval of a difference."""
 
 
-def against_best(values: pd.DataFrame) -> pd.DataFrame:
-    """Compare the method with the best mean with all others, seed by seed.
+def candidates(values: pd.DataFrame) -> pd.DataFrame:
+    """Return which methods may be the best, by tests of each against all others, seed by seed.
 
-    The best one is chosen by the same numbers that it is then tested with, so p values are
-    corrected, after Holm, for all pairs of methods and not only for those with the best.
+    A method is excluded if some other is above it by a one-sided paired t test at 5 % divided by
+    the number of others (Bonferroni). Whichever method is truly the best is then excluded with a
+    probability of 5 % at most, so that the methods left contain it with 95 % confidence, although
+    the same runs choose and test: a subset selection after Gupta (1965) and Hsu (1984), with a
+    variance of its own for each pair. The method with the best mean is never excluded.
 
     Args:
         values: More is better, (seeds, methods), without NaN.
 
     Returns:
-        A row a method, the best first: `method`, `mean`, `n` (seeds), and of best minus method
-        `difference`, `low` and `high` (95 %, of this pair alone), `p` and `p_holm`; `result` is
-        ``best``, ``worse``, ``not different`` or, of a single seed, ``no test``.
+        A row a method, the best mean first: `method`, `mean`, `n` (seeds), and of the best mean
+        minus the method's `difference`, `low` and `high` (95 %, of this pair alone, so without
+        correction); `beaten_by`, the method with the most evidence of being above it, and that
+        test's `p`, times the number of others. `result` is ``best mean``, ``not excluded``,
+        ``excluded`` or, of a single seed, ``no test``.
     """
     means = values.mean().sort_values(ascending=False, kind="stable")
     numbers = values[means.index].to_numpy(dtype=float)
-    n, methods = numbers.shape
-    pairs = list(itertools.combinations(range(methods), 2))  # those with the best come first
-    raw = [paired_p(numbers[:, i] - numbers[:, j]) for i, j in pairs]
-    corrected = holm(raw)
-    rows = [_row(means.index[0], numbers[:, 0], 1.0, 1.0, "best")]
-    for j in range(1, methods):
-        p, p_holm = raw[j - 1], corrected[j - 1]
-        tested = "worse" if p_holm < ALPHA else "not different"
-        result = tested if n > 1 else "no test"
-        gap = numbers[:, 0] - numbers[:, j]
-        rows.append(_row(means.index[j], numbers[:, j], p, p_holm, result, gap))
+    rows = []
+    for place, method in enumerate(means.index):
+        rival, p = _strongest_rival(numbers, place)
+        gap = numbers[:, 0] - numbers[:, place]
+        low, high = paired_interval(gap, INTERVAL) if place else (0.0, 0.0)
+        rows.append(
+            {
+                "method": method, "mean": float(means.iloc[place]), "n": len(numbers),
+                "difference": float(gap.mean()), "low": low, "high": high,
+                "beaten_by": means.index[rival] if p < ALPHA else "", "p": p,
+                "result": _result(place, len(numbers), p),
+            }
+        )  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def _row(
-    method: object,
-    own: np.ndarray,
-    p: float,
-    p_holm: float,
-    result: str,
-    gap: np.ndarray | None = None,
-) -> dict[str, object]:
-    difference, (low, high) = 0.0, (0.0, 0.0)
-    if gap is not None:
-        difference, (low, high) = float(gap.mean()), paired_interval(gap, _LEVEL)
-    if result == "no test":
-        p = p_holm = math.nan
-    return {
-        "method": method, "mean": float(own.mean()), "n": len(own), "difference": difference,
-        "low": low, "high": high, "p": p, "p_holm": p_holm, "result": result,
-    }  # fmt: skip
+def _strongest_rival(numbers: np.ndarray, place: int) -> tuple[int, float]:
+    """Return who has the smallest p of being above a method, and that p, corrected.
+
+    NaN for a single seed, which tests nothing, and 1 without others.
+    """
+    seeds, methods = numbers.shape
+    if seeds == 1:
+        return place, math.nan
+    others = [other for other in range(methods) if other != place]
+    if not others:
+        return place, 1.0
+    p_values = [p_above(numbers[:, other] - numbers[:, place]) for other in others]
+    least = int(np.argmin(p_values))
+    return others[least], min(1.0, len(others) * p_values[least])
+
+
+def _result(place: int, seeds: int, p: float) -> str:
+    if place == 0:
+        return "best mean"
+    if seeds == 1:
+        return "no test"
+    return "excluded" if p < ALPHA else "not excluded"

@@ -93,13 +93,14 @@ VERDICT_DETAILS = (
     " while a spread grows: noise of ours never improves a verdict.",
     "Missing information never improves one either. For *reproduced* and *partly reproduced*, a"
     " number without ± is given our standard deviation, and one without a number of runs is taken"
-    " as a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact.",
+    " as a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact."
+    " A spread that is ours on both sides has our degrees of freedom alone.",
     "A single run of ours has no interval. *Single run, within* says that it is at most 3 points"
     " off, whatever the paper's spread.",
     "Bytes that are counted, and distances computed from a split without training, have no sampling"
     " error as long as all our runs agree: their difference itself is compared with 1 and 3 points,"
     " also for a single run. Any other quantity that is the same in several runs has an interval"
-    " without width.",
+    " without width, which says less than it seems to: mostly it is at a bound, 0 or 1.",
     "Runs at other scales, on stand-in data, and that diverged have no verdict. Bytes have one on"
     " stand-in data, too: what messages weigh does not depend on what the samples are.",
     "Where a scale shortens a setting, or a table has stand-in data, the runs that stand for a"
@@ -127,6 +128,11 @@ CLAIM_DETAILS = (
     " on that data set alone, and the result has this in brackets: by the same rule, as if no other"
     " cells were planned.",
     "A run that diverged leaves its cell, and the mean, undecided.",
+    "A statement may hold on average although a cell points the other way: the numbers behind it"
+    " say *not as claimed* there.",
+    "Margins in points are the same at reduced scales, whose accuracies may be a third of the"
+    " paper's: there 'no more than a point below' asks little, and 'by over 5.8 points' much.",
+    "Nothing is corrected for the number of statements: of so many at 5 % a few may be chance.",
 )
 
 
