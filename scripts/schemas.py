@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import write_atomic
 from fedlogit.papers import Paper
 from fedlogit.spec import RunSpec
+from scripts.docs_site.docstrings import attributes
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = {"config": Settings, "paper": Paper, "run": RunSpec}
@@ -53,22 +53,12 @@ def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 def _describe(part: dict[str, Any], model: type[BaseModel]) -> None:
     """Move what a docstring says of attributes to the properties."""
-    meant: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        meant |= attributes(base.__dict__.get("__doc__") or "")
+    meant = attributes(model)
     part["description"] = (inspect.getdoc(model) or "").partition("\n\nAttributes:")[0]
     for name, field in model.model_fields.items():
         key = field.alias or name
         if name in meant and key in part.get("properties", {}):
             part["properties"][key]["description"] = meant[name]
-
-
-def attributes(text: str) -> dict[str, str]:
-    """Return what a docstring says under ``Attributes:``, by name."""
-    section = inspect.cleandoc(text).partition("\nAttributes:\n")[2].partition("\n\n")[0]
-    entries = re.split(r"^    (?=\w+:)", section, flags=re.MULTILINE)
-    named = (entry.partition(":") for entry in entries if entry.strip())
-    return {name: " ".join(meaning.split()) for name, _, meaning in named}
 
 
 def main(argv: Sequence[str]) -> int:

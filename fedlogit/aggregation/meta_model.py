@@ -19,9 +19,9 @@ from fedlogit.models.init import Uninitialised, initialise
 from fedlogit.optimizers import Adam
 from fedlogit.rng import derive, torch_rng
 
-__all__ = ["Aggregator", "features", "fit_and_predict"]
+__all__ = ["Classifier", "features", "fit_and_predict"]
 
-Aggregator = Literal["mlp", "forest", "boosting"]
+Classifier = Literal["mlp", "forest", "boosting"]
 
 HIDDEN, DROPOUT, RATE, BATCH, EPOCHS, PATIENCE = 128, 0.2, 1e-3, 128, 50, 5
 
@@ -39,7 +39,7 @@ def features(logits: torch.Tensor) -> torch.Tensor:
 
 
 def fit_and_predict(
-    kind: Aggregator,
+    kind: Classifier,
     known: torch.Tensor,
     labels: torch.Tensor,
     wanted: torch.Tensor,
@@ -74,7 +74,7 @@ def _scale(h: torch.Tensor) -> torch.Tensor:
     known samples has constant logits there, and a quotient by nearly 0 would make what other
     samples have outweigh all other features. Constant is what rounding may explain.
     """
-    std = h.std(0)
+    std = h.std(0) if len(h) > 1 else torch.zeros_like(h[0])
     return torch.where(std > torch.finfo(h.dtype).eps * h.abs().amax(0), std, 1)
 
 
@@ -105,7 +105,7 @@ def _fit_mlp(h: torch.Tensor, labels: torch.Tensor, classes: int, seed: int) -> 
     optimizer = Adam(network.layers.parameters(), RATE, fused=True)
     order = torch.randperm(len(h), generator=torch_rng(seed, "holdout")).to(h.device)
     tenth = max(1, len(h) // 10)
-    held, rest = order[:tenth], order[tenth:]
+    held, rest = (order[:tenth], order[tenth:]) if len(h) > 1 else (order, order)
     shuffle, noise = torch_rng(seed, "batches"), torch_rng(seed, "dropout")
     best, weights, waited = np.inf, None, 0
     for _ in range(EPOCHS):

@@ -105,8 +105,8 @@ def fit_full(logits: torch.Tensor, labels: torch.Tensor, floor: float, *, shrunk
     along its axes become the floor, or it is shrunk towards a multiple of the identity.
 
     Args:
-        logits: As of `fit_classes`, and so are `labels`.
-        labels: True classes.
+        logits: The client's logits on its held-out samples, (n, classes).
+        labels: Their true classes, (n,).
         floor: Smallest variance along an axis, in squared logits.
         shrunk: By as much as Ledoit and Wolf (2004) estimate to be best for the squared error.
     """

@@ -107,11 +107,14 @@ def asymmetric(votes: torch.Tensor, classes: int, mixing: float) -> torch.Tensor
         classes: Number of classes.
         mixing: β_asy, from 0 (the tally) to 1.
     """
-    hot = F.one_hot(votes, classes).float()
-    alike = torch.einsum("n...c,...c->n...", hot, hot.mean(0))
+    counts = vote_counts(votes, classes)
+    alike = torch.stack([counts.gather(-1, own[..., None])[..., 0] for own in votes]) / len(votes)
     rare = 1 / alike
     weights = (1 - mixing) / len(votes) + mixing * rare / rare.sum(0)
-    return torch.einsum("n...,n...c->...c", weights, hot)
+    tallied = weights.new_zeros(*votes.shape[1:], classes)
+    for own, weight in zip(votes, weights, strict=True):  # a peer at a time: C may be a vocabulary
+        tallied.scatter_add_(-1, own[..., None], weight[..., None])
+    return tallied
 
 
 def bits_per_vote(classes: int, *, packed: bool) -> int:

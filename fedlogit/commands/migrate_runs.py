@@ -83,7 +83,10 @@ def migrate(root: Path, folder: Path) -> bool:
 def rows(folder: Path) -> list[dict[str, str]]:
     """Return the rounds of a run without their wall time."""
     with (folder / "rounds.csv").open(newline="") as file:
-        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
+        return [
+            {k: v for k, v in row.items() if not k.startswith("seconds")}
+            for row in csv.DictReader(file)
+        ]
 
 
 def new_spec(old: dict[str, Any]) -> dict[str, Any]:

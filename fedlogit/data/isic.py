@@ -38,7 +38,7 @@ COUNTS = Path(__file__).resolve().parents[2] / "data" / "fed_isic2019_counts.csv
 _CLASSES = ("MEL", "NV", "BCC", "AK", "BKL", "DF", "VASC", "SCC")
 _TABLE_LIMIT = 16 << 20  # bytes at most; FLamby's table of 23,247 rows has less than 3e6
 _READY, _ORIGINAL = "ISIC_2019_Training_Input_preprocessed", "ISIC_2019_Training_Input"
-_IMAGE = re.compile(r"^ISIC_\d+(_downsampled)?$")
+_IMAGE = re.compile(r"ISIC_\d+(_downsampled)?")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _row(row: dict[str, str], number: int) -> Row:
     except (TypeError, ValueError):
         raise DataError(f"{TABLE}, line {number}: target and center must be integers") from None
     # A name becomes part of a path.
-    if not _IMAGE.match(found.image):
+    if not _IMAGE.fullmatch(found.image):
         raise DataError(
             f"{TABLE}, line {number}: {found.image!r} is not an image like ISIC_0000000"
         )

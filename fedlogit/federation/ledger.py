@@ -34,7 +34,7 @@ class Ledger:
         """Book client-to-server messages; `payload` (clients, …) stacks one message a client.
 
         Args:
-            kind: What the message is: ``logits``, ``weights``, ``votes``, …
+            kind: What the message is: ``logits``, ``model``, ``votes``, …
             payload: The numbers sent.
             bits: Bits an element really takes when packed, where that is not its dtype's size.
         """
@@ -46,21 +46,18 @@ class Ledger:
         """Book one server-to-client message that goes to each of `clients` clients."""
         self._book("down", kind, message_bytes(payload, bits) * clients)
 
-    def exchange(
-        self, kind: str, payload: torch.Tensor, *, bits: int | None = None, links: int | None = None
-    ) -> None:
+    def exchange(self, kind: str, payload: torch.Tensor, *, links: int | None = None) -> None:
         """Book what peers send to each other.
 
         Args:
             kind: What the message is.
             payload: Its numbers, a row a peer.
-            bits: As for `up`.
             links: How many ordered pairs of peers are connected; None is the full mesh, in which
                 each of the N peers sends its row to the N-1 others.
         """
         peers = payload.shape[0]
         pairs = peers * (peers - 1) if links is None else links
-        total = message_bytes(payload[0], bits) * pairs
+        total = message_bytes(payload[0]) * pairs
         self._book("up", kind, total)
         self._book("down", kind, total)
 

@@ -56,7 +56,6 @@ def accuracy_of_targets(
         labels: int64 (points,), or (points, T).
         known: Count these only, bool (points,); None counts all whose label is known.
     """
-    right, labelled = (targets.argmax(-1) == labels).float(), labels != UNKNOWN
-    if not labelled.all():
-        known = labelled if known is None else known & labelled
-    return float(right.mean() if known is None else right[known].mean())
+    if known is not None:
+        targets, labels = targets[known], labels[known]
+    return float(accuracy(targets, labels))

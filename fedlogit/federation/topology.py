@@ -19,7 +19,6 @@ Topology = Literal["mesh", "ring", "regular"]
 _TRIES = 1000
 
 
-@cache
 def adjacency(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
     """Return the adjacency matrix, symmetric bool (peers, peers), with ones on the diagonal.
 
@@ -33,6 +32,11 @@ def adjacency(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
     Raises:
         FedlogitError: if there is no such graph.
     """
+    return _adjacency(kind, peers, degree, seed).copy()
+
+
+@cache
+def _adjacency(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
     if kind == "mesh":
         return np.ones((peers, peers), dtype=bool)
     if kind == "ring":

@@ -167,8 +167,8 @@ def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
         )
     if not who.of_predictions and spec.text is not None:
         raise FedlogitError(
-            "adversaries.attack = 'label_flips': is of samples of one class; dataset"
-            f" {spec.dataset} has one at each position"
+            "adversaries.attack = 'label_flips' needs one class a sample; dataset"
+            f" {spec.dataset} is a text, with a target at each position"
         )
     return who
 
@@ -218,7 +218,7 @@ def _check_honest(who: Participation, spec: RunSpec, method: Method) -> None:
     for round_ in range(1, spec.rounds + 1) if adversaries else ():
         if min(who.present(round_, spec.clients, spec.seed)) >= spec.clients - adversaries:
             raise FedlogitError(
-                f"participation: of the clients in round {round_} all are adversaries"
+                f"participation: in round {round_} every client that is present is an adversary"
             )
 
 

@@ -18,7 +18,7 @@ from fedlogit.aggregation.targets import Targets, as_targets
 from fedlogit.component import Natural
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
-from fedlogit.methods.model_federation import model_messages
+from fedlogit.methods.model_federation import model_message, model_messages
 from fedlogit.methods.one_shot import OneShot
 from fedlogit.spec import RunSpec
 
@@ -36,8 +36,9 @@ class FedHKT(OneShot):
     Absent clients: λ is a softmax over those present, and groups are of them.
 
     Attributes:
-        groups: Group the clients so, in every round, by k-means on C²_k (FedOL eq. 10), and average
-            the models of one architecture inside a group before they predict. 0 shares no models.
+        groups: Number of groups of clients, formed anew in every round by k-means on C²_k (FedOL
+            eq. 10). Inside a group models of one architecture are averaged before they predict.
+            0 shares no models.
         selection: From the second round on, leave out samples on which the server's model was surer
             (of lower entropy) than the ensemble.
     """
@@ -71,7 +72,7 @@ class FedHKT(OneShot):
                 with fed.only(alike):
                     fed.uplink("model", model_messages(fed))
                     merged = fed.merge()
-                    fed.downlink("model", torch.cat([merged.vector, merged.buffers]))
+                    fed.downlink("model", model_message(merged))
                     fed.broadcast(merged)
 
     def _groups(self, fed: Federation) -> list[list[Client]]:

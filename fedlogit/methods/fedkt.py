@@ -24,6 +24,9 @@ class FedKT(Method):
     each. The teachers of one partitioning label the public set by majority, and a student learns
     from that. The server has all students label the public set, and its model learns from them.
 
+    A run of several rounds repeats this with the same cuts and first weights of teachers and
+    students; the server's model alone goes on, from what it was.
+
     Absent clients: only parties that are present train teachers and students, and vote.
 
     Attributes:

@@ -9,7 +9,8 @@ import torch
 from pydantic import Field
 
 from fedlogit.aggregation.average import average_logits
-from fedlogit.aggregation.meta_model import Aggregator, fit_and_predict
+from fedlogit.aggregation.meta_model import Classifier, fit_and_predict
+from fedlogit.aggregation.votes import bits_per_vote
 from fedlogit.federation import Federation
 from fedlogit.methods.logit_federation import LogitFederation
 from fedlogit.rng import derive
@@ -38,7 +39,7 @@ class MetaModel(LogitFederation):
     name: ClassVar[str] = "meta_model"
     fixed_width: ClassVar[bool] = True
 
-    aggregator: Aggregator = "mlp"
+    aggregator: Classifier = "mlp"
     per_class: Annotated[int, Field(gt=0)] = 300
 
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
@@ -50,7 +51,8 @@ class MetaModel(LogitFederation):
             return average_logits(logits).softmax(1)
         known_logits = fed.uplink("auxiliary_logits", fed.logits(samples[labelled]))
         if len(news):
-            fed.uplink("auxiliary_labels", fed.labels(news)[None], bits=8)
+            bits = bits_per_vote(fed.classes, packed=False)
+            fed.uplink("auxiliary_labels", fed.labels(news)[None], bits=bits)
         known, labels = _inputs(fed, "known", known_logits, labelled), fed.labels(samples[labelled])
         seed = derive(fed.spec.seed, "meta_model", fed.round)
         return fit_and_predict(self.aggregator, known, labels, wanted, fed.classes, seed)

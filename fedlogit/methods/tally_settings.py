@@ -110,8 +110,8 @@ class TallySettings(Method):
                 raise FedlogitError(f"method tally_train: {key} = {value!r}: {wanted}")
         if "theory" in spec.export and spec.text:
             raise FedlogitError(
-                f"export = 'theory': is measured on samples of one class; dataset {spec.dataset}"
-                " has one at each position"
+                f"export = 'theory' needs one class a sample; dataset {spec.dataset} is a text,"
+                " with a target at each position"
             )
         if self.topology == "regular":
             check_degree(spec.clients, self.degree)
@@ -195,7 +195,7 @@ def _of_adversaries(settings: TallySettings, spec: RunSpec) -> Rules:
 
 
 def _of_the_rule(settings: TallySettings, spec: RunSpec) -> Rules:
-    """A trimmed mean that is another rule: two rows of a table would be one."""
+    """Refuse a trim that makes the mean or the median: two rows of a table would be one run."""
     if settings.rule != "trimmed_mean":
         return []
     neighbours = {"mesh": spec.clients, "ring": 3, "regular": settings.degree + 1}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from fedlogit.papers.grids import shown
+from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.layers import merge
 from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
@@ -92,10 +92,10 @@ def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
 
 
 def _cannot(place: Refused) -> dict[str, Any]:
-    axes = {key: shown(value) for key, value in place.axes.items()}
+    axes = {key: scalar(value) for key, value in place.axes.items()}
     return {"before": place.before, "axes": axes, "reason": place.reason}
 
 
 def _shown_axes(cell: Cell) -> dict[str, Any]:
     """Return a run's place on the axes and its seed, as a table is sorted and labelled by."""
-    return {k: shown(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed}
+    return {k: scalar(v) for k, v in cell.axes.items()} | {"seed": cell.spec.seed}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.axis_values import comparable
 from fedlogit.papers.claim_options import ANY, Comparison, check_test
 from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.layers import merge
@@ -14,8 +15,6 @@ from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
 
 __all__ = ["check_claims", "check_value", "conditions"]
-
-_NUMBER = (int, float)
 
 
 def check_claims(paper: Paper) -> None:
@@ -100,6 +99,5 @@ def check_value(where: str, value: Any, values: list[Any] | None) -> None:
 
 
 def _among(value: Any, values: list[Any]) -> bool:
-    """Return whether a value is there, as conditions are compared: by its text, numbers as such."""
-    same = isinstance(value, _NUMBER) and value in [v for v in values if isinstance(v, _NUMBER)]
-    return same or str(value) in map(str, values)
+    """Return whether a value is there, as conditions on runs are compared."""
+    return comparable(value) in {comparable(one) for one in values}

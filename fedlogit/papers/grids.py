@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 
-__all__ = ["axes_of", "grids_at", "label_of", "shown", "value_at", "values_of"]
+__all__ = ["axes_of", "grids_at", "value_at", "values_of"]
 
 
 def grids_at(scale: Scale, id_: str, entry: Table | Figure) -> list[Grid]:
@@ -45,7 +45,7 @@ def values_of(paper: Paper, id_: str) -> dict[str, list[Any]]:
         values += [value for grid in grids for value in grid.get(axis, [])]
         if any(axis not in grid for grid in grids):
             values += _elsewhere(paper, axis)
-        values[:] = list(dict.fromkeys(map(shown, values)))
+        values[:] = list(dict.fromkeys(map(scalar, values)))
     return found
 
 
@@ -64,15 +64,3 @@ def value_at(data: Any, key: str) -> Any:
     for part in key.split("."):
         data = data.get(part) if isinstance(data, Mapping) else None
     return data
-
-
-def shown(value: Any) -> Any:
-    """Make an axis value one that a table can be sorted and labelled by."""
-    return (
-        "all" if value is None else json.dumps(value) if isinstance(value, list | dict) else value
-    )
-
-
-def label_of(paper: Paper, axis: str, value: Any) -> str:
-    """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
-    return paper.labels.get(f"{axis}={value}", paper.labels.get(str(value), str(value)))

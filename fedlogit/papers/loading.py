@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.claim_checks import check_claims
 from fedlogit.papers.claim_options import Comparison
-from fedlogit.papers.grids import grids_at, shown, values_of
+from fedlogit.papers.grids import grids_at, values_of
 from fedlogit.papers.metric_names import check_metric, is_counted
 from fedlogit.papers.model import (
     CLAIM_TESTS,
@@ -132,9 +133,9 @@ def _check_stands_for(paper: Paper) -> None:
         axes = {axis for grid in grids for axis in grid}
         for axis, values in stands_for.axes.items():
             check_known(f"{where}.axes", axis, axes, "axis")
-            there = {str(shown(value)) for grid in grids for value in grid.get(axis, [])}
+            there = {str(scalar(value)) for grid in grids for value in grid.get(axis, [])}
             for value in values.values():
-                check_known(f"{where}.axes.{axis}", str(shown(value)), there, "value")
+                check_known(f"{where}.axes.{axis}", str(scalar(value)), there, "value")
 
 
 def _check_layout(key: str, table: Table, axes: set[str]) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.papers.grids import axes_of, label_of, values_of
+from fedlogit.papers.axis_values import label_of
+from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.metric_names import check_metric
 from fedlogit.papers.model import Figure, Paper, Table
 from fedlogit.papers.options import (
@@ -126,7 +127,7 @@ def _check_setting(where: str, setting: str) -> None:
 def _check_against(paper: Paper, key: str, options: Lost, where: str) -> None:
     """Check that a value of the conditions' axis is printed like that at some scale."""
     values = values_of(paper, key).get(options.condition, [])
-    labels = {label_of(paper, options.condition, value) for value in values}
+    labels = {label_of(paper.labels, options.condition, value) for value in values}
     check_known(f"{where}.against", options.against, labels, "label of a condition")
 
 

@@ -7,6 +7,7 @@ checked once, in `Partition.split`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,6 +45,7 @@ class Partition(Component):
     repeats: ClassVar[bool] = False
     random: ClassVar[bool] = True
 
+    @abstractmethod
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
@@ -51,7 +53,6 @@ class Partition(Component):
 
         Subclasses implement this; callers use `split`.
         """
-        raise NotImplementedError(f"partition {self.name} does not implement divide()")
 
     def split(
         self,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedlogit.component import explain
 from fedlogit.files import read_json
+from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.model import Claim, StandsFor
 
 __all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "Unable", "read_artefact"]
@@ -134,7 +135,7 @@ class Artefact(BaseModel):
 
     def label(self, value: object, axis: str = "") -> str:
         """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
-        return self.labels.get(f"{axis}={value}", self.labels.get(str(value), str(value)))
+        return label_of(self.labels, axis, value)
 
     def in_order(self, axis: str) -> list[Any]:
         """Return the values on an axis in the order of the grid, also of what it cannot show."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.axis_values import comparable, scalar
 from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.gathered import gather
@@ -22,7 +21,6 @@ __all__ = [
     "describe",
     "refuse_mixed",
     "same",
-    "scalar",
     "seeds",
     "sources",
     "summarise",
@@ -177,23 +175,7 @@ def _described(
 
 def same(values: pd.Series, wanted: Iterable[object]) -> pd.Series:
     """Return which values on an axis are among those wanted: numbers as such, others as text."""
-    return values.map(_comparable).isin({_comparable(value) for value in wanted})
-
-
-def _comparable(value: object) -> object:
-    """Return a number, also one that is written as text, as float; all else as text."""
-    if isinstance(value, bool):
-        return str(value)
-    with suppress(TypeError, ValueError):
-        return float(value)  # type: ignore[arg-type]
-    return str(value)
-
-
-def scalar(value: object) -> object:
-    """Return a value on an axis as tables have it: a list as JSON, and None as "all"."""
-    if value is None:
-        return "all"
-    return json.dumps(value) if isinstance(value, list | dict) else value
+    return values.map(comparable).isin({comparable(value) for value in wanted})
 
 
 def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:

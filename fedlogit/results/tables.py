@@ -180,7 +180,10 @@ def _options(artefact: Artefact) -> Printed:
 
 
 def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
-    text = spread(row["mean"], row["std"], row["metric"], **dict(_options(artefact)))
+    printed = _options(artefact)
+    text = spread(
+        row["mean"], row["std"], row["metric"], percent=printed.percent, decimals=printed.decimals
+    )
     return f"{text} †{row['diverged']}" if row["diverged"] else text
 
 

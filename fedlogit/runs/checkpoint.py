@@ -87,7 +87,7 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
             warnings.warn(f"{error}; {rest}", stacklevel=2)
             continue
         note = json.loads(header["note"])
-        owner = note.get("spec") or header["spec"]  # the earliest have it in the header only
+        owner = note["spec"]
         if owner != fed.spec.digest():
             raise DataError(f"{path} belongs to another spec ({owner[:8]}); remove it")
         check_facts(
@@ -95,8 +95,8 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
             f"remove {folder}/checkpoint*.safetensors (or give train --restart)",
         )  # fmt: skip
         _restore(fed, tensors)
-        for name, keys in note["exported"].items():
-            fed.exported[name] = _arrays(tensors, name, keys)
+        for export, keys in note["exported"].items():
+            fed.exported[export] = _arrays(tensors, export, keys)
         fed.round = note["round"]
         fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
         before = note["devices"]

@@ -61,6 +61,12 @@ def test_of_a_handful_of_samples_one_is_held_out(monkeypatch):
     assert len(held_out) > meta_model.PATIENCE
 
 
+def test_of_a_single_sample_its_class_is_learnt():
+    known, labels = liar_and_truth(1, seed=0)
+    p = fit_and_predict("mlp", known, labels, known, classes=3, seed=0)
+    assert p.argmax(1).tolist() == labels.tolist()
+
+
 @pytest.mark.parametrize("kind", ["mlp", "forest", "boosting"])
 def test_same_seed_same_bits_and_the_global_generator_is_left_alone(kind):
     known, labels = liar_and_truth(200, seed=0)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.federation.probes import accuracy_of_targets
 
 
 def test_merge_by_hand(federation):
@@ -222,3 +224,19 @@ def test_rows_of_those_present_are_a_view_where_all_are(federation):
     with fed.only(fed.everybody[2:]):
         assert torch.equal(fed.for_present(rows), rows[2:])
         assert torch.equal(fed.for_everybody(fed.for_present(rows), absent=-1)[2:], rows[2:])
+
+
+def test_the_accuracy_of_targets_is_of_known_labels_and_of_what_is_asked_for():
+    says = torch.eye(3)[torch.tensor([0, 1, 2, 0])]  # classes 0, 1, 2 and 0
+    labels = torch.tensor([0, 2, UNKNOWN, 0])
+    asked = torch.tensor([True, True, True, False])
+    assert accuracy_of_targets(says, labels, None) == 2 / 3  # to the last bit of a double
+    assert accuracy_of_targets(says, labels, asked) == 1 / 2
+    assert np.isnan(accuracy_of_targets(says, labels, labels == UNKNOWN))
+
+
+def test_the_accuracy_of_targets_of_texts_is_asked_for_by_text():
+    says = torch.eye(3)[torch.tensor([[0, 1], [2, 0], [1, 1]])]  # three texts of two positions
+    labels = torch.tensor([[0, 1], [2, UNKNOWN], [0, 0]])
+    assert accuracy_of_targets(says, labels, None) == 3 / 5
+    assert accuracy_of_targets(says, labels, torch.tensor([False, True, True])) == 1 / 3

@@ -39,8 +39,8 @@ def test_messages_of_one_kind_in_one_round_add_up():
 
 def test_links_are_counted_instead_of_the_mesh():
     ledger = Ledger()
-    ledger.exchange("votes", torch.zeros(10, 16, dtype=torch.int64), bits=4, links=20)
-    assert ledger.totals() == {"up": {"votes": 160}, "down": {"votes": 160}}  # 20 x 16 x 4 / 8
+    ledger.exchange("votes", torch.zeros(10, 16, dtype=torch.uint8), links=20)
+    assert ledger.totals() == {"up": {"votes": 320}, "down": {"votes": 320}}  # 20 x 16
 
 
 def test_packed_votes_round_up_to_whole_bytes_a_message():

@@ -216,7 +216,7 @@ def test_a_phase_diverges_if_no_minibatch_is_finite_or_one_is_not(federation, ze
         ),
         (
             {"method": "tally_train(warm_up=0)", "export": ["theory"]},
-            "export = 'theory': is measured on samples of one class",
+            "export = 'theory' needs one class a sample",
         ),
         (
             {

@@ -77,8 +77,8 @@ def test_a_right_claim_is_read(tmp_path, test, options):
 
 
 def test_the_partition_of_a_method_that_is_off_the_axis_is_a_value(tmp_path):
-    data = stated({**GREATER, "right": {"method": "reference", "partition": "iid"}})
-    assert load(tmp_path, data).claims
+    options = {**GREATER, "right": {"method": "reference", "partition": "iid"}}
+    assert load(tmp_path, stated(options)).claims["c"].options == options
 
 
 def test_a_value_that_one_scale_has_is_enough(tmp_path):
@@ -86,20 +86,23 @@ def test_a_value_that_one_scale_has_is_enough(tmp_path):
     with refused("claims.c.options.where.partition: unknown value 'k(7)'"):
         load(tmp_path, data)
     data["scales"]["tiny"]["axes"] = {"partition": ["k(7)"]}
-    assert load(tmp_path, data).claims
+    assert load(tmp_path, data).claims["c"].options["where"] == {"partition": "k(7)"}
 
 
 def test_a_value_that_every_scale_replaces_is_the_papers_own(tmp_path):
     data = stated({**GREATER, "where": {"partition": "k(5)"}})
     for scale in data["scales"].values():
         scale["axes"] = {"partition": ["k(7)"]}
-    assert load(tmp_path, data).claims
+    assert load(tmp_path, data).claims["c"].options["where"] == {"partition": "k(5)"}
 
 
 def test_numbers_are_values_however_they_are_written(tmp_path):
     data = stated({"left": {"participation": 1}, "right": {"participation": 0.5}})
     data["tables"]["t"]["grid"][0]["participation"] = [1.0, 0.5]
-    assert load(tmp_path, data).claims
+    assert load(tmp_path, data).claims["c"].options == data["claims"]["c"]["options"]
+    data["claims"]["c"]["options"]["left"] = {"participation": True}
+    with refused("claims.c.options.left.participation: unknown value 'True'"):
+        load(tmp_path, data)
 
 
 def test_what_a_scale_makes_of_a_claim_is_checked_too(tmp_path):

@@ -138,7 +138,7 @@ def test_what_is_refused(given, said):
                 "method": "tally_train(warm_up=0, adversaries=2)",
                 "participation": {"schedule": [{"clients": [0, 1], "since": 2}]},
             },
-            "of the clients in round 1 all are adversaries",
+            "in round 1 every client that is present is an adversary",
         ),
     ],
 )

@@ -52,7 +52,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def ratio(classes: int, *, packed: bool) -> float:
     """Return the quotient of what the ledger books for soft labels and for votes."""
     ledger = Ledger()
-    ledger.exchange("probabilities", torch.empty(2, _PROBES, 1), bits=32 * classes)
+    ledger.exchange("probabilities", torch.empty(2, _PROBES, classes, device="meta"))
     votes = torch.zeros(2, _PROBES, dtype=torch.int64)
     ledger.exchange("votes", pack(votes, classes, packed=packed))
     sent = ledger.totals()["up"]

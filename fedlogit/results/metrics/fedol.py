@@ -72,6 +72,8 @@ METRICS = (
         _ensemble(_somebody_is_right),
         "share",
     ),
-    Metric("agreement", "pairwise agreement of clients", unit="share"),
+    Metric(
+        "agreement", "agreement of clients (pairwise; TallyTrain: with the plurality)", unit="share"
+    ),
     Metric("oracle_accuracy", "oracle accuracy (at least one client is right)", unit="share"),
 )

@@ -97,12 +97,11 @@ def _check_published(path: Path, frame: pd.DataFrame) -> None:
     """
     for place, row in enumerate(frame.to_dict("records")):
         metric = row["metric"]
-        where = f"{path}, row {_line(path, place)}"
         if pd.isna(metric):
-            raise DataError(f"{where}: metric is empty; name one")
+            raise DataError(f"{path}, row {_line(path, place)}: metric is empty; name one")
         for column in ("mean", "std") if is_share(metric) else ():
             if row[column] < 0 or row[column] > 1:
-                of = f"{where}, column {column}: {metric}"
+                of = f"{path}, row {_line(path, place)}, column {column}: {metric}"
                 raise DataError(f"{of} = {row[column]} must be a fraction, from 0 to 1")
 
 

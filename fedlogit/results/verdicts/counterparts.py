@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.papers.grids import shown
+from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.published import place_of
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import same
@@ -67,7 +67,7 @@ def values_here(artefact: Artefact) -> dict[str, dict[str, str]]:
     """Return, for each axis, the values that runs have in place of published ones."""
     axes = artefact.stands_for.axes if artefact.stands_for else {}
     return {
-        axis: {published: str(shown(value)) for published, value in values.items()}
+        axis: {published: str(scalar(value)) for published, value in values.items()}
         for axis, values in axes.items()
     }
 

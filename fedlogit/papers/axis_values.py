@@ -1,0 +1,30 @@
+"""Values on an axis of a table: how they are compared, sorted and printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+
+__all__ = ["comparable", "label_of", "scalar"]
+
+
+def comparable(value: object) -> object:
+    """Return a number, also one that is written as text, as float; all else as text."""
+    if isinstance(value, bool):
+        return str(value)
+    with suppress(TypeError, ValueError):
+        return float(value)  # type: ignore[arg-type]
+    return str(value)
+
+
+def scalar(value: object) -> object:
+    """Return a value on an axis as tables have it: a list as JSON, and None as "all"."""
+    if value is None:
+        return "all"
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def label_of(labels: Mapping[str, str], axis: str, value: object) -> str:
+    """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
+    return labels.get(f"{axis}={value}", labels.get(str(value), str(value)))
