@@ -142,7 +142,8 @@ def get(call: ComponentRef | str) -> Partition:
         FedlogitError: for an unknown name (with the nearest one) or a parameter that is not valid.
     """
     call = ComponentRef.read(call, "partition") if isinstance(call, str) else call
-    cls = find("partition", "fedlogit.partition", Partition, call.name)
+    base = Partition
+    cls = find("partition", "fedlogit.partition", base, call.name)  # type: ignore[type-abstract]
     return instantiate("partition", cls, call)
 
 

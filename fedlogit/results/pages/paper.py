@@ -99,7 +99,8 @@ def _partitions(paper: Paper) -> str:
     rows = []
     for name, call in paper.partitions.items():
         # Not instantiated: a grid's value may be the parameter that the call lacks.
-        found = find("partition", "fedlogit.partition", Partition, parse_call(call)["name"])
+        wanted = ("partition", "fedlogit.partition", Partition, parse_call(call)["name"])
+        found = find(*wanted)  # type: ignore[type-abstract]
         about = _first_line(found)
         rows.append({"In tables": f"`{name}`", "Partition": f"`{call}`", "": about})
     return markdown(pd.DataFrame(rows))
