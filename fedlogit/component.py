@@ -19,7 +19,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 from fedlogit.stopping import heed
@@ -31,6 +31,7 @@ __all__ = [
     "Count",
     "Name",
     "Natural",
+    "Seeds",
     "catalogue",
     "explain",
     "find",
@@ -43,9 +44,20 @@ __all__ = [
     "unknown_key",
 ]
 
+
+def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """Refuse no seed, and a seed that is named twice: its runs would be one."""
+    if not seeds:
+        raise ValueError("should have one entry at least")
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("should name each seed once")
+    return seeds
+
+
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
 Count = Annotated[int, Field(gt=0, le=LARGEST)]
 Natural = Annotated[int, Field(ge=0, le=LARGEST)]
+Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
 
 _MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's files come into

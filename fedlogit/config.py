@@ -8,14 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
-from fedlogit.component import FrozenConfig, Name
+from fedlogit.component import FrozenConfig, Name, Seeds
 from fedlogit.engine_names import EngineName
 
 __all__ = ["Settings"]
 
 
 Names = Annotated[tuple[Name, ...], Field(min_length=1)]
-Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
 
 
 def _same(value: Any) -> Any:

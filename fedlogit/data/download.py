@@ -58,12 +58,34 @@ def download(name: str, out: Path, mirror: Path | None = None, sources: Path = S
     """
     card(name)  # an unknown name is refused first
     out = Path(out)
+    there: Mark | None = None
     with suppress(FedlogitError):  # not there yet, or incomplete
-        return read_mark(out, name)
+        there = read_mark(out, name)
+    if there is not None:
+        _refuse_changed(there, read_sources(name, sources), out, mirror)
+        return there
     with held(out.parent / f".{out.name}.lock", f"waiting for another download of {name}"):
         with suppress(FedlogitError):
             return read_mark(out, name)
         return _first(read_sources(name, sources), name, out, mirror)
+
+
+def _refuse_changed(mark: Mark, sources: list[Base], out: Path, mirror: Path | None) -> None:
+    """Refuse files of a mirror that have changed since they were copied: they would not be used.
+
+    Raises:
+        DataError: naming the first one, and what to remove.
+    """
+    if mark.kind != "mirror" or mirror is None:
+        return
+    for source in sources:
+        for file in source.paths(mark.dataset) if isinstance(source, Mirror) else ():
+            known, path = mark.files.get(Path(file).name), mirror / file
+            if known and path.is_file() and file_digest(path) != known:
+                raise DataError(
+                    f"{path} has changed since it was copied; remove {out} and what was prepared"
+                    f" of it (data/prepared/{mark.dataset}.*) to use it"
+                )
 
 
 def _first(sources: list[Base], name: str, out: Path, mirror: Path | None) -> Mark:

@@ -18,6 +18,7 @@ from fedlogit.engine import Client, ClientTask, Engine, State
 from fedlogit.engine.build import build_client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
+from fedlogit.errors import FedlogitError
 from fedlogit.federation.averaging import average_states, same_architecture
 from fedlogit.federation.channel import Channel, Senders
 from fedlogit.federation.client_tasks import (
@@ -218,7 +219,16 @@ class Federation:
         once: bool = False,
         learners: Sequence[Client] | None = None,
     ) -> None:
-        """All clients, or `learners`, train on the same samples; see `distillation_tasks`."""
+        """All clients, or `learners`, train on the same samples; see `distillation_tasks`.
+
+        Raises:
+            FedlogitError: if there are no samples.
+        """
+        if not len(indices):
+            raise FedlogitError(
+                f"method {self.spec.method.name} distils on no samples; give public: {{size: …}}"
+                " (a method of yours may say needs_public = True)"
+            )
         who = self.clients if learners is None else learners
         tasks = distillation_tasks(self.context, who, indices, targets, label_weight, once)
         self._train(tasks, "loss_distil")

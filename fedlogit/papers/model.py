@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fedlogit.component import FrozenConfig
+from fedlogit.component import FrozenConfig, Seeds
 from fedlogit.errors import unknown
 
 __all__ = [
@@ -56,7 +56,6 @@ def _plain(text: str) -> str:
 PlainText = Annotated[str, AfterValidator(_plain)]
 # An empty list would mean the same as none, or leave out a table without a word.
 NotEmpty = AfterValidator(_not_empty)
-Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], NotEmpty]
 Names = Annotated[tuple[str, ...], NotEmpty]
 Overrides = dict[str, Any]
 Grid = dict[str, Annotated[list[Any], NotEmpty]]

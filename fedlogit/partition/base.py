@@ -86,7 +86,24 @@ class Partition(Component):
         for client, part in enumerate(parts):
             if len(part) == 0:
                 raise self._empty(client, clients)
+        self._check_shared(parts)
         return [np.sort(np.asarray(part, dtype=np.int64)) for part in parts]
+
+    def _check_shared(self, parts: list[np.ndarray]) -> None:
+        """Refuse samples that clients share, or hold twice, unless the class says that they do."""
+        if not self.repeats:
+            for client, part in enumerate(parts):
+                if len(np.unique(part)) < len(part):
+                    raise FedlogitError(
+                        f"partition {self} gives client {client} a sample twice; give it once, or"
+                        " set the class's repeats = True"
+                    )
+        held = np.concatenate([np.unique(part) for part in parts])
+        if self.disjoint and len(np.unique(held)) < len(held):
+            raise FedlogitError(
+                f"partition {self} gives a sample to two clients; give it to one, or set the"
+                " class's disjoint = False"
+            )
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Return what a reader of the results should know about this division, as sentences.

@@ -187,7 +187,7 @@ def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:
         "device": source.device,
         "engine": source.engine,
         "precision": source.precision,
-        "code_version": source.code_version,
+        "code_version": " ".join([source.code_version, *map("@".join, source.own_code.items())]),
         "dataset_note": source.dataset_note,
         "cell": ref.cell,
         "digest": ref.digest,

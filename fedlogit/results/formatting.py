@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.files import write_atomic
+from fedlogit.papers.metric_names import is_counted
 from fedlogit.results.metrics import Metric, metric_of
 
 __all__ = [
@@ -50,9 +51,9 @@ def _decimals(value: float, metric: Metric, percent: bool) -> int:
 def spread(
     mean: float, std: float, metric: str, *, percent: bool = False, decimals: int | None = None
 ) -> str:
-    """Return ``mean ± std``; without a standard deviation (n=1), the mean alone."""
+    """Return ``mean ± std``; without one (n=1), or of bytes that are always the same, the mean."""
     text = number(mean, metric, percent=percent, decimals=decimals)
-    if math.isnan(mean) or math.isnan(std):
+    if math.isnan(mean) or math.isnan(std) or (std == 0 and is_counted(metric)):
         return text
     places = _decimals(mean, metric_of(metric), percent) if decimals is None else decimals
     return f"{text} ± {number(std, metric, percent=percent, decimals=places)}"

@@ -134,6 +134,8 @@ def _stack(
     path: Path, arrays: dict[str, np.ndarray], kind: str, rows: int | None, classes: int | None
 ) -> np.ndarray:
     """Return one array of all clients' logits, after checking each."""
+    if kind == "public" and "logits" in arrays and arrays["logits"].ndim == 3:  # a run's export
+        arrays = {f"public_{i:03}": own for i, own in enumerate(arrays["logits"])}
     found = [
         (int(m[1]), name) for name in arrays if (m := re.fullmatch(rf"{kind}_([0-9]{{1,9}})", name))
     ]

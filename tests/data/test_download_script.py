@@ -206,6 +206,18 @@ def test_a_complete_folder_needs_no_source(tiny, mirror, sources, tmp_path):
     assert download("tiny", raw, None, sources(NPM)) == mark
 
 
+def test_a_mirror_that_has_changed_since_is_not_passed_over(tiny, mirror, sources, tmp_path):
+    raw = tmp_path / "raw"
+    mark = download("tiny", raw, mirror, sources(MIRROR))
+    assert download("tiny", raw, mirror, sources(MIRROR)) == mark
+    whole = (mirror / "tiny.npz").read_bytes()
+    (mirror / "tiny.npz").write_bytes(whole + b"x")
+    with pytest.raises(DataError, match=r"tiny\.npz has changed since it was copied; remove .*raw"):
+        download("tiny", raw, mirror, sources(MIRROR))
+    assert download("tiny", raw, None, sources(MIRROR)) == mark  # nobody asks for the mirror's
+    assert (raw / "tiny.npz").read_bytes() == whole
+
+
 def test_a_changed_raw_file_is_found_and_fetched_again(tiny, mirror, sources, tmp_path):
     raw = tmp_path / "raw"
     mark = download("tiny", raw, mirror, sources(MIRROR))

@@ -240,3 +240,10 @@ def test_the_accuracy_of_targets_of_texts_is_asked_for_by_text():
     labels = torch.tensor([[0, 1], [2, UNKNOWN], [0, 0]])
     assert accuracy_of_targets(says, labels, None) == 3 / 5
     assert accuracy_of_targets(says, labels, torch.tensor([False, True, True])) == 1 / 3
+
+
+def test_distillation_on_no_samples_is_refused(federation):
+    fed = federation(method="local", public=None)
+    fed.start_round(1)
+    with pytest.raises(FedlogitError, match=r"method local distils on no samples; give public"):
+        fed.distil(fed.public, torch.empty(0, 10))

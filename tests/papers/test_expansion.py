@@ -493,3 +493,11 @@ def test_what_stands_for_published_numbers_must_be_there(tmp_path, stands_for, s
 def test_what_is_said_of_a_method_is_of_one_that_is_there(tmp_path):
     with refused("small.yaml: about: unknown name 'averge'; did you mean 'average'"):
         load(tmp_path, small() | {"about": {"averge": "The mean."}})
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"), [([], "one entry at least"), ([0, 1, 1], "each seed once")]
+)
+def test_seeds_are_named_once_and_not_none(tmp_path, seeds, said):
+    with pytest.raises(FedlogitError, match=rf"seeds = .*{said}"):
+        load(tmp_path, small() | {"seeds": seeds})

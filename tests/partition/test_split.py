@@ -9,7 +9,7 @@ from support.small import SMALL, TEXT, small_spec
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, save_npz
 from fedlogit.partition import Split, SplitSpec, divide, get, make_split
-from fedlogit.partition.base import Roles
+from fedlogit.partition.base import Partition, Roles
 from fedlogit.spec import Public
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), [400, 300, 200, 100]))
@@ -250,3 +250,37 @@ def test_probes_that_are_joined_on_are_not_divided(digits, tiles):
     implied = divide(spec.split_spec(), joined)
     assert implied.difference(divide(spec.split_spec(), digits)) == ""
     assert max(map(max, implied.clients)) < len(digits.y_train) <= min(implied.public)
+
+
+class Shared(Partition):
+    """Gives client 1 the samples of client 0, or one of its own twice."""
+
+    name = "shared"
+    twice: bool = False
+
+    def divide(self, labels, clients, classes, seed, groups):
+        parts = np.array_split(np.arange(len(labels)), clients)
+        parts[1] = np.append(parts[1], parts[1 if self.twice else 0][0])
+        return parts
+
+
+class Declared(Shared):
+    """The same, and says so."""
+
+    name = "declared"
+    disjoint = False
+    repeats = True
+
+
+@pytest.mark.parametrize(
+    ("twice", "said"),
+    [
+        (False, r"gives a sample to two clients; .*disjoint = False"),
+        (True, r"gives client 1 a sample twice; .*repeats = True"),
+    ],
+)
+def test_samples_that_are_shared_or_held_twice_must_be_declared(twice, said):
+    with pytest.raises(FedlogitError, match=said):
+        Shared(twice=twice).split(LABELS, 3, 4, 0)
+    parts = Declared(twice=twice).split(LABELS, 3, 4, 0)
+    assert sum(map(len, parts)) == len(LABELS) + 1

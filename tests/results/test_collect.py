@@ -11,7 +11,7 @@ from support.sealed import seal
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.artefact import read_artefact
-from fedlogit.results.collect import collect, curves, describe, seeds, summarise
+from fedlogit.results.collect import collect, curves, describe, seeds, sources, summarise
 from fedlogit.results.provenance import provenance
 
 
@@ -230,3 +230,14 @@ def test_whole_numbers_on_an_axis_stay_whole_beside_others(make_artefact, make_r
     axes = {"dataset": "mnist", "partition": "iid", "method": "average"}
     runs = [make_run(batch=n, axes=axes | {"decay": d}) for n, d in ((1, 0), (2, 0.5), (3, 1))]
     assert [str(value) for value in collect(make_artefact(*runs))["decay"]] == ["0", "0.5", "1"]
+
+
+def test_versions_of_code_from_outside_are_versions(make_run, make_artefact):
+    runs = [make_run(seed=seed) for seed in (0, 1, 2)]
+    for run, digest in zip(runs, ("aa", "aa", "bb"), strict=True):
+        result = read_json(run.dir / "result.json")
+        result["provenance"]["own_code"] = {"mylab.methods": digest}
+        write_json(run.dir / "result.json", result)
+        seal(run.dir)
+    assert sources(collect(make_artefact(*runs))).endswith("; 2 versions of the code")
+    assert "versions" not in sources(collect(make_artefact(*runs[:2])))

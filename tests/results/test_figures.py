@@ -424,3 +424,15 @@ def test_runs_that_differ_in_an_axis_that_a_figure_cannot_show_are_refused(
 def test_a_heat_map_of_probes_is_of_celm(make_run, make_artefact):
     with refused("method average has no rate; probe_heat_map is of CELM's probes"):
         draw(make_artefact(make_run(), make_run(seed=1), kind="figure", plot="probe_heat_map"))
+
+
+def test_equal_bests_of_a_heat_map_are_all_bold(make_run, make_artefact):
+    accuracies = {"average": 0.80001, "uwa": 0.80002, "meta_model": 0.7}  # 80.0 in print
+    runs = [
+        make_run(a if p == "iid" else a / 2, method=m, partition=p)
+        for m, a in accuracies.items()
+        for p in ("iid", "k_classes(2)")
+    ]
+    axes = draw(make_artefact(*runs, kind="figure", plot="method_heat_map")).axes[0]
+    bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
+    assert sorted(bold) == ["40.0", "40.0", "80.0", "80.0"]

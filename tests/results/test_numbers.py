@@ -50,3 +50,9 @@ def test_a_bar_in_a_label_ends_no_cell():
     assert ">C|D</td>" in html
     assert "p(x|y)</th>" in html
     assert "A|B" in markdown(frame, "simple")
+
+
+def test_bytes_that_never_vary_have_no_spread():
+    assert spread(8000, 0.0, "bytes_up") == "8,000"
+    assert spread(8000, 12.0, "bytes_up") == "8,000 ± 12"
+    assert spread(0.5, 0.0, "accuracy") == "0.5000 ± 0.0000"

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.refusals import refused
 from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
@@ -166,6 +167,31 @@ def test_levels_are_lines_across(make_tally, make_artefact):
     assert [text.get_text() for text in axes.texts] == [
         "bridge", "bridge, test accuracy in the best tested round"
     ]  # fmt: skip
+
+
+def test_a_level_is_of_its_panel(make_tally, make_artefact):
+    runs = [
+        make_tally((0.1, 0.2, at), method=method, dataset=data, axes={**AXES, "method": method})
+        for data, accuracies in (("mnist", (0.5, 0.4)), ("cifar10", (0.9, 0.8)))
+        for method, at in zip(("tally_train", "local"), accuracies, strict=True)
+    ]
+    options = {"x": "public.size", "levels": [{"method": "local"}]}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
+    across = [[y.tolist() for y in heights(axes) if len(y) == 2] for axes in figure.axes]
+    assert across == [[[0.4, 0.4]], [[0.8, 0.8]]]
+
+
+def test_levels_that_differ_in_more_than_the_seed_are_not_averaged(make_tally, make_artefact):
+    level = {"method": "local", "axes": AXES | {"method": "local"}}
+    runs = [
+        make_tally(method="tally_train", axes=AXES | {"method": "tt"}),
+        make_tally((0.1, 0.2, 0.3), **level),
+        make_tally((0.1, 0.2, 0.9), **level, public={"size": 50}),
+    ]
+    options = {"x": "public.size", "levels": [{"method": "local"}]}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
+    with refused("two runs share the cell method=local, seed=0"):
+        draw(artefact)
 
 
 @pytest.mark.parametrize("log", [True, False])

@@ -295,6 +295,7 @@ def _change(arrays, key, value):
         (lambda a: _change(a, "public_000", a["public_000"] + 1), "its digest differs"),
         (lambda a: {k: v for k, v in a.items() if k != "points"}, "has no 'points'"),
         (lambda a: {"points": a["points"]}, "has no logits"),
+        (lambda a: {"points": a["points"], "logits": a["public_000"]}, "has no logits"),
         (
             lambda a: {k: v for k, v in a.items() if k != "public_001"},
             "has no public logits of client 1",
@@ -356,3 +357,13 @@ def test_logits_json_says_what_is_there(clients):
     note = json.loads((clients / "logits.json").read_text())
     assert note["shape"] == [4, 60, 10]
     assert note["logits_digest"] == load_answers(clients / "logits.npz").digest
+
+
+def test_the_logits_that_a_run_exports_are_answers(clients, tmp_path):
+    arrays = load_npz(clients / "logits.npz")
+    public = np.stack([arrays[name] for name in sorted(arrays) if name.startswith("public_")])
+    exported = {"logits": public, "points": arrays["points"], "labels": arrays["points"] % 10}
+    save_npz(tmp_path / "logits.npz", exported)
+    answers = load_answers(tmp_path / "logits.npz")
+    assert answers.public.numpy().tolist() == public.tolist()
+    assert len(answers.test) == 0

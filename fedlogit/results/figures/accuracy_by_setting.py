@@ -79,7 +79,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         for (line, metric), style in looks.items():
             _line(axes, here[here["line"] == line], metric, style)
         has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
-        _levels(axes, artefact, frame[level], metrics[0], options)
+        _levels(axes, artefact, _of_panel(frame[level], panel), metrics[0], options)
         _across(axes, here, artefact, options)
         axes.set_title(panel)
     label = sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy"
@@ -182,15 +182,22 @@ def _paper(
     return found
 
 
+def _of_panel(levels: pd.DataFrame, panel: str) -> pd.DataFrame:
+    """Return the runs of a panel's levels; all, where they lie in no panel but are of one."""
+    here = levels[levels["panel"] == panel]
+    return levels if here.empty and levels["panel"].nunique() == 1 else here
+
+
 def _levels(
     axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: Options
 ) -> None:
     """Draw other methods as horizontal lines, each with its name."""
     for level, dash in zip(options.levels, itertools.cycle(_DASHES), strict=False):
         other = level.metric not in ("", metric)
-        mean = runs.loc[runs["method"] == level.method, level.metric or metric].mean()
-        if np.isnan(mean):
+        found = runs[runs["method"] == level.method].dropna(subset=[level.metric or metric])
+        if found.empty:
             continue
+        mean = summarise(found, ["method"], level.metric or metric)["mean"].item()
         name = artefact.label(level.method)
         axes.axhline(mean, color=INK, ls=dash, lw=1.1, zorder=1)
         axes.annotate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
@@ -51,7 +52,8 @@ def _panel(axes: Axes, artefact: Artefact, table: pd.DataFrame) -> None:
         xticklabels=[artefact.label(name) for name in table.columns],
         yticklabels=[artefact.label(name) for name in table.index],
     )  # fmt: skip
-    best = {(table.index.get_loc(table[name].idxmax()), x) for x, name in enumerate(table.columns)}
+    printed = table.round(1).to_numpy()
+    best = set(zip(*np.nonzero(printed == np.nanmax(printed, axis=0)), strict=True))  # and ties
     for text in axes.texts:
         x, y = text.get_position()
         if (int(y), int(x)) in best:

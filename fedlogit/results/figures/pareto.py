@@ -23,6 +23,8 @@ from fedlogit.results.style import GREY, INK, new_figure
 
 __all__ = ["draw", "frontier"]
 
+_FEW = 2  # powers of ten on an axis; if there are fewer, more is written on it
+
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per value of the axis `by`: a point a method, and the frontier.
@@ -127,7 +129,13 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
     axes.set_xlim(left=-smallest / 6)
     # 0, and the powers of ten where the axis is logarithmic: smaller ones would crowd the 0.
     exponents = np.arange(np.ceil(np.log10(smallest / 2)), np.log10(axes.get_xlim()[1]))
-    axes.set_xticks([0.0, *(10.0**exponents)])
+    if len(exponents) < _FEW:  # then 1, 2 and 5 times each, as far as the axis goes
+        low, high = smallest / 2, axes.get_xlim()[1]
+        decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high))
+        between = [m * d for d in decades for m in (1, 2, 5) if low <= m * d < high]
+        axes.set_xticks([0.0, *between], ["0", *(f"{x:g}" for x in between)])
+    else:
+        axes.set_xticks([0.0, *(10.0**exponents)])
     axes.margins(y=0.12)
     _name(axes, artefact, points)
 

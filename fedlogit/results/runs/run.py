@@ -54,6 +54,7 @@ class _Provenance(BaseModel):
 
     spec_digest: str
     code_version: str
+    own_code: dict[str, str] = {}  # digests of modules from outside the library
     device: str
     engine: str
     precision: str
