@@ -54,6 +54,8 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
     return seeds
 
 
+# Where a class's name is cut into words; DSFLMethod is dsfl_method.
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
 Count = Annotated[int, Field(gt=0, le=LARGEST)]
 Natural = Annotated[int, Field(ge=0, le=LARGEST)]
@@ -232,7 +234,7 @@ class Component(FrozenConfig):
         super().__init_subclass__(**kwargs)
         cls.added = frozenset().union(*(base.__dict__.get("added", ()) for base in cls.__mro__))
         if "name" not in cls.__dict__:
-            cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+            cls.name = _WORDS.sub("_", cls.__name__).lower()
 
     @model_validator(mode="after")
     def _can_be_counted(self) -> Self:

@@ -29,6 +29,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import forget_outputs
+from fedlogit.runs.provenance import code_version, differences, own_code
 from fedlogit.runs.run import Options, check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
@@ -61,7 +62,7 @@ def main(args: argparse.Namespace) -> None:
             if args.restart:
                 raise FedlogitError(f"--restart: {args.out} is finished; remove it to train anew")
             check_finished(args.out, spec.digest())
-            print(f"{args.out} is finished")
+            print(f"{args.out} is finished{_by_other_code(args.out, spec)}")
             return
         if args.restart:
             forget_outputs(args.out)
@@ -78,6 +79,15 @@ def main(args: argparse.Namespace) -> None:
     ended = f"{result['status']}: {result['message']}" if result["message"] else result["status"]
     reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
     print(f"{args.out}: {spec.method.name} on {spec.dataset}, {ended}{reached}")
+
+
+def _by_other_code(folder: Path, spec: RunSpec) -> str:
+    """Return what a finished run was made by, if that is not the code of now."""
+    made = read_json(folder / "result.json")["provenance"]
+    before = {"code_version": made["code_version"], "own_code": made.get("own_code", {})}
+    now = {"code_version": code_version(), "own_code": own_code(spec)}
+    found = differences(before, now)
+    return f", by other code ({found}); remove it to train it anew" if found else ""
 
 
 def _check_stages(args: argparse.Namespace, spec: RunSpec) -> None:

@@ -150,3 +150,11 @@ def test_uwa_on_the_paper_s_edge_keeps_weights_that_sum_to_one(train):
     kept = load_npz(folder / "exports" / "aggregation.npz")
     assert kept["weights"].sum(0) == pytest.approx(1, abs=1e-6)
     assert set(kept["labels"]) <= set(range(10))
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [("Median", "median"), ("MetaModel", "meta_model"), ("DSFL", "dsfl"), ("DSFLTwo", "dsfl_two")],
+)
+def test_a_class_without_a_name_has_its_own_in_snake_case(called, name):
+    assert type(called, (EarlyExports,), {"__module__": __name__}).name == name

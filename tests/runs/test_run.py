@@ -20,6 +20,7 @@ from support.small import SMALL, small_spec
 
 from fedlogit import methods
 from fedlogit.cli import call, run_main
+from fedlogit.commands import train as train_command
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
@@ -405,8 +406,19 @@ def test_a_finished_run_is_left_alone(train, tmp_path, python):
     done = subprocess.run(command(tmp_path / "spec.json", folder, tmp_path, python), check=False,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0
-    assert "is finished" in done.stdout
+    assert done.stdout == f"{folder} is finished\n"
     assert (folder / "result.json").stat().st_mtime_ns == before
+
+
+def test_a_finished_run_says_when_the_code_is_another_now(train, tmp_path, monkeypatch, capsys):
+    folder = train(tmp_path / "x")
+    write_json(tmp_path / "spec.json", SMALL)
+    monkeypatch.setattr(train_command, "code_version", lambda: "0.2.0+other")
+    given = ("--spec", tmp_path / "spec.json", "--out", folder, "--data", tmp_path)
+    call("train", list(map(str, given)))
+    said = capsys.readouterr().out
+    assert said.startswith(f"{folder} is finished, by other code (code_version 0.2.0+")
+    assert said.endswith("0.2.0+other); remove it to train it anew\n")
 
 
 def test_a_finished_run_whose_job_failed_is_not_trained_again(train, tmp_path, capsys):
