@@ -17,6 +17,7 @@ from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.metric_rounds import check_metric_rounds
 from fedlogit.papers.model import Grid, Paper, Table
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
+from fedlogit.papers.table_cells import check_table_cells
 
 __all__ = ["expand"]
 
@@ -49,6 +50,8 @@ def expand(
         _artefact(paper, scale, id_, seeds, datasets, overrides or {}, completing) for id_ in ids
     )
     planned = [artefact for artefact in made if artefact.cells]
+    for artefact in planned:
+        check_table_cells(artefact)
     if not overrides:  # with fewer rounds by a user's wish, a table may stay empty
         for artefact in planned:
             check_metric_rounds(artefact)

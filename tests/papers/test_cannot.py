@@ -44,7 +44,7 @@ def study(folder: Path, **grid):
             "t": {
                 "title": "T",
                 "grid": {"dataset": ["digits"], "partition": ["iid"], **grid},
-                "rows": ["method"],
+                "rows": ["method", *grid.keys() - {"method"}],
                 "columns": ["partition"],
             }
         },

@@ -138,6 +138,7 @@ def test_dotted_axes_reach_into_the_spec(tmp_path):
         "dataset": ["digits"], "partition": ["k(2)"], "method": ["average"],
         "public.size": [40, 20],
     }  # fmt: skip
+    data["tables"]["t"]["rows"] = ["public.size"]
     (table, _) = expand(load(tmp_path, data), "tiny")
     assert [cell.spec.public.size for cell in table.cells] == [40, 20]
     assert [cell.axes["public.size"] for cell in table.cells] == [40, 20]
@@ -501,3 +502,24 @@ def test_what_is_said_of_a_method_is_of_one_that_is_there(tmp_path):
 def test_seeds_are_named_once_and_not_none(tmp_path, seeds, said):
     with pytest.raises(FedlogitError, match=rf"seeds = .*{said}"):
         load(tmp_path, small() | {"seeds": seeds})
+
+
+def test_a_table_that_leaves_out_an_axis_is_refused_before_training(tmp_path):
+    data = small()
+    data["tables"]["t"]["grid"][0]["dataset"] = ["digits", "mnist"]
+    paper = load(tmp_path, data)
+    with refused(
+        "small.yaml: t at scale tiny: two runs of a seed share a cell (method, partition);"
+        " axis dataset is digits and mnist: put it into rows or columns"
+    ):
+        expand(paper, "tiny")
+    assert expand(paper, "tiny", datasets=("digits",))
+    data["tables"]["t"]["rows"] = ["dataset", "method"]
+    assert len(expand(load(tmp_path, data), "tiny")[0].cells) == 5
+
+
+def test_an_analysis_has_rows_of_its_own(tmp_path):
+    data = small()
+    data["tables"]["t"]["grid"][0]["dataset"] = ["digits", "mnist"]
+    data["tables"]["t"] |= {"analysis": "ranks", "rows": [], "columns": []}
+    assert expand(load(tmp_path, data), "tiny")
