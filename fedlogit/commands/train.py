@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> None:
 def _by_other_code(folder: Path, spec: RunSpec) -> str:
     """Return what a finished run was made by, if that is not the code of now."""
     made = read_json(folder / "result.json")["provenance"]
-    before = {"code_version": made["code_version"], "own_code": made.get("own_code", {})}
+    before = {"code_version": made.get("code_version"), "own_code": made.get("own_code", {})}
     now = {"code_version": code_version(), "own_code": own_code(spec)}
     found = differences(before, now)
     return f", by other code ({found}); remove it to train it anew" if found else ""
