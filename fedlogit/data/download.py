@@ -73,10 +73,12 @@ def download(name: str, out: Path, mirror: Path | None = None, sources: Path = S
 def _refuse_changed(mark: Mark, sources: list[Base], out: Path, mirror: Path | None) -> None:
     """Refuse files of a mirror that have changed since they were copied: they would not be used.
 
+    What a digest pins has the same content however the mirror packs it.
+
     Raises:
         DataError: naming the first one, and what to remove.
     """
-    if mark.kind != "mirror" or mirror is None:
+    if mark.kind != "mirror" or mirror is None or not card(mark.dataset).unpinned:
         return
     for source in sources:
         for file in source.paths(mark.dataset) if isinstance(source, Mirror) else ():

@@ -92,7 +92,7 @@ class UWA(LogitFederation):
             return fit_em(z, len(y.unique()), self.variance_floor, seed)
         if self.fit == "kernel":
             return fit_kernel(z, y, self.variance_floor)
-        if self.fit == "flow" and (groups := by_class(z, y)):  # without a class all fits are alike
+        if self.fit == "flow" and (groups := by_class(z, y)):  # else nobody is modelled
             draws = torch_rng(fed.spec.seed, "flow", client, fed.round)
             return fit_flow(groups, self.variance_floor, draws)
         return fit_full(z, y, self.variance_floor, shrunk=self.fit == "ledoit_wolf")

@@ -1,5 +1,6 @@
 """Sources are tried in order; what is kept is right and complete, or nothing is kept."""
 
+import dataclasses
 import gzip
 import json
 import os
@@ -206,12 +207,16 @@ def test_a_complete_folder_needs_no_source(tiny, mirror, sources, tmp_path):
     assert download("tiny", raw, None, sources(NPM)) == mark
 
 
-def test_a_mirror_that_has_changed_since_is_not_passed_over(tiny, mirror, sources, tmp_path):
+def test_a_mirror_that_has_changed_since_is_not_passed_over(
+    tiny, mirror, sources, tmp_path, monkeypatch
+):
     raw = tmp_path / "raw"
     mark = download("tiny", raw, mirror, sources(MIRROR))
     assert download("tiny", raw, mirror, sources(MIRROR)) == mark
     whole = (mirror / "tiny.npz").read_bytes()
     (mirror / "tiny.npz").write_bytes(whole + b"x")
+    assert download("tiny", raw, mirror, sources(MIRROR)) == mark  # its content is pinned
+    monkeypatch.setitem(DATASETS, "tiny", dataclasses.replace(tiny, digest=""))
     with pytest.raises(DataError, match=r"tiny\.npz has changed since it was copied; remove .*raw"):
         download("tiny", raw, mirror, sources(MIRROR))
     assert download("tiny", raw, None, sources(MIRROR)) == mark  # nobody asks for the mirror's
