@@ -436,3 +436,13 @@ def test_equal_bests_of_a_heat_map_are_all_bold(make_run, make_artefact):
     axes = draw(make_artefact(*runs, kind="figure", plot="method_heat_map")).axes[0]
     bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
     assert sorted(bold) == ["40.0", "40.0", "80.0", "80.0"]
+
+
+def test_partitions_that_share_a_label_are_not_one_curve(make_run, make_artefact):
+    runs = [make_run([0.1, 0.2, a], partition=f"k_classes({k})") for k, a in ((2, 0.3), (5, 0.9))]
+    labels = {"k_classes(2)": "Skewed", "k_classes(5)": "Skewed"}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_round", labels=labels)
+    with pytest.raises(
+        FedlogitError, match=r"k_classes.* and k_classes.* of mnist share the label"
+    ):
+        draw(artefact)

@@ -48,7 +48,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
     shown = competitors(frame)
     # Partitions that differ in a dataset's parameters only have one label, and one column.
-    shown = shown.assign(partition=shown["partition"].map(artefact.label))
+    shown = shown.assign(
+        divided=shown["partition"], partition=shown["partition"].map(artefact.label)
+    )
     datasets, styles = values(shown, "dataset"), strokes(values(shown, "method"))
     partitions = values(shown, "partition")
     figure, grid = new_figure(len(datasets), len(partitions), panel=(3.1, 2.5), share_y="row")
@@ -59,6 +61,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             axes.set_visible(not here.empty)
             if here.empty:
                 continue
+            if here["divided"].nunique() > 1:
+                both = " and ".join(map(str, here["divided"].unique()))
+                raise FedlogitError(
+                    f"{artefact.name}: partitions {both} of {dataset} share the label {partition!r}"
+                )
             has_reference |= reference_line(
                 axes, final[final["dataset"] == dataset], artefact.metric
             )
