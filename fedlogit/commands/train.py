@@ -29,7 +29,8 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import forget_outputs
-from fedlogit.runs.provenance import code_version, differences, own_code
+from fedlogit.runs.own_code import own_code
+from fedlogit.runs.provenance import code_version, differences
 from fedlogit.runs.run import Options, check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
@@ -85,7 +86,7 @@ def _by_other_code(folder: Path, spec: RunSpec) -> str:
     """Return what a finished run was made by, if that is not the code of now."""
     made = read_json(folder / "result.json")["provenance"]
     before = {"code_version": made.get("code_version"), "own_code": made.get("own_code", {})}
-    now = {"code_version": code_version(), "own_code": own_code(spec)}
+    now = {"code_version": code_version(), "own_code": own_code(spec.model_dump(mode="json"))}
     found = differences(before, now)
     return f", by other code ({found}); remove it to train it anew" if found else ""
 

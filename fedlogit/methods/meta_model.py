@@ -51,7 +51,7 @@ class MetaModel(LogitFederation):
             return average_logits(logits).softmax(1)
         known_logits = fed.uplink("auxiliary_logits", fed.logits(samples[labelled]))
         if len(news):
-            bits = bits_per_vote(fed.classes, packed=False)
+            bits = bits_per_vote(fed.classes, packed=False)  # a label is a class, as a vote is
             fed.uplink("auxiliary_labels", fed.labels(news)[None], bits=bits)
         known, labels = _inputs(fed, "known", known_logits, labelled), fed.labels(samples[labelled])
         seed = derive(fed.spec.seed, "meta_model", fed.round)

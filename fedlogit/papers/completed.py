@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
 import fedlogit
 from fedlogit.errors import Cannot, DataError, FedlogitError
-from fedlogit.files import file_digest, read_sealed, write_sealed
+from fedlogit.files import read_sealed, write_sealed
 from fedlogit.papers.model import Paper
+from fedlogit.runs.own_code import own_code
 from fedlogit.runs.places import run_dir, split_dir
 from fedlogit.spec import RunSpec
 
 __all__ = ["Completed", "Completions", "complete"]
-
-
-_FUNCTION = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]")  # in JSON a key's colon follows a quote
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,7 @@ class Completions:
 
     def of(self, text: str) -> Completed:
         """Return `complete(text)`, or raise what it raises."""
-        key = _key("spec", text + _functions_of(text))
+        key = _key("spec", text + json.dumps(own_code(json.loads(text))))
         if key not in self._found:
             known = self._data.get(key)
             if isinstance(known, str):
@@ -159,17 +155,6 @@ def _of_the_library(spec: RunSpec) -> bool:
 
 def _key(kind: str, text: str) -> str:
     return f"{kind} {hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _functions_of(text: str) -> str:
-    """Return a digest of each file with a function that a spec names as ``module:function``."""
-    digests = []
-    for name in sorted(set(_FUNCTION.findall(text))):
-        with suppress(ImportError, ValueError):  # it only looks like one, or `complete` says so
-            module = find_spec(name)
-            if module is not None and module.origin and Path(module.origin).is_file():
-                digests.append(file_digest(Path(module.origin)))
-    return "".join(digests)
 
 
 def _library_digest() -> str:

@@ -187,7 +187,7 @@ def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:
         "device": source.device,
         "engine": source.engine,
         "precision": source.precision,
-        "code_version": " ".join([source.code_version, *map("@".join, source.own_code.items())]),
+        "code_version": source.whole_version,
         "dataset_note": source.dataset_note,
         "cell": ref.cell,
         "digest": ref.digest,

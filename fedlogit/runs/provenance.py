@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import importlib.util
 import json
 import os
 import platform
-import re
 import resource
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,8 +21,8 @@ import torch
 import fedlogit
 from fedlogit.data import Dataset
 from fedlogit.errors import DataError
-from fedlogit.files import file_digest
 from fedlogit.partition import Split
+from fedlogit.runs.own_code import own_code
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -32,8 +30,6 @@ __all__ = [
     "check_facts",
     "code_version",
     "differences",
-    "outside_modules",
-    "own_code",
 ]
 
 
@@ -52,7 +48,6 @@ _SOURCES = (
 # into its queue may get a node with another CPU, so a result names all models it was made on. What
 # must be the same is the kind of device and the route of f32 products.
 _INCIDENTAL = ("host_cores", "started", "command", "device", "earlier_devices")
-_OUTSIDE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 
 
 def code_version() -> str:
@@ -67,39 +62,6 @@ def code_version() -> str:
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return f"{fedlogit.__version__}+{digest.hexdigest()[:12]}"
-
-
-def own_code(spec: RunSpec) -> dict[str, str]:
-    """Return a digest of each module outside the package that a spec names, by module.
-
-    It covers the named module's file, not what that imports in turn.
-    """
-    found: dict[str, str] = {}
-    for name in outside_modules(spec):
-        with suppress(ImportError, ValueError):  # it only looks like a name of code
-            module = importlib.util.find_spec(name)
-            if module and module.origin and Path(module.origin).is_file():
-                found[name] = file_digest(Path(module.origin))[:12]
-    return found
-
-
-def outside_modules(spec: RunSpec) -> list[str]:
-    """Return what looks like the name of a module outside fedlogit that a run imports, in order.
-
-    It is that of any ``module:attribute``, in parameters, too.
-    """
-    matches = map(_OUTSIDE.fullmatch, _texts(spec.model_dump(mode="json")))
-    names = dict.fromkeys(match[1] for match in matches if match)
-    return [name for name in names if name.partition(".")[0] != fedlogit.__name__]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every text within plain data."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(part)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -162,7 +124,7 @@ class Provenance:
         self._start: dict[str, Any] = {
             "spec_digest": spec.digest(),
             "code_version": code_version(),
-            **({"own_code": own} if (own := own_code(spec)) else {}),
+            **({"own_code": own} if (own := own_code(spec.model_dump(mode="json"))) else {}),
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,
             **({"tokenizer_digest": dataset.tokenizer} if dataset.tokenizer else {}),

@@ -14,7 +14,8 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
-from fedlogit.results.verdicts.paired import candidates
+from fedlogit.results.verdicts.paired import INTERVAL, candidates
+from fedlogit.results.verdicts.rules import ALPHA
 
 __all__ = ["BUDGETS", "analyse"]
 
@@ -126,6 +127,10 @@ def _score(artefact: Artefact, mean: float) -> str:
     return number(mean, artefact.metric, percent=True, decimals=1)
 
 
+def _per_cent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
 def _said(
     artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame, bold: bool
 ) -> tuple[str, ...]:
@@ -136,9 +141,10 @@ def _said(
     else:
         most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
         told.append(
-            "Where several are named, the best is one of them with 95 % confidence: a method is"
-            " excluded if another that the cell allows is above it by a one-sided paired t test"
-            f" over {most} seeds at 5 %, divided by the number of others. Named are the first two"
+            f"Where several are named, the best is one of them with {_per_cent(1 - ALPHA)}"
+            " confidence: a method is excluded if another that the cell allows is above it by a"
+            f" one-sided paired t test over {most} seeds at {_per_cent(ALPHA)}, divided by the"
+            " number of others. Named are the first two"
             " by their means, how many more there are, and the lowest of their means"
         )
         if bold:
@@ -150,5 +156,6 @@ def _said(
     if lost:
         told.append(f"Seeds at which a method diverged are left out: {', '.join(lost)}")
     name = f"results/tables/{artefact.paper}/{artefact.scale}/{artefact.id}.csv"
-    told.append(f"Every difference, with its interval (95 %, uncorrected) and p: `{name}`")
+    level = _per_cent(INTERVAL)
+    told.append(f"Every difference, with its interval ({level}, uncorrected) and p: `{name}`")
     return tuple(told)

@@ -48,23 +48,21 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
     shown = competitors(frame)
     # Partitions that differ in a dataset's parameters only have one label, and one column.
-    shown = shown.assign(
-        divided=shown["partition"], partition=shown["partition"].map(artefact.label)
-    )
+    shown = shown.assign(column=shown["partition"].map(artefact.label))
     datasets, styles = values(shown, "dataset"), strokes(values(shown, "method"))
-    partitions = values(shown, "partition")
-    figure, grid = new_figure(len(datasets), len(partitions), panel=(3.1, 2.5), share_y="row")
+    columns = values(shown, "column")
+    figure, grid = new_figure(len(datasets), len(columns), panel=(3.1, 2.5), share_y="row")
     options, has_reference = Options.read(artefact.options, f"{artefact.name}: options"), False
     for row, dataset in zip(grid, datasets, strict=True):
-        for axes, partition in zip(row, partitions, strict=True):
-            here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
+        for axes, column in zip(row, columns, strict=True):
+            here = shown[(shown["dataset"] == dataset) & (shown["column"] == column)]
             axes.set_visible(not here.empty)
             if here.empty:
                 continue
-            if here["divided"].nunique() > 1:
-                both = " and ".join(map(str, here["divided"].unique()))
+            if len(several := here["partition"].unique()) > 1:
                 raise FedlogitError(
-                    f"{artefact.name}: partitions {both} of {dataset} share the label {partition!r}"
+                    f"{artefact.name}: partitions {' and '.join(map(str, several))} of {dataset}"
+                    f" share the label {column!r}"
                 )
             has_reference |= reference_line(
                 axes, final[final["dataset"] == dataset], artefact.metric
@@ -77,13 +75,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 axes.yaxis.set_minor_locator(NullLocator())
             if options.shade_warm_up:
                 _shade_warm_up(axes, here)
-            axes.set_title(f"{artefact.label(dataset)}, {partition}")
+            axes.set_title(f"{artefact.label(dataset)}, {column}")
     for row in grid:
         first = _there(row)[0]
         first.set_ylabel(metric_label(artefact.metric).capitalize())
         first.tick_params(labelleft=True)  # shared axes have numbers in the first column alone
-    for column in grid.T:
-        _there(column)[-1].set_xlabel("Round")
+    for panels in grid.T:
+        _there(panels)[-1].set_xlabel("Round")
     handles: list[Artist] = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
     if options.shade_warm_up and "seconds_probe" in shown:

@@ -263,14 +263,7 @@ def _of_training(rows: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     found = counts(rows)
-    notes = {
-        "reproduced": (_at_a_bound(rows), "shares of 0 or 1 in every run"),
-        "inconclusive": (_too_wide(rows), "with an interval wider than ±3 points"),
-    }
-    several = [
-        f"{found[name]} {name}" + _among(name, rows, *notes.get(name, (None, "")))
-        for name in VERDICTS[:4]
-    ]
+    several = [f"{found[name]} {name}{_remark(rows, name)}" for name in VERDICTS[:4]]
     within, outside = (found[name] for name in VERDICTS[4:])
     text = f"{len(rows)} come from training at the paper's scale and on its data: "
     if sum(found[name] for name in VERDICTS[:4]):
@@ -280,10 +273,16 @@ def _of_training(rows: pd.DataFrame) -> str:
     return text
 
 
-def _among(verdict: str, rows: pd.DataFrame, which: pd.Series | None, told: str) -> str:
-    """Return how many numbers of a verdict are of a kind, in parentheses; "" for none."""
-    number = 0 if which is None else int((which & (rows["verdict"] == verdict)).sum())
-    return f" ({number} of them {told})" if number else ""
+def _remark(rows: pd.DataFrame, verdict: str) -> str:
+    """Return how many numbers of a verdict it says little of, and why, in parentheses, or ""."""
+    of_verdict = rows[rows["verdict"] == verdict]
+    if verdict == "reproduced":
+        number, why = _at_a_bound(of_verdict).sum(), "shares of 0 or 1 in every run"
+    elif verdict == "inconclusive":
+        number, why = _too_wide(of_verdict).sum(), "with an interval wider than ±3 points"
+    else:
+        return ""
+    return f" ({number} of them {why})" if number else ""
 
 
 def _at_a_bound(rows: pd.DataFrame) -> pd.Series:

@@ -66,6 +66,12 @@ class _Provenance(BaseModel):
     probes_digest: str = ""
     split_digest: str = ""
 
+    @property
+    def whole_version(self) -> str:
+        """The library's version, and that of each module from outside, ``name@digest``."""
+        own = (f"{name}@{digest}" for name, digest in self.own_code.items())
+        return " ".join([self.code_version, *own])
+
 
 class _Split(BaseModel):
     """The division of the data: counts (clients, classes), and roles where there are some."""

@@ -1,0 +1,56 @@
+"""Code from outside the library that a spec names as ``module:attribute``, without PyTorch."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import fedlogit
+from fedlogit.files import file_digest
+
+__all__ = ["outside_modules", "own_code"]
+
+_OUTSIDE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
+
+
+def own_code(spec: Any) -> dict[str, str]:
+    """Return a digest of each module outside the package that a spec names, by module.
+
+    It covers the named module's file, not what that imports in turn.
+
+    Args:
+        spec: As plain data, complete or not.
+    """
+    found: dict[str, str] = {}
+    for name in outside_modules(spec):
+        with suppress(ImportError, ValueError):  # it only looks like a name of code
+            module = importlib.util.find_spec(name)
+            if module and module.origin and Path(module.origin).is_file():
+                found[name] = file_digest(Path(module.origin))[:12]
+    return found
+
+
+def outside_modules(spec: Any) -> list[str]:
+    """Return what looks like the name of a module outside fedlogit that a run imports, in order.
+
+    It is that of any ``module:attribute``, in parameters, too.
+
+    Args:
+        spec: As plain data, complete or not.
+    """
+    matches = (match for text in _texts(spec) for match in _OUTSIDE.finditer(text))
+    names = dict.fromkeys(match[1] for match in matches)
+    return [name for name in names if name.partition(".")[0] != fedlogit.__name__]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text within plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
