@@ -181,6 +181,19 @@ def test_a_level_is_of_its_panel(make_tally, make_artefact):
     assert across == [[[0.4, 0.4]], [[0.8, 0.8]]]
 
 
+def test_a_level_that_lies_in_no_panel_is_in_all(make_tally, make_artefact):
+    runs = [
+        make_tally(method="tally_train", public={"size": n}, axes=AXES | {"method": str(n)})
+        for n in (10, 20)
+    ]
+    level = AXES | {"method": "local"}
+    runs.append(make_tally((0.1, 0.2, 0.4), method="local", public={"size": 50}, axes=level))
+    options = {"x": "public.size", "panels": ["public.size"], "levels": [{"method": "local"}]}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
+    across = [[y.tolist() for y in heights(axes) if len(y) == 2] for axes in figure.axes]
+    assert across == [[[0.4, 0.4]]] * 2
+
+
 def test_levels_that_differ_in_more_than_the_seed_are_not_averaged(make_tally, make_artefact):
     level = {"method": "local", "axes": AXES | {"method": "local"}}
     runs = [
