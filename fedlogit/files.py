@@ -280,6 +280,8 @@ def _check_sizes(path: Path, limit: int) -> None:
             )
         for member in members:
             check_packing(path, member)
+            if member.comment:  # NumPy writes none; a damaged length makes one of the next member
+                raise DataError(f"{path} is not a readable .npz archive: a member has a comment")
             with archive.open(member) as stream:
                 if not _agrees(stream, member.file_size):
                     name = member.filename.removesuffix(".npy")

@@ -4,6 +4,7 @@ import io
 import tarfile
 import zipfile
 from contextlib import suppress
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -67,16 +68,17 @@ def test_an_array_whose_header_is_none(tmp_path, header):
 
 
 def test_an_archive_in_which_any_bit_is_flipped(tmp_path):
+    """It is refused, or (a flipped date, say) gives the arrays that were written."""
     path = tmp_path / "a.npz"
-    np.savez_compressed(path, x=np.arange(3), y=np.zeros((2, 2), np.float32))
+    written = {"x": np.arange(3), "y": np.zeros((2, 2), np.float32)}
+    np.savez_compressed(path, **written)
     sound = path.read_bytes()
-    for place in range(len(sound)):
-        for bit in (0, 3, 7):
-            damaged = bytearray(sound)
-            damaged[place] ^= 1 << bit
-            path.write_bytes(damaged)
-            with suppress(DataError):
-                load_npz(path)
+    for place, bit in product(range(len(sound)), range(8)):
+        damaged = bytearray(sound)
+        damaged[place] ^= 1 << bit
+        path.write_bytes(damaged)
+        with suppress(DataError):
+            np.testing.assert_equal(load_npz(path), written, f"byte {place}, bit {bit}")
 
 
 def test_a_member_that_attributes_call_sparse():
