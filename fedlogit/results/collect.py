@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.axis_values import comparable, scalar
 from fedlogit.results.artefact import Artefact, RunRef
-from fedlogit.results.metrics import value
+from fedlogit.results.metrics import METRICS, value
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 
@@ -29,7 +30,9 @@ __all__ = [
 _METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
 
 
-def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
+def collect(
+    artefact: Artefact, metrics: Iterable[str] = (), *, gaps: bool = False
+) -> pd.DataFrame:
     """Return one row per run: its axes, final metrics and provenance.
 
     A run that diverged is a row whose metrics are NaN and whose `diverged` is true.
@@ -37,15 +40,25 @@ def collect(artefact: Artefact, metrics: Iterable[str] = ()) -> pd.DataFrame:
     Args:
         artefact: Which runs.
         metrics: Metrics wanted besides the usual ones and the artefact's own.
+        gaps: Whether a column that only some of the methods log is NaN in the runs of the others,
+            not an error.
 
     Raises:
         DataError: if a run is missing, incomplete, or not the one that was asked for, or if runs
             that should have seen the same data did not.
+        FedlogitError: if a run does not have one of the metrics.
     """
     wanted = dict.fromkeys([*_METRICS, *artefact.shown, *metrics])
+    found = list(gather(artefact))
+    logged = {column for _, run in found if gaps for column in run.rounds.columns}
+    computed = {name for name, metric in METRICS.items() if metric.compute}
     rows = []
-    for ref, run in gather(artefact):
-        values = {metric: value(run, metric) for metric in wanted}
+    for ref, run in found:
+        lacks = logged - {*run.rounds.columns} - computed
+        values = {
+            metric: math.nan if metric.partition("@")[0] in lacks else value(run, metric)
+            for metric in wanted
+        }
         rows.append(_described(artefact, ref, run, values))
     axes = {axis for ref in artefact.runs for axis in ref.axes}
     return pd.DataFrame(rows).assign(**_mixed(rows, axes))

@@ -46,7 +46,7 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
         return _write_analysis(artefact, out)
     if not artefact.rows or not artefact.columns:
         raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
-    frame = collect(artefact)
+    frame = collect(artefact, gaps=True)
     cells = tidy(artefact, frame)
     texts = [_cell(artefact, row) for row in cells.to_dict("records")]
     grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells)
@@ -206,6 +206,8 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
+    if ((cells["n"] == 0) & (cells["diverged"] == 0)).any():
+        parts.append("–: these runs do not have the metric")
     return ". ".join(part for part in parts if part) + "."
 
 

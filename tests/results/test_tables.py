@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
+from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
+from fedlogit.results.collect import collect
 from fedlogit.results.tables import write_table
 
 
@@ -75,6 +79,19 @@ def test_diverged_seeds_are_marked_and_not_averaged(make_run, make_artefact, tmp
     assert "0.8500 ± 0.0707 †1" in text
     assert "– †1" in text
     assert "†k: training diverged for k seeds" in text
+
+
+def test_a_column_that_one_method_logs_is_a_gap_for_the_others(make_run, make_artefact, tmp_path):
+    run, other = make_run(), make_run(method="uwa")
+    rounds = pd.read_csv(other.dir / "rounds.csv").assign(doubt=[0.5, 0.4, 0.3])
+    rounds.to_csv(other.dir / "rounds.csv", index=False)
+    seal(other.dir)
+    artefact = make_artefact(run, other, metric="doubt", columns=["method"], rows=["dataset"])
+    text = write_table(artefact, tmp_path / "t")[1].read_text()
+    assert re.search(r"\| +– \| +0\.?3? ", text)
+    assert "–: these runs do not have the metric" in text
+    with pytest.raises(FedlogitError, match="unknown metric 'doubt'"):
+        collect(artefact)  # as statements do, which compare no gaps
 
 
 def test_bytes_are_counts_and_seconds_have_a_decimal(make_run, make_artefact, tmp_path):

@@ -99,7 +99,7 @@ def _part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
     if artefact.kind == "table" and artefact.analysis:
         body, anchors = to_html(_pipes_of(base.with_name(f"{base.name}.md"))), {}
     elif artefact.kind == "table":
-        frame = collect(artefact)
+        frame = collect(artefact, gaps=True)
         body = to_html(linked_table(artefact, frame, f"{name}-"))
         anchors = _anchors(artefact, frame)
     else:
