@@ -108,8 +108,14 @@ def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact
         scale="each run's own",
         metric=metric,
         plot="accuracy_by_round",
+        labels={name: _literal(name) for ref in refs for name in map(str, ref.axes.values())},
         runs=tuple(refs),
     )
+
+
+def _literal(name: str) -> str:
+    """Return a name in which matplotlib finds no mathematics between two dollar signs."""
+    return name.replace("$", r"\$")
 
 
 def _differing(specs: Sequence[RunSpec]) -> dict[str, list[str]]:

@@ -156,6 +156,14 @@ def test_trained_runs_are_tabled_drawn_and_written_round_by_round(train, tmp_pat
     assert "digits" in capsys.readouterr().out
 
 
+def test_dollar_signs_in_a_parameter_are_no_mathematics(make_run, tmp_path):
+    for name in ("f", r"$\no_command$"):
+        make_run(method={"name": "aggregator", "params": {"function": f"outside:{name}"}})
+    out = tmp_path / "curves.png"
+    assert main(["runs", str(tmp_path), "--curves", str(out)]) == 0
+    assert out.stat().st_size
+
+
 def test_every_round_keeps_columns_that_one_method_alone_logs(make_run, tmp_path):
     make_run()
     make_run(method="uwa")
