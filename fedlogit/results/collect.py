@@ -30,9 +30,7 @@ __all__ = [
 _METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
 
 
-def collect(
-    artefact: Artefact, metrics: Iterable[str] = (), *, gaps: bool = False
-) -> pd.DataFrame:
+def collect(artefact: Artefact, metrics: Iterable[str] = (), *, gaps: bool = False) -> pd.DataFrame:
     """Return one row per run: its axes, final metrics and provenance.
 
     A run that diverged is a row whose metrics are NaN and whose `diverged` is true.

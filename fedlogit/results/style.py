@@ -1,18 +1,18 @@
 """The house style of every figure: fonts, colours, headers, and files that are the same each time.
 
-Colours are those of Okabe and Ito, which stay apart under the common colour blindnesses. A method
-has one colour and marker, and one place in the order, in all figures of a paper. With other
-parameters it keeps its colour and has another marker. One that is not in the table comes last, with
-a pair that no method of the table has. The pair depends on nothing but its name, unless the name of
-another method of the same figure leads to it, too. Where methods of several papers share a figure,
-a second one of a colour takes one that is free there, as long as there is one.
+Colours are those of Okabe and Ito and two dark ones of Tol, which stay apart under the common
+colour blindnesses. A method has one colour and marker, and one place in the order, in all figures.
+Methods of one paper, and those that the comparison draws as lines, differ in both. With other
+parameters a method keeps its colour and has another marker. One that is not in the table comes
+last, with a pair that no method of the table has; the pair depends on nothing but its name, unless
+the name of another method of the same figure leads to it, too.
 """
 
 from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -47,11 +47,12 @@ PALETTE = {
     "vermillion": "#D55E00",
     "purple": "#CC79A7",
     "sky": "#56B4E9",
+    "indigo": "#332288",
+    "wine": "#882255",
     "grey": "#8a8a8a",
     "black": "#000000",
 }
-_FREE_FIRST = ("sky", "purple", "black", "vermillion", "orange", "green", "blue", "grey")
-MARKERS = "osD^vP*Xph<>"
+MARKERS = "osD^vP*Xph<>d8H"
 
 
 class Look(NamedTuple):
@@ -61,26 +62,29 @@ class Look(NamedTuple):
     marker: str
 
 
-def _known() -> dict[str, Look]:
-    """Give methods that share a figure of one paper different colours."""
-    table = {
-        "blue": "average fedavg fedhkt lm_fedavg",
-        "orange": "uwa shapfed feddf uwa_em",
-        "green": "meta_model celm tally_train fedol lm_tally_train unlabelled",
-        "vermillion": "cffl fedmd fedet lm_fedmd unlabelled_fedmd",
-        "purple": "cgsv fedprox fedkt lm_fedavg_1 meta_model_forest",
-        "sky": "mine rc_fd lm_bridge meta_model_boosting",
-        "grey": "local no_consensus",
-        "black": "fully_informed",
-    }
-    return {
-        method: Look(PALETTE[colour], MARKERS[first + i])
-        for first, (colour, methods) in enumerate(table.items())
-        for i, method in enumerate(methods.split())
-    }
-
-
-_LOOKS = _known()
+_COLOURS = {
+    "blue": {"average": "o", "shapfed": "s", "fedprox": "<"},
+    "orange": {"uwa": "s", "uwa_em": "p", "fedet": "D", "unlabelled": "o", "lm_fedavg_1": "P"},
+    "green": {
+        **{"meta_model": "D", "meta_model_forest": "d", "meta_model_boosting": "h"},
+        **{"cgsv": "P", "fedhkt": "s", "lm_bridge": ">"},
+    },
+    "vermillion": {
+        **{"fedmd": "X", "lm_fedmd": "d", "unlabelled_fedmd": "s"},
+        **{"cffl": "v", "mine": "o"},
+    },
+    "purple": {"fedol": "*", "rc_fd": "d"},
+    "sky": {"fedavg": "^", "lm_fedavg": "o"},
+    "indigo": {"tally_train": "v", "lm_tally_train": "s", "fedkt": "X"},
+    "wine": {"celm": "p", "feddf": "P"},
+    "grey": {"local": "h", "no_consensus": "8"},
+    "black": {"fully_informed": "H"},
+}
+_LOOKS = {
+    method: Look(PALETTE[colour], marker)
+    for colour, methods in _COLOURS.items()
+    for method, marker in methods.items()
+}
 _ORDER = (  # alone and baselines first, what papers propose after what they compare it with
     "local no_consensus average fedavg lm_fedavg_1 lm_fedavg fedprox feddf cffl cgsv shapfed celm"
     " uwa uwa_em meta_model meta_model_forest meta_model_boosting rc_fd fedmd lm_fedmd"
@@ -133,33 +137,15 @@ def look(method: str) -> Look:
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Return the looks of the methods of one figure, no two the same, whatever their order.
 
-    Each has its own `look`, but another colour where a method before it has that one. Of methods
-    outside the table whose names lead to one look, the first by name has it, and the others the
-    next that is free.
+    Of methods outside the table whose names lead to one look, the first by name has it, and the
+    others the next that is free.
     """
     given = list(dict.fromkeys(methods))
     chosen = {method: _LOOKS[method] for method in given if method in _LOOKS}
     for method in sorted(set(given) - set(_LOOKS)):
         free = (pair for pair in _choices(method) if pair not in chosen.values())
         chosen[method] = next(free, look(method))
-    return dict(_apart(chosen, given))
-
-
-def _apart(chosen: Mapping[str, Look], given: Sequence[str]) -> Iterator[tuple[str, Look]]:
-    """Yield the looks, with a colour for each method if there are as many colours.
-
-    What a method is called with other parameters shares its colour.
-    """
-    colours: dict[str, str] = {}
-    enough = len({*map(family, given)}) <= len(PALETTE)
-    for method in in_order(sorted(given)):
-        own, taken = chosen[method].colour, [*colours.values()]
-        if enough and own in taken:
-            own = next(PALETTE[name] for name in _FREE_FIRST if PALETTE[name] not in taken)
-        colours.setdefault(family(method), own)
-    for method in given:
-        colour, marker = chosen[method]
-        yield method, Look(colours[family(method)] if enough else colour, marker)
+    return {method: chosen[method] for method in given}
 
 
 def _choices(method: str) -> Iterator[Look]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from matplotlib.colors import to_hex
 
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._parts import dashes, legend, method_handle, strokes
-from fedlogit.results.style import new_figure
+from fedlogit.results.style import look, new_figure
 
 LOUD = {"share": 0.25, "attack": "loud_logits"}
 LABELS = {"adversaries=all": "None", json.dumps(LOUD): "A quarter loud"}
@@ -55,7 +54,7 @@ def test_a_line_begins_at_nothing_lost_without_adversaries(lost):
     axes = lost("lost_by_share").axes[0]
     line = next(one for one in axes.lines if len(one.get_xdata()) == 2 and one.get_marker() == "o")
     assert line.get_xydata().ravel().tolist() == pytest.approx([0, 0, 25, 20])
-    assert [text.get_text() for text in axes.texts] == ["cannot: fedavg"]
+    assert [text.get_text() for text in axes.texts] == ["n/a: fedavg"]
 
 
 def test_an_axis_says_that_below_nothing_is_a_gain_and_is_the_same_in_all_panels(
@@ -149,6 +148,6 @@ def test_methods_of_one_label_are_one_line(make_run, make_artefact):
     )
     line = drawn.axes[0].lines[0]
     assert line.get_xydata().ravel().tolist() == pytest.approx([50, 0.3, 100, 0.6])
-    assert to_hex(line.get_color()) == "#009e73"  # TallyTrain's in every figure
+    assert line.get_color() == look("tally_train").colour
     assert drawn.axes[0].get_xscale() == "log"
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["TallyTrain"]

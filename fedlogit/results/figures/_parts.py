@@ -17,6 +17,7 @@ from seaborn.utils import relative_luminance
 
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, seeds, summarise
+from fedlogit.results.metrics import is_share
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import INK, Look, family, header, in_order, look, looks
@@ -42,6 +43,7 @@ __all__ = [
     "reference_line",
     "reported",
     "runs_of",
+    "share_axis",
     "strokes",
     "title",
     "values",
@@ -160,6 +162,12 @@ def in_per_cent(axis: Axis) -> None:
     axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6) + 0.0:g}%")
 
 
+def share_axis(axis: Axis, metric: str) -> None:
+    """Write an axis in per cent if its metric is a share."""
+    if is_share(metric):
+        in_per_cent(axis)
+
+
 def kin_look(method: str) -> Look:
     """Return the look of a method by its short name, whatever its parameters.
 
@@ -203,6 +211,7 @@ def legend(figure: Figure, handles: Iterable[Artist]) -> None:
     columns = len(entries)
     while columns > 1 and _legend_width(widths, columns) > figure.get_size_inches()[0]:
         columns -= 1
+    columns = -(-len(entries) // -(-len(entries) // columns))  # no row with a single one
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, handlelength=wide)
 
 

@@ -22,6 +22,7 @@ from fedlogit.results.figures._parts import (
     reference_handle,
     reference_line,
     reported,
+    share_axis,
     strokes,
     title,
     values,
@@ -61,6 +62,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _lines(axes, competitors(here), artefact.metric, place.partitions, styles)
         has_paper |= _paper(axes, reference, artefact.metric, place, styles)
         _across(axes, artefact, place)
+        share_axis(axes.yaxis, artefact.metric)
     handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
     handles += _paper_handles(reported(artefact)) if has_paper else []

@@ -18,6 +18,7 @@ from fedlogit.results.figures._parts import (
     competitors,
     legend,
     method_handle,
+    share_axis,
     strokes,
     title,
     values,
@@ -57,6 +58,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             axes.set_xticks(sorted(here["x"].unique()))
             axes.minorticks_off()
             axes.xaxis.set_major_formatter("{x:,.0f}")
+    for axes in grid.flat:
+        share_axis(axes.yaxis, artefact.metric)
     grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     said = [bars(drawn), "of each line the seeds that all its points have" if fewer else ""]

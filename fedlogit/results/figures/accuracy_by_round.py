@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.options import ByRound as Options
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import collect, curves
+from fedlogit.results.collect import collect, curves, seeds
 from fedlogit.results.figures._parts import (
     Stroke,
     band,
@@ -23,6 +23,7 @@ from fedlogit.results.figures._parts import (
     method_handle,
     reference_handle,
     reference_line,
+    share_axis,
     strokes,
     title,
     values,
@@ -39,9 +40,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset (down) and partition (across): the mean over seeds by round.
 
     The band spans the seeds, from the least to the largest. The dashed line is where the reference
-    ends, whose rounds are not comparable; a method of one round has a line of its own, to compare
-    the others' later rounds with. A run that diverged contributes the rounds it had. The option
-    ``log`` makes the vertical axis logarithmic.
+    ends, whose rounds are not comparable; a method of one round is a dashed line with its band, to
+    compare the others' later rounds with. A run that diverged contributes the rounds it had. The
+    option ``log`` makes the vertical axis logarithmic.
     """
     final, frame = collect(artefact), curves(artefact)
     if artefact.metric not in frame:
@@ -68,6 +69,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 axes, final[final["dataset"] == dataset], artefact.metric
             )
             _panel(axes, here, styles, artefact.metric)
+            share_axis(axes.yaxis, artefact.metric)
             if options.log:
                 axes.set_yscale("log")
                 axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -75,14 +77,19 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 axes.yaxis.set_minor_locator(NullLocator())
             if options.shade_warm_up:
                 _shade_warm_up(axes, here)
-            axes.set_title(f"{artefact.label(dataset)}, {column}")
+            fewer = f" ({seeds(here)})" * (seeds(here) != seeds(shown))
+            axes.set_title(f"{artefact.label(dataset)}, {column}{fewer}")
     for row in grid:
         first = _there(row)[0]
         first.set_ylabel(metric_label(artefact.metric).capitalize())
         first.tick_params(labelleft=True)  # shared axes have numbers in the first column alone
     for panels in grid.T:
         _there(panels)[-1].set_xlabel("Round")
-    handles: list[Artist] = [method_handle(artefact, *item) for item in styles.items()]
+    last = shown.groupby("method")["round"].max()
+    handles: list[Artist] = [
+        method_handle(artefact, method, style._replace(dash="--") if last[method] == 1 else style)
+        for method, style in styles.items()
+    ]
     handles += [reference_handle(artefact)] if has_reference else []
     if options.shade_warm_up and "seconds_probe" in shown:
         handles.append(Patch(color=PALETTE["grey"], alpha=0.18, lw=0, label="warm-up of CELM"))
@@ -102,12 +109,14 @@ def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: st
         own = measured[measured["method"] == method].groupby("round")[metric]
         band = own.agg(["mean", "min", "max"])
         if len(band) == 1:  # a method of one round beside others of several
-            axes.axhline(band["mean"].iloc[0], color=colour, lw=1.2, ls=(0, (4, 2)), zorder=1)
+            mean, low, high = band.iloc[0]
+            axes.axhline(mean, color=colour, lw=1.4, ls="--", zorder=1)
+            axes.axhspan(low, high, color=colour, alpha=0.15, lw=0, zorder=0)
         every = max(1, len(band) // 8)
         axes.plot(
             band.index, band["mean"], color=colour, marker=marker, ls=dash, markevery=every, ms=4.5
         )
-        axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.2, lw=0)
+        axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.15, lw=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
 
 

@@ -17,7 +17,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.options import BySetting as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import bars, legend, reported, title, values
+from fedlogit.results.figures._parts import bars, legend, reported, share_axis, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
@@ -82,6 +82,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _levels(axes, artefact, _of_panel(frame[level], panel), metrics[0], options)
         _across(axes, here, artefact, options)
         axes.set_title(panel)
+        share_axis(axes.yaxis, metrics[0])
     label = sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy"
     grid[0, 0].set_ylabel(textwrap.fill(label, _WIDEST))
     moved = any(style.shift for style in looks.values())

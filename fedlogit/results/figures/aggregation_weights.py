@@ -50,6 +50,13 @@ class Panel:
         ]
         return float(np.mean(shares))
 
+    def owners(self) -> float:
+        """Return the mean share of clients that hold a sample's class: uniform weights' share."""
+        shares = [
+            owned[:, labels].mean() for labels, owned in zip(self.labels, self.owned, strict=True)
+        ]
+        return float(np.mean(shares))
+
 
 def mean_weights(weights: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """Return the mean weight of each client on the samples of each true class.
@@ -79,28 +86,31 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     tallest = max(len(panel.owned[0]) for panel in panels)
     figure, grid = new_figure(2, len(panels), panel=(3.7, 1.35 + 0.085 * tallest))
     highest = max(_top(panel) for panel in panels)
+    largest = max(float(weights.max()) for panel in panels for weights in panel.weights)
     for heat, curve, panel in zip(grid[0], grid[1], panels, strict=True):
         _heat(heat, panel, highest)
-        _curve(curve, panel)
+        _curve(curve, panel, 1.03 * largest)
     grid[0, 0].set_ylabel("Client")
     grid[1, 0].set_ylabel("Largest weight of a client")
     colours = ScalarMappable(Normalize(0, highest), "Blues")
     bar = figure.colorbar(colours, ax=list(grid[0]), pad=0.02, aspect=25)
     bar.set_label("Mean weight")
     bar.outline.set_visible(False)
-    title(figure, artefact, collect(artefact), "frame: the client holds the class (first seed)")
+    said = "above, the first seed, with a frame where the client holds the class; below, every seed"
+    title(figure, artefact, collect(artefact), said)
     return figure
 
 
 def _panels(artefact: Artefact) -> Iterator[Panel]:
-    """Yield the weights of each cell; the name says what differs between cells."""
+    """Yield the weights of each cell; its name says the method only where several are drawn."""
     axes = ["dataset", "partition", "method"]
-    varied = {a: len({str(run.axes.get(a)) for run in artefact.runs}) > 1 for a in axes}
+    if len({str(run.axes.get("method")) for run in artefact.runs}) == 1:
+        axes.remove("method")
     cells: dict[tuple[str, ...], list[dict[str, np.ndarray]]] = {}
     for ref in artefact.runs:
         run = read_run(ref.dir, ref.digest)
         if not run.diverged:
-            cell = tuple(str(ref.axes.get(a)) for a in axes if a == "dataset" or varied[a])
+            cell = tuple(str(ref.axes[a]) for a in axes if a in ref.axes)
             cells.setdefault(cell, []).append(_export(run.export("aggregation"), ref.dir))
     if not cells:
         raise FedlogitError(f"{artefact.name}: every run diverged, so there are no weights")
@@ -140,14 +150,15 @@ def _heat(axes: Axes, panel: Panel, highest: float) -> None:
         corner = (label + 0.06, client + 0.08)
         axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, ec=PALETTE["orange"], lw=1.1))
     axes.set_title(
-        f"{panel.name}: {panel.on_owners():.0%} of weight\non clients that hold the class"
+        f"{panel.name}: {panel.on_owners():.0%} of weight on\nclients that hold the class"
+        f" ({panel.owners():.0%} of all)"
     )
     axes.set_xlabel("True class")
     axes.tick_params(length=0, rotation=0)
     axes.grid(visible=False)
 
 
-def _curve(axes: Axes, panel: Panel) -> None:
+def _curve(axes: Axes, panel: Panel, top: float) -> None:
     for weights in panel.weights:
         largest = np.sort(weights.max(axis=0))[::-1]
         axes.plot(np.linspace(0, 1, len(largest)), largest, color=PALETTE["blue"], lw=1.5)
@@ -156,5 +167,5 @@ def _curve(axes: Axes, panel: Panel) -> None:
     axes.annotate(
         "uniform", (1, uniform), (4, 0), textcoords="offset points", va="center", color=GREY
     )
-    axes.set(xlim=(0, 1), ylim=(0, 1.03), xlabel="Public images, largest weight first")
+    axes.set(xlim=(0, 1), ylim=(0, top), xlabel="Public images, largest weight first")
     in_per_cent(axes.xaxis)

@@ -23,7 +23,9 @@ _PROBES = 64  # probes of the ledger's messages: whole bytes also where votes ar
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw what the ledger books for one probe, and, as points, what the runs themselves booked."""
-    classes = np.unique(np.geomspace(2, _MOST, 90).astype(int))
+    # With the numbers at which a vote needs one byte more, so that the step is upright.
+    steps = [2**k + more for k in range(1, 16) for more in (0, 1)]
+    classes = np.unique([*np.geomspace(2, _MOST, 90).astype(int), *steps])
     figure, grid = new_figure(1, 1, panel=(5.6, 3.6))
     axes = grid[0, 0]
     whole = [ratio(int(c), packed=False) for c in classes]
@@ -37,7 +39,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             f"C = {number:,}: {found:,.0f}", (number, found), (8, -4), textcoords="offset points",
             va="top", color=GREY,
         )  # fmt: skip
-    axes.plot([], [], "o", color=PALETTE["vermillion"], label="our runs, FedMD divided by votes")
+    axes.plot(
+        [],
+        [],
+        "o",
+        color=PALETTE["vermillion"],
+        label="our runs, FedMD / TallyTrain",
+    )
     axes.set(
         xscale="log",
         yscale="log",

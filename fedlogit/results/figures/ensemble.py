@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import bars, legend, title, values
+from fedlogit.results.figures._parts import bars, in_per_cent, legend, title, values
 from fedlogit.results.style import GREY, INK, looks, new_figure
 
 __all__ = ["draw"]
@@ -35,6 +35,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_yticks(range(len(methods)), [artefact.label(method) for method in methods])
         axes.invert_yaxis()
         axes.set_xlabel("Accuracy on the public set")
+        in_per_cent(axes.xaxis)
         axes.set_xlim(lowest - margin, highest + margin)  # one range for all, so that they compare
     title(figure, artefact, frame, bars(frame))
     legend(figure, _handles())

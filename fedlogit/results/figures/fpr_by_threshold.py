@@ -34,7 +34,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             mean, low, high = (f(curves, axis=0) for f in (np.mean, np.min, np.max))
             axes.plot(THRESHOLDS, mean, color=colour, marker=marker, ls=dash, markevery=4, ms=4.5)
             axes.fill_between(THRESHOLDS, low, high, color=colour, alpha=0.15, lw=0)
-        axes.set(title=name, xlabel="Threshold on the z-score", ylim=(-0.02, 1.02))
+        axes.set(title=name, xlabel="Threshold on the z-score", ylim=(-0.02, None))
     grid[0, 0].set_ylabel("False-positive rate")
     frame = collect(artefact)
     title(figure, artefact, frame, band(frame))

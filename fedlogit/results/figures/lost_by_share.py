@@ -82,7 +82,7 @@ def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str,
     if unable := values(runs[runs["cannot"] != ""], "method"):
         names = ", ".join(artefact.label(name) for name in unable)
         axes.annotate(
-            f"cannot: {names}", (0.03, 0.95), xycoords="axes fraction", fontsize=8, color=GREY,
+            f"n/a: {names}", (0.03, 0.95), xycoords="axes fraction", fontsize=8, color=GREY,
             style="italic", va="top",
         )  # fmt: skip
     axes.set_xticks([0.0, *sorted(100 * runs["share"].unique())])

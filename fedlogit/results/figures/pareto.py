@@ -16,13 +16,22 @@ from fedlogit.papers.options import Pareto as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._names import NEAR, Obstacle, anchors, place
-from fedlogit.results.figures._parts import bars, competitors, kin_look, legend, title, values
+from fedlogit.results.figures._parts import (
+    bars,
+    competitors,
+    kin_look,
+    legend,
+    share_axis,
+    title,
+    values,
+)
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label, metric_of
 from fedlogit.results.style import GREY, INK, new_figure
 
 __all__ = ["draw", "frontier"]
 
+_FRONT = "Pareto front: no method sends less and is as accurate"
 _FEW = 2  # powers of ten on an axis; if there are fewer, more is written on it
 
 
@@ -50,11 +59,21 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
         axes.set_xlabel(_across(options.x))
+        share_axis(axes.yaxis, artefact.metric)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel(sentence(metric_label(artefact.metric)))
-    handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label="Pareto front")]
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=INK,
+            lw=1.1,
+            ls="--",
+            label=_FRONT,
+        )
+    ]
     if has_paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ls": "none"}
         handles.append(Line2D([], [], label="reported in the paper", **hollow))  # type: ignore[arg-type]

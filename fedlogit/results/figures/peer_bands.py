@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from fedlogit.papers.options import PeerBands as Options
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import kin_colour, legend, runs_of, title, values
+from fedlogit.results.figures._parts import in_per_cent, kin_colour, legend, runs_of, title, values
 from fedlogit.results.style import GREY, new_figure
 
 __all__ = ["CELL", "draw"]
@@ -49,6 +49,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_visible(False)
     for row in grid:
         row[0].set_ylabel("Test accuracy")
+        in_per_cent(row[0].yaxis)
     for column in range(across):
         lowest = [axes for axes in grid[:, column] if axes.get_visible()][-1]
         lowest.set_xlabel("Round")

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import legend, panels_of, title
+from fedlogit.results.figures._parts import in_per_cent, legend, panels_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
 __all__ = ["CELL", "draw"]
@@ -64,6 +64,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             axes.set_title(f"{name}\n{artefact.label(method)}, {artefact.label(dataset)}")
             if method in warm:
                 axes.axvline(warm[method], color=INK, ls=":", lw=1.0, zorder=1)
+        in_per_cent(line[0].yaxis)
         line[1].set_ylim(bottom=0)
         line[2].set_yscale("log")
     for line in grid:
