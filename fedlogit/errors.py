@@ -19,8 +19,18 @@ class DataError(FedlogitError):
 class Cannot(FedlogitError):
     """A method says that it cannot do what a run asks of it; nothing is wrong with the run.
 
-    A table has "n/a" in the place of such a run, and its message as the reason.
+    A table has "n/a" in the place of such a run, and below it why.
+
+    Attributes:
+        what: The setting that asks for it, as ``models = lenet, mlp``.
+        method: The method's name.
+        why: What the method does or lacks, as what follows its name in a sentence.
     """
+
+    def __init__(self, what: str, method: str, why: str) -> None:
+        """Say it in one line."""
+        super().__init__(f"{what}: method {method} {why}")
+        self.what, self.method, self.why = what, method, why
 
 
 class MissingKeyError(FedlogitError):

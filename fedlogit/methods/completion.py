@@ -55,8 +55,9 @@ def _check_public(spec: RunSpec, method: Method) -> None:
         return
     if not method.supports_external_public:
         raise Cannot(
-            f"public.dataset = {other!r}: method {spec.method.name} needs public samples of"
-            f" {spec.dataset} itself"
+            f"public.dataset = {other!r}",
+            spec.method.name,
+            f"needs public samples of {spec.dataset} itself",
         )
     data.check_probes(spec.dataset, other)
 
@@ -122,8 +123,9 @@ def _check_clients(spec: RunSpec, method: Method) -> None:
         )
     if method.global_model and len(set(map(str, spec.models))) > 1:
         raise Cannot(
-            f"method {spec.method.name} averages models, so all clients need one architecture;"
-            f" models = {', '.join(map(str, spec.models))}"
+            f"models = {', '.join(map(str, spec.models))}",
+            spec.method.name,
+            "averages models, so all clients need one architecture",
         )
 
 
@@ -162,8 +164,9 @@ def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
         raise FedlogitError(f"adversaries: method {name} has adversaries of its own; leave one out")
     if who.of_predictions and not method.sends_predictions:
         raise Cannot(
-            f"adversaries.attack = {who.attack!r}: clients of method {name} send no predictions,"
-            " or models beside them"
+            f"adversaries.attack = {who.attack!r}",
+            name,
+            "sends no predictions, or models beside them",
         )
     if not who.of_predictions and spec.text is not None:
         raise FedlogitError(
@@ -180,8 +183,9 @@ def _participation(spec: RunSpec, method: Method) -> Participation | None:
         return None
     if who.schedule and spec.rounds == 1:
         raise Cannot(
-            f"participation.schedule: method {spec.method.name} has a single round here, in which"
-            " nobody can join or leave"
+            "participation.schedule",
+            spec.method.name,
+            "has a single round here, in which nobody can join or leave",
         )
     who.check(spec.clients, spec.rounds)
     if who.fewest(spec.clients, spec.rounds)[1] == spec.clients:
@@ -197,8 +201,10 @@ def _check_absences(who: Participation, spec: RunSpec, method: Method) -> None:
     round_, fewest = who.fewest(spec.clients, spec.rounds)
     if not method.supports_partial_participation:
         raise Cannot(
-            f"participation: method {name} does not say what it does without some of its clients;"
-            " set its attribute supports_partial_participation = True once it does"
+            "participation",
+            name,
+            "does not say what it does without some of its clients; set its attribute"
+            " supports_partial_participation = True once it does",
         )
     if fewest < method.min_clients:
         raise FedlogitError(

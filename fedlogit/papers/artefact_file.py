@@ -93,7 +93,7 @@ def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
 
 def _cannot(place: Refused) -> dict[str, Any]:
     axes = {key: scalar(value) for key, value in place.axes.items()}
-    return {"before": place.before, "axes": axes, "reason": place.reason}
+    return {"before": place.before, "axes": axes, "why": place.why}
 
 
 def _shown_axes(cell: Cell) -> dict[str, Any]:

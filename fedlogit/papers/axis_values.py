@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from numbers import Integral
 
 __all__ = ["comparable", "label_of", "scalar"]
 
@@ -26,5 +27,10 @@ def scalar(value: object) -> object:
 
 
 def label_of(labels: Mapping[str, str], axis: str, value: object) -> str:
-    """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
-    return labels.get(f"{axis}={value}", labels.get(str(value), str(value)))
+    """Return how a value is printed: by the label of ``axis=value``, else that of the value.
+
+    Of a number without a label, thousands are grouped.
+    """
+    is_number = isinstance(value, Integral) and not isinstance(value, bool)
+    text = f"{value:,}" if is_number else str(value)
+    return labels.get(f"{axis}={value}", labels.get(str(value), text))

@@ -103,8 +103,8 @@ class Completions:
         key = _key("spec", text + json.dumps(own_code(json.loads(text))))
         if key not in self._found:
             known = self._data.get(key)
-            if isinstance(known, str):
-                raise Cannot(known)
+            if isinstance(known, list):
+                raise Cannot(*known)
             self._found[key] = Completed.from_plain(known) if known else self._completed(text, key)
         return self._found[key]
 
@@ -114,7 +114,7 @@ class Completions:
             found = complete(text)
         except Cannot as error:
             if _of_the_library(RunSpec.read(json.loads(text), "run")):
-                self._data[key] = str(error)
+                self._data[key] = [error.what, error.method, error.why]
                 self._new = True
             raise
         if _of_the_library(found.spec):

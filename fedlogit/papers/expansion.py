@@ -91,7 +91,7 @@ def _artefact(
                 resolved = {"method": calls["method"]["params"]}
                 axes |= {name: value_at(resolved, name) for name in parameters}
                 if not unwanted:
-                    refused = Refused(len(cells) + len(left_out), axes, str(run))
+                    refused = Refused(len(cells) + len(left_out), axes, run.why)
                     cannot.setdefault(_describe(axes), refused)  # of all seeds alike
                 continue
             axes |= {name: run.spec.setting(name) for name in parameters}

@@ -38,12 +38,12 @@ class Refused:
     Attributes:
         before: How many of the artefact's cells come before it, also of those left out.
         axes: Where it stands on the axes.
-        reason: What the method says.
+        why: What the method says, after its name.
     """
 
     before: int
     axes: Mapping[str, Any]
-    reason: str
+    why: str
 
 
 @dataclass(frozen=True)

@@ -54,14 +54,14 @@ class Unable(BaseModel):
     Attributes:
         before: How many of its runs, and of those it is drawn without, come before it in the grid.
         axes: The place, without a seed.
-        reason: What the method says.
+        why: What the method says, after its name.
     """
 
     model_config = ConfigDict(frozen=True)
 
     before: int
     axes: dict[str, Any]
-    reason: str
+    why: str
 
 
 class Artefact(BaseModel):
@@ -158,10 +158,11 @@ class Artefact(BaseModel):
     @property
     def why_cannot(self) -> str:
         """Return why the methods cannot do what has "n/a" in its place, as a sentence, or ""."""
-        reasons = dict.fromkeys(place.reason for place in self.cannot)
-        return (
-            f"Not applicable (n/a), as its method declares: {'; '.join(reasons)}" if reasons else ""
-        )
+        methods: dict[str, dict[str, None]] = {}
+        for place in self.cannot:
+            methods.setdefault(place.why, {})[self.label(place.axes.get("method", ""))] = None
+        said = [f"{', '.join(filter(None, names))} ({why})" for why, names in methods.items()]
+        return f"Not applicable (n/a): {'; '.join(said)}" if said else ""
 
 
 def read_artefact(path: Path) -> Artefact:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedlogit.data.cards import DATASETS
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.axis_values import comparable, scalar
 from fedlogit.results.artefact import Artefact, RunRef
@@ -154,9 +155,10 @@ def describe(frame: pd.DataFrame) -> str:
 
 
 def dataset_notes(frame: pd.DataFrame) -> list[str]:
-    """Return what is to be known of data that are not the papers' own: ``emnist47: …``."""
+    """Return what is to be known of data that are not the papers' own: ``EMNIST: …``."""
     noted = frame[frame["dataset_note"] != ""].drop_duplicates(["dataset", "dataset_note"])
-    return [f"{row.dataset}: {row.dataset_note}" for row in noted.itertuples()]
+    names = [DATASETS[name].title if name in DATASETS else name for name in noted["dataset"]]
+    return [f"{name}: {note}" for name, note in zip(names, noted["dataset_note"], strict=True)]
 
 
 def sources(frame: pd.DataFrame) -> str:

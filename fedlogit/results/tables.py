@@ -163,7 +163,7 @@ def _with_reasons(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
         return cells
     lacking = [
         {axis: place.axes[axis] for axis in _axes(artefact)}
-        | {"metric": metric, "n": 0, "diverged": 0, "cannot": place.reason}
+        | {"metric": metric, "n": 0, "diverged": 0, "cannot": place.why}
         for metric in artefact.shown
         for place in artefact.cannot
     ]
@@ -191,24 +191,40 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
     shares = [is_share(metric) for metric in artefact.shown]
     percent = _options(artefact).percent
-    unit = " in %" if percent and all(shares) else ""
-    # Of several metrics, one at several rounds is named once: rows or columns have the rounds.
-    bare = [metric.partition("@")[0] for metric in artefact.shown]
-    shown_as = artefact.shown if len(artefact.shown) == 1 else dict.fromkeys(bare)
-    what = ", ".join(map(metric_label, shown_as))
-    shown = f"{sentence(what)}{unit}"
-    shown += ", mean ± standard deviation over seeds" if cells["n"].max() > 1 else ", one seed"
-    shown += "; shares in %" if percent and any(shares) and not all(shares) else ""
-    across = [artefact.labels[axis] for axis in artefact.columns or () if axis in artefact.labels]
-    parts = [artefact.caption.strip().rstrip("."), shown]
-    parts += [f"Columns: {', '.join(across)}"] if across else []
-    parts += _dataset(artefact, frame)
+    mean = (
+        "mean ± standard deviation" if any(map(_has_spread, cells.to_dict("records"))) else "mean"
+    )
+    over = f"{mean} over seeds" if cells["n"].max() > 1 else "one seed"
+    if len(shares) == 1:
+        unit = " in %" if percent and shares[0] else ""
+        shown = [f"{sentence(metric_label(artefact.shown[0]))}{unit}, {over}"]
+    else:
+        unit = "" if not percent or not any(shares) else "in %" if all(shares) else "shares in %"
+        shown = [*_metrics(artefact), sentence(", ".join(filter(None, (over, unit))))]
+    parts = [artefact.caption.strip().rstrip("."), *shown, *_dataset(artefact, frame)]
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
     if ((cells["n"] == 0) & (cells["diverged"] == 0)).any():
         parts.append("–: these runs do not have the metric")
     return ". ".join(part for part in parts if part) + "."
+
+
+def _has_spread(cell: dict[Any, Any]) -> bool:
+    """Return whether a deviation is printed in a cell."""
+    return "±" in spread(cell["mean"], cell["std"], cell["metric"])
+
+
+def _metrics(artefact: Artefact) -> list[str]:
+    """Return in words what several metrics are, less those whose heading says as much."""
+    words: dict[str, str] = {}
+    for metric in artefact.shown:
+        # One at several rounds is named once: rows or columns have the rounds.
+        bare, at, _ = metric.partition("@")
+        heading, said = artefact.label(metric, "metric"), metric_label(bare)
+        if heading.lower() != said.lower():
+            words.setdefault(bare, said if at else f"{heading}: {said}")
+    return [sentence("; ".join(words.values()))] if words else []
 
 
 def _dataset(artefact: Artefact, frame: pd.DataFrame) -> list[str]:

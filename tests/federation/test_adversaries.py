@@ -204,7 +204,7 @@ def test_a_run_without_adversaries_keeps_its_hash():
 def test_label_flips_are_of_every_method_and_false_logits_of_those_that_send_predictions():
     for call in ("fedavg", "celm", "fedkt", "local", "tally_train(warm_up=0, merge_every=1)"):
         assert small_spec(**harm("label_flips"), method=call).adversaries
-        with pytest.raises(Cannot, match="send no predictions, or models beside them"):
+        with pytest.raises(Cannot, match="sends no predictions, or models beside them"):
             small_spec(**harm("loud_logits"), method=call)
 
 

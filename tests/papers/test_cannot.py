@@ -64,7 +64,7 @@ def test_it_is_kept_with_its_place_and_its_reason_once_for_all_seeds(tmp_path):
     ]
     (place,) = found.cannot
     assert (place.before, place.axes["method"], place.axes["models"]) == (4, "fedavg", MIXED)
-    assert place.reason.startswith("method fedavg averages models, so all clients need one")
+    assert place.why == "averages models, so all clients need one architecture"
 
 
 def test_the_plan_says_it_and_an_artefact_reads_it_in_order(tmp_path):
@@ -72,8 +72,9 @@ def test_the_plan_says_it_and_an_artefact_reads_it_in_order(tmp_path):
     assert data["cannot"][0]["axes"]["models"] == json.dumps(MIXED)
     artefact = Artefact.model_validate(data)
     assert artefact.in_order("method") == ["fedavg", "average"]
-    assert artefact.why_cannot.startswith(
-        "Not applicable (n/a), as its method declares: method fedavg averages"
+    (label,) = {artefact.label(unable.axes["method"]) for unable in artefact.cannot}
+    assert artefact.why_cannot == (
+        f"Not applicable (n/a): {label} (averages models, so all clients need one architecture)"
     )
 
 
@@ -82,23 +83,23 @@ def test_a_plan_in_which_everything_can_be_done_keeps_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("axes", "reason"),
+    ("axes", "why"),
     [
-        ({"adversaries": [{"share": 0.5, "attack": "random_logits"}]}, "send no predictions"),
+        ({"adversaries": [{"share": 0.5, "attack": "random_logits"}]}, "sends no predictions"),
         ({"public": [{"dataset": "photos8", "stratified": False}]}, "needs public samples of"),
     ],
 )
-def test_what_fedavg_cannot_do(tmp_path, axes, reason):
+def test_what_fedavg_cannot_do(tmp_path, axes, why):
     found = study(tmp_path, method=["fedavg", "average"], **axes)
     assert {cell.axes["method"] for cell in found.cells} == {"average"}
-    assert reason in found.cannot[0].reason
+    assert why in found.cannot[0].why
 
 
 def test_in_a_single_round_nobody_can_join_or_leave(tmp_path):
     late = {"schedule": [{"clients": [2, 3], "since": 6}]}
     found = study(tmp_path, method=["average", "once"], participation=[late, 0.5])
     assert [place.axes["method"] for place in found.cannot] == ["once"]
-    assert "has a single round here" in found.cannot[0].reason
+    assert "has a single round here" in found.cannot[0].why
 
 
 def test_a_mistake_in_a_cell_is_still_a_mistake(tmp_path):

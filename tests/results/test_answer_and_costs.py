@@ -128,7 +128,7 @@ def test_the_answer_names_one_only_where_all_others_are_excluded(study, tmp_path
     assert "Bold: all others are excluded" in text.read_text()
     assert row["up to 10 kB: use"] == "Average 52.3 or UWA 52.2"
     # FedAvg sends exactly 1 MB, which a budget of 1 MB allows.
-    assert row["up to 1 MB: use"] == row["any number of bytes: use"] == "**fedavg 82.2**"
+    assert row["up to 1 MB: use"] == row["up to 10 MB, or more: use"] == "**fedavg 82.2**"
     frame = pd.read_csv(csv).set_index(["budget", "method"])
     assert frame.loc[("100 kB", "uwa"), "bytes_sent"] == 1000
     assert ("100 kB", "fedavg") not in frame.index
@@ -140,9 +140,9 @@ def test_of_many_that_may_be_the_best_the_answer_names_two(study, tmp_path):
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502)
     text = write_table(artefact, tmp_path / "answer")[1]
     row = cells(text)
-    assert row["any number of bytes: use"] == "fedavg 52.4, Average 52.3 or another, 52.2"
+    assert row["up to 10 MB, or more: use"] == "fedavg 52.4, Average 52.3 or another, 52.2"
     assert "Bold: " not in text.read_text()  # as no cell is
-    assert "the first two by their means, how many more there are" in text.read_text()
+    assert "the two with the highest means, the number of others" in text.read_text()
 
 
 def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_path):
@@ -151,7 +151,7 @@ def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_pat
         study("answer", 5, options, uwa=0.5, average=0.7, fedavg=0.8), tmp_path / "answer"
     )
     row = cells(text)
-    assert row["any number of bytes: use"] == "**Average 72.2**"  # though FedAvg is better
+    assert row["up to 10 MB, or more: use"] == "**Average 72.2**"  # though FedAvg is better
     assert row["1.0 MB and labelled samples at the server: use"] == "only fedavg 82.2"
     frame = pd.read_csv(csv)
     assert set(frame.loc[frame["method"] == "fedavg", "budget"]) == {"labelled"}
@@ -159,7 +159,7 @@ def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_pat
 
 def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):
     csv, text, _ = write_table(study("answer", 1, uwa=0.5, fedavg=0.8), tmp_path / "answer")
-    assert cells(text)["any number of bytes: use"].startswith("fedavg 80.")
+    assert cells(text)["up to 10 MB, or more: use"].startswith("fedavg 80.")
     assert "One seed: no test, and so no winner" in text.read_text()
     assert pd.read_csv(csv)["p"].isna().all()
 

@@ -189,7 +189,7 @@ def test_description_names_scale_seeds_device_divergence_and_stand_ins(make_run,
     )
     text = describe(collect(artefact))
     assert text.startswith(
-        "scale: paper; 2 seeds; device: CPU test; engine: loop; 1 diverged; mnist: resized"
+        "scale: paper; 2 seeds; device: CPU test; engine: loop; 1 diverged; MNIST: resized"
     )
 
 

@@ -72,14 +72,14 @@ def test_what_nothing_is_compared_with_keeps_its_seeds(make_tested, table):
 
 def test_what_cannot_be_is_the_word_and_its_reason(make_tested, table, tmp_path):
     axes = {"dataset": "mnist", "partition": "k_classes(2)", "participation": 0.5}
-    unable = {"before": 1, "axes": axes | {"method": "fedavg"}, "reason": "it does not want to"}
+    unable = {"before": 1, "axes": axes | {"method": "fedavg"}, "why": "does not want to"}
     runs = [make_tested(0.4, method="fedavg"), make_tested(0.5), make_tested(0.5, condition=0.5)]
     csv, md, _ = write_table(table(*runs, cannot=[unable]), tmp_path / "t")
     lines = md.read_text().splitlines()
     assert [cell.strip() for cell in lines[4].split("|")[2:5]] == ["fedavg", "40.0", "n/a"]
-    assert "Not applicable (n/a), as its method declares: it does not want to." in lines[-1]
+    assert "Not applicable (n/a): fedavg (does not want to)." in lines[-1]
     told = pd.read_csv(csv).set_index(["method", "condition"])["cannot"]
-    assert told["fedavg", "Half"] == "it does not want to"
+    assert told["fedavg", "Half"] == "does not want to"
     assert told.isna().sum() == 3
 
 
@@ -102,23 +102,23 @@ def test_bad_input_is_one_clear_line(make_tested, table):
 
 def test_a_plain_table_says_cannot_in_its_place_and_not_nothing(make_run, make_artefact, tmp_path):
     axes = {"dataset": "mnist", "partition": "k_classes(5)", "method": "average"}
-    unable = {"before": 1, "axes": axes, "reason": "for a reason"}
+    unable = {"before": 1, "axes": axes, "why": "has a reason"}
     runs = [make_run(), make_run(method="uwa"), make_run(method="uwa", partition="k_classes(5)")]
     csv, md, tex = write_table(make_artefact(*runs, cannot=[unable]), tmp_path / "t")
     rows = [line.split("|")[2:-1] for line in md.read_text().splitlines()[4:6]]
     lines = [[cell.strip() for cell in row] for row in rows]
     assert lines == [["Average", "0.5000", "n/a"], ["UWA", "0.5000", "0.5000"]]
-    assert "Not applicable (n/a), as its method declares: for a reason." in md.read_text()
+    assert "Not applicable (n/a): Average (has a reason)." in md.read_text()
     assert "n/a" in tex.read_text()
     row = pd.read_csv(csv).set_index(["method", "partition"]).loc[("average", "k_classes(5)")]
-    assert (row["cannot"], row["n"]) == ("for a reason", 0)
+    assert (row["cannot"], row["n"]) == ("has a reason", 0)
 
 
 def test_a_method_that_cannot_do_anything_has_its_row_in_the_grid_s_order(
     make_run, make_artefact, tmp_path
 ):
     axes = {"dataset": "mnist", "partition": "k_classes(2)", "method": "average"}
-    unable = {"before": 0, "axes": axes, "reason": "for a reason"}
+    unable = {"before": 0, "axes": axes, "why": "has a reason"}
     artefact = make_artefact(make_run(method="uwa"), cannot=[unable])
     lines = write_table(artefact, tmp_path / "t")[1].read_text().splitlines()
     assert ["Average" in lines[4], "UWA" in lines[5]] == [True, True]

@@ -35,7 +35,7 @@ def lost(make_tested, make_artefact):
                 plot=kind,
                 labels=LABELS,
                 options={"condition": "adversaries", "against": "None"},
-                cannot=[{"before": 3, "axes": axes, "reason": "for a reason"}],
+                cannot=[{"before": 3, "axes": axes, "why": "has a reason"}],
             )
         )
 

@@ -88,7 +88,11 @@ def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
             of_budget = cell[cell["budget"] == budget]
             row[_head(budget, numbers)] = _advice(artefact, of_budget) if len(of_budget) else "–"
         rows.append(row)
-    return pd.DataFrame(rows)
+    shown = pd.DataFrame(rows)
+    *_, most, any_ = (_head(budget, numbers) for budget in BUDGETS)
+    if shown[any_].equals(shown[most]):
+        shown = shown.drop(columns=any_).rename(columns={most: most.replace(":", ", or more:")})
+    return shown
 
 
 def _clients_have(label: str) -> str:
@@ -144,13 +148,15 @@ def _said(
             f"Where several are named, the best is one of them with {_per_cent(1 - ALPHA)}"
             " confidence: a method is excluded if another that the cell allows is above it by a"
             f" one-sided paired t test over {most} seeds at {_per_cent(ALPHA)}, divided by the"
-            " number of others. Named are the first two"
-            " by their means, how many more there are, and the lowest of their means"
+            " number of others, so that one whose seeds differ much may be left though its mean is"
+            " lower. A cell names the two with the highest means, the number of others, and the"
+            " lowest of their means"
         )
         if bold:
             told.append("Bold: all others are excluded")
         told.append(
-            "So few seeds exclude only what is clearly worse: several names do not mean equal"
+            "With so few seeds only clearly worse methods are excluded; methods named together need"
+            " not be equally good"
         )
     lost = sorted(set(frame.loc[frame["diverged"], "method"]))
     if lost:

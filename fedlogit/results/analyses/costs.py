@@ -53,7 +53,16 @@ def analyse(artefact: Artefact) -> Analysis:
         numbers[name] = summarise(frame, _KEYS, name)["mean"]
     for name in _SECONDS:  # a machine that was busy during one run would make a mean its own
         numbers[name] = frame.groupby(_KEYS, sort=False)[name].median().to_numpy()
+    numbers = _in_order(artefact, numbers)
     return Analysis(numbers, _shown(artefact, numbers), _SAID, heads=2, right=_RIGHT)
+
+
+def _in_order(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return rows by data set and partition, and then as the grid has them."""
+    places = {key: artefact.in_order(key) or list(numbers[key]) for key in _KEYS[:2]}
+    return numbers.sort_values(
+        _KEYS[:2], key=lambda column: column.map(places[str(column.name)].index), kind="stable"
+    ).reset_index(drop=True)
 
 
 _SAID = (

@@ -73,7 +73,7 @@ def losses(artefact: Artefact, options: Options) -> pd.DataFrame:
     lacking = [
         dict(zip([*_KEYS, "condition"], _place(artefact, options, unable.axes), strict=True))
         | {"accuracy": math.nan, "lost": math.nan, "lost_std": math.nan, "n": 0, "diverged": 0}
-        | {"cannot": unable.reason}
+        | {"cannot": unable.why}
         for unable in artefact.cannot
     ]
     return _in_order(artefact, options, pd.DataFrame([*found, *lacking]))

@@ -26,7 +26,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per data set and partition: methods down, points lost across, of one range.
 
     The options are those of the table `lost`. Bars are means over seeds of the differences of each
-    seed, whiskers one standard deviation.
+    seed, whiskers one standard deviation. A single condition is named above the panels.
     """
     options = Options.read(artefact.options, f"{artefact.name}: options")
     numbers = losses(artefact, options)
@@ -46,9 +46,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_title(f"{artefact.label(dataset)}, {name}" if several else name)
         axes.set_xlabel(POINTS_LOST)
     frame = collect(artefact)
+    alone = f"{conditions[0]} " if len(conditions) == 1 else ""
     whiskers = "whiskers: standard deviation over seeds" if shown["n"].max() > 1 else ""
-    title(figure, artefact, frame, f"against: {options.against}; {whiskers}".rstrip("; "))
-    legend(figure, [Patch(color=colours[name], label=name) for name in conditions])
+    said = [f"{alone}against: {options.against}", whiskers]
+    title(figure, artefact, frame, "; ".join(filter(None, said)))
+    if len(conditions) > 1:
+        legend(figure, [Patch(color=colours[name], label=name) for name in conditions])
     return figure
 
 
