@@ -253,8 +253,8 @@ def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
     if not derived:
         return ""
     return (
-        f"A setting was inferred from {derived} of the {len(reproduced)} reproduced numbers, which"
-        " are therefore no independent evidence."
+        f"{derived} of the {len(reproduced)} reproduced numbers are no independent evidence, as a"
+        " setting was inferred from them."
     )
 
 

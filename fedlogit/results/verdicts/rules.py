@@ -80,21 +80,21 @@ VERDICT_RULE = (
 CLAIM_RULE = (
     "A statement *holds* if in every planned cell the difference between runs of the same seed is"
     " above the margin by a one-sided paired t test at 5 %, and *does not hold* if in some cell it"
-    " is below by the same test, corrected for the number of cells after Holm. Where cells do not"
-    " decide, it holds, or does not, *on average* by the test of their mean. If that does not"
-    " decide either, there is *no difference larger than* 1 or 3 points where the 90 % interval of"
+    " is below by the same test, corrected for the number of cells after Holm. If the cells"
+    " do not decide, the test of their mean does: it holds, or does not hold, *on average*. If that"
+    " does not decide either, there is *no difference larger than* 1 or 3 points where the 90 % interval of"
     " every cell's difference lies within them; else it is *undecided*, with the reason." + IN_FULL
 )
 VERDICT_DETAILS = (
     "A point is 0.01 of a share such as accuracy; of any other quantity, such as a perplexity or"
-    " a distance, it is 1 % of the paper's value. Limits belong to the margins.",
+    " a distance, it is 1 % of the paper's value. Limits are inclusive.",
     "Intervals are Welch's, with the degrees of freedom of Welch and Satterthwaite. The 90 %"
     " interval is taken to be no narrower than that of either mean alone, as Welch's can shrink"
-    " while a spread grows: noise of ours never improves a verdict.",
+    " while a spread grows: so more noise in our runs never improves a verdict.",
     "Missing information never improves one either. For *reproduced* and *partly reproduced*, a"
     " number without ± is given our standard deviation, and one without a number of runs is taken"
     " as a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact."
-    " A spread that is ours on both sides has our degrees of freedom alone.",
+    " If our deviation is used for both sides, only our degrees of freedom count.",
     "A single run of ours has no interval. *Single run, within* says that it is at most 3 points"
     " off, whatever the paper's spread.",
     "Bytes that are counted, and distances computed from a split without training, have no sampling"
@@ -102,7 +102,7 @@ VERDICT_DETAILS = (
     " also for a single run. Any other quantity that is the same in several runs has an interval"
     " without width, which says less than it seems to: mostly it is at a bound, 0 or 1.",
     "Runs at other scales, on stand-in data, and that diverged have no verdict. Bytes have one on"
-    " stand-in data, too: what messages weigh does not depend on what the samples are.",
+    " stand-in data, too: the size of a message does not depend on what the samples show.",
     "Where a scale shortens a setting, or a table has stand-in data, the runs that stand for a"
     " published number are shown beside it with their own setting, and are not judged.",
 )
@@ -118,12 +118,12 @@ CLAIM_DETAILS = (
     " not hold on average*, that the mean is below the margin (for some rival, after Holm), though"
     " no single cell surely is.",
     "A cell counts as run once all planned seeds are there. Without all cells nothing holds, not"
-    " even on average; a cell that fails decides at once, for what is missing cannot mend it.",
+    " even on average; a cell that fails decides at once, as missing runs cannot change that.",
     "*No difference larger than* is for shares such as accuracy: both sides differ by at most so"
     " much in every cell, whichever is ahead, by two one-sided tests at 5 % each, as the usual test"
     " of equivalence has it. It needs no correction, since all cells must pass.",
     "*Undecided* says why: cells lack planned runs (“k of m run” counts cells), there is *one"
-    " seed*, *a run diverged*, or *intervals are too wide* for what the seeds scatter.",
+    " seed*, *a run diverged*, or *intervals are too wide*, as the seeds differ too much.",
     "Where planned runs are missing and a data set has all of its own, the statement is also tested"
     " on that data set alone, and the result has this in brackets: by the same rule, as if no other"
     " cells were planned.",
