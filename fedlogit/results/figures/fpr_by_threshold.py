@@ -22,6 +22,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition and a line per method: the mean over seeds."""
     panels = panels_of(artefact)
     figure, grid = new_figure(1, len(panels), panel=(3.1, 2.6), share_y=True)
+    highest = 0.0
     methods = in_order({str(ref.axes["method"]) for runs in panels.values() for ref, _ in runs})
     styles = strokes(methods)
     for axes, (name, runs) in zip(grid[0], panels.items(), strict=True):
@@ -34,7 +35,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             mean, low, high = (f(curves, axis=0) for f in (np.mean, np.min, np.max))
             axes.plot(THRESHOLDS, mean, color=colour, marker=marker, ls=dash, markevery=4, ms=4.5)
             axes.fill_between(THRESHOLDS, low, high, color=colour, alpha=0.15, lw=0)
-        axes.set(title=name, xlabel="Threshold on the z-score", ylim=(-0.02, None))
+            highest = max(highest, float(high.max()))
+        axes.set(title=name, xlabel="Threshold on the z-score")
+    grid[0, 0].set_ylim(-0.02, max(0.1, 1.05 * highest))  # of all panels, which share it
     grid[0, 0].set_ylabel("False-positive rate")
     frame = collect(artefact)
     title(figure, artefact, frame, band(frame))

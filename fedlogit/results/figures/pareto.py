@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
+from matplotlib.ticker import NullLocator
 
 from fedlogit.papers.options import Pareto as Options
 from fedlogit.results.artefact import Artefact
@@ -155,6 +156,7 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
         axes.set_xticks([0.0, *between], ["0", *(f"{x:g}" for x in between)])
     else:
         axes.set_xticks([0.0, *(10.0**exponents)])
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(y=0.12)
     _name(axes, artefact, points)
 

@@ -20,7 +20,7 @@ __all__ = ["CELL", "draw"]
 CELL = ("dataset", "method")
 
 _ACROSS = 5  # panels in a row, at most
-_FAINT = "#c9c9c9"
+_FAINT = "#d6d6d6"
 _BANDS = {"std": "± one standard deviation", "range": "from the minimum to the maximum over peers"}
 
 
@@ -40,7 +40,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         here = frame[frame["dataset"] == dataset]
         for other in values(here, "method"):
             mean = _by_round(here, other)["accuracy"]
-            axes.plot(mean.index, mean, color=_FAINT, lw=0.9, zorder=1)
+            axes.plot(mean.index, mean, color=_FAINT, lw=0.6, zorder=1)
         _draw_band(axes, _by_round(here, method), kin_colour(method), band)
         several = frame["dataset"].nunique() > 1
         axes.set_title(f"{artefact.label(method)}{f', {artefact.label(dataset)}' * several}")

@@ -42,8 +42,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
         axes.tick_params(length=0, rotation=0)
         axes.grid(visible=False)
-    said = ["test accuracy [%]; colours span one point at least"]
-    said += [f"left out, as one cell was run: {', '.join(alone)}"] if alone else []
+    said = ["test accuracy [%]; each panel has its own colours, which span one point at least"]
+    said += [f"left out, as one cell was run: {' and '.join(alone)}"] if alone else []
     title(figure, artefact, collect(artefact), "; ".join(said))
     return figure
 

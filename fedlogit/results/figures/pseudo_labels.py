@@ -41,7 +41,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes in cells[len(panels) :]:
         axes.set_visible(False)
     for row in grid:
-        row[0].set_ylabel("Share of public samples")
+        row[0].set_ylabel("Coverage and accuracy")
     for axes in grid[-1]:
         axes.set_xlabel("Iteration")
     title(figure, artefact, frame, band(frame))
@@ -72,6 +72,6 @@ def _panel(axes: Axes, runs: list[Run]) -> None:
         x = np.arange(1, rows.shape[1] + 1)
         axes.plot(x, rows.mean(0), color=PALETTE[colour], marker=marker, ms=4.5)
         axes.fill_between(x, rows.min(0), rows.max(0), color=PALETTE[colour], alpha=0.2, lw=0)
-    axes.set_ylim(0, 1)
+    axes.set_ylim(0, 1.02)
     in_per_cent(axes.yaxis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))

@@ -217,6 +217,6 @@ METRICS = (
     Metric("theory_vote_accuracy", "vote accuracy on probes", unit="share"),
     Metric("theory_soft_accuracy", "accuracy of the mean softmax on probes", unit="share"),
     Metric("theory_bound", "bound of Proposition 1", unit="share"),
-    Metric("theory_variance_hard", "gradient variance with votes as target", decimals=4),
-    Metric("theory_variance_soft", "gradient variance with the mean softmax as target", decimals=4),
+    Metric("theory_variance_hard", "gradient variance with votes as target", decimals=2),
+    Metric("theory_variance_soft", "gradient variance with the mean softmax as target", decimals=2),
 )

@@ -82,10 +82,12 @@ def _title(rows: pd.DataFrame) -> str:
     judged = rows[rows["verdict"].isin(VERDICTS)]
     of_training = trained(judged)
     found = counts(judged[of_training])
+    others = of_training.sum() - sum(found[name] for name in _DECIDED)
     text = (
         f"{len(judged)} of {len(rows)} published numbers have a verdict:"
         f" {of_training.sum()} from training ({found['reproduced']} reproduced,"
-        f" {found['partly reproduced']} partly, {found['not reproduced']} not)"
+        f" {found['partly reproduced']} partly, {found['not reproduced']} not,"
+        f" {others} undecided or of one seed)"
     )
     if of_training.all():
         return text
@@ -93,6 +95,7 @@ def _title(rows: pd.DataFrame) -> str:
     return f"{text}, {(~of_training).sum()} counted ({right} reproduced)"
 
 
+_DECIDED = ("reproduced", "partly reproduced", "not reproduced")
 _SUBTITLE = (
     "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the"
     " verdicts, the grey band is ±3 points, ticks at the bottom are numbers not run. Right: all"
