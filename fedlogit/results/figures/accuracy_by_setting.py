@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,12 +40,14 @@ class _Style(NamedTuple):
     Attributes:
         colour: Of line and marker.
         marker: At its points.
+        dash: Of the line; whole for the first of several metrics.
         shift: How far it is moved to the right, on a logarithmic axis in its logarithm.
         log: Whether the axis is logarithmic.
     """
 
     colour: str
     marker: str
+    dash: str
     shift: float
     log: bool
 
@@ -95,8 +97,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: Options) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
     step = _step(runs, len(lines), options.log) if bars(runs) else 0.0
-    for place, (colour, marker) in enumerate(_looks(runs, lines)):
-        yield _Style(colour, marker, (place - (len(lines) - 1) / 2) * step, options.log)
+    colours = _colours(runs, lines)
+    for place, line in enumerate(lines):
+        dash = ("-", *_DASHES)[lines[:place].count(line) % (1 + len(_DASHES))]
+        shift = (place - (len(lines) - 1) / 2) * step
+        yield _Style(colours[line], MARKERS[place % len(MARKERS)], dash, shift, options.log)
 
 
 def _step(runs: pd.DataFrame, lines: int, log: bool) -> float:
@@ -106,21 +111,21 @@ def _step(runs: pd.DataFrame, lines: int, log: bool) -> float:
     return float(min(_BESIDE * np.ptp(places), gaps.min() / 2 / lines)) if len(gaps) else 0.0
 
 
-def _looks(runs: pd.DataFrame, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the colour and marker of each line.
+def _colours(runs: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each line, the same for all of its metrics.
 
     A line of one method has the method's colour, but for a second line of the same colour: that
     and lines of several methods have the next colour that is free.
     """
-    taken: list[str] = []
-    for place, line in enumerate(lines):
+    chosen: dict[str, str] = {}
+    for line in dict.fromkeys(lines):
         names = runs.loc[runs["line"] == line, "method"].str.partition("(")[0].unique()
         colour = look(names[0]).colour if len(names) == 1 else ""
-        if not colour or colour in taken:
-            free = [c for c in _COLOURS if c not in taken] or _COLOURS
+        if not colour or colour in chosen.values():
+            free = [c for c in _COLOURS if c not in chosen.values()] or _COLOURS
             colour = free[0]
-        taken.append(colour)
-        yield colour, MARKERS[place % len(MARKERS)]
+        chosen[line] = colour
+    return chosen
 
 
 def _placed(artefact: Artefact, options: Options, frame: pd.DataFrame) -> pd.DataFrame:
@@ -151,7 +156,7 @@ def _line(axes: Axes, runs: pd.DataFrame, metric: str, style: _Style) -> None:
     spread = cells["std"].fillna(0)
     axes.errorbar(
         style.moved(cells["x"]), cells["mean"], yerr=spread, color=style.colour,
-        marker=style.marker, capsize=2.5, elinewidth=1.2, zorder=3,
+        marker=style.marker, ls=style.dash, capsize=2.5, elinewidth=1.2, zorder=3,
     )  # fmt: skip
 
 
@@ -235,7 +240,8 @@ def _handles(looks: Mapping[tuple[str, str], _Style], several: bool, paper: str)
     for (line, metric), style in looks.items():
         parts = [line, metric_label(metric)] if several or not line else [line]
         name = ", ".join(filter(None, parts))
-        handles.append(Line2D([], [], color=style.colour, marker=style.marker, label=name))
+        drawn = {"color": style.colour, "marker": style.marker, "ls": style.dash}
+        handles.append(Line2D([], [], label=name, **drawn))  # type: ignore[arg-type]
     if paper:
         hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
         handles.append(Line2D([], [], label=paper, **hollow))  # type: ignore[arg-type]

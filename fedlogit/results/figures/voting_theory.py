@@ -6,12 +6,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import in_per_cent, legend, panels_of, title
+from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
 __all__ = ["CELL", "draw"]
@@ -67,6 +67,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         in_per_cent(line[0].yaxis)
         line[1].set_ylim(bottom=0)
         line[2].set_yscale("log")
+        line[2].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        line[2].yaxis.set_major_formatter("{x:g}")
+        line[2].yaxis.set_minor_locator(NullLocator())
     for line in grid:
         for axes, label in zip(line, _AXES, strict=True):
             axes.set_ylabel(label)
@@ -74,9 +77,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_xlabel("Round")
     seen = [s for _, series in _PANELS for s in series if s[0] in values_of(frame)]
     drawn = "theory_bound" in values_of(frame)
-    bound = "" if drawn else "; bound not drawn: it needs every peer above 50 % accuracy"
-    said = f"dotted: the warm-up ends and votes begin{bound}"
-    title(figure, artefact, collect(artefact), said)
+    bound = "" if drawn else "; bound not drawn: it needs every peer above 50% accuracy"
+    said = [f"dotted: the warm-up ends and votes begin{bound}", band(frame)]
+    title(figure, artefact, collect(artefact), "; ".join(filter(None, said)))
     legend(
         figure, [Line2D([], [], color=PALETTE[c], ls=ls, label=label) for _, label, c, ls in seen]
     )
@@ -98,8 +101,11 @@ def _warm_up(artefact: Artefact) -> dict[str, int]:
 def _panel(axes: Axes, runs: pd.DataFrame, series: tuple[tuple[str, str, str, str], ...]) -> None:
     for column, _, colour, dash in series:
         if column in runs and runs[column].notna().any():
-            mean = runs.groupby("round")[column].mean()
-            axes.plot(mean.index, mean, color=PALETTE[colour], ls=dash, lw=1.6)
+            drawn = runs.groupby("round")[column].agg(["mean", "min", "max"])
+            axes.plot(drawn.index, drawn["mean"], color=PALETTE[colour], ls=dash, lw=1.6)
+            axes.fill_between(
+                drawn.index, drawn["min"], drawn["max"], color=PALETTE[colour], alpha=0.12, lw=0
+            )
     if not any(column in runs for column, *_ in series):
         axes.text(0.5, 0.5, "labels unknown", transform=axes.transAxes, ha="center", color=GREY)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
