@@ -37,6 +37,19 @@ def test_messages_of_one_kind_in_one_round_add_up():
     assert ledger.of_round(0)["bytes_down.votes"] == (16 + 8) * 3
 
 
+def test_what_was_noted_is_booked_again_under_the_round_that_it_is_now():
+    ledger = Ledger()
+    ledger.start(1)
+    with ledger.noting() as noted:
+        ledger.up("logits", torch.zeros(2, 3))  # 24 bytes
+        ledger.down("targets", torch.zeros(3), clients=2)  # 24 bytes
+    ledger.up("logits", torch.zeros(1))  # after what was noted
+    ledger.start(2)
+    ledger.again(noted)
+    assert noted == [("up", "logits", 24), ("down", "targets", 24)]
+    assert ledger.of_round(2)["bytes_up.logits"] == ledger.of_round(2)["bytes_down.targets"] == 24
+
+
 def test_links_are_counted_instead_of_the_mesh():
     ledger = Ledger()
     ledger.exchange("votes", torch.zeros(10, 16, dtype=torch.uint8), links=20)

@@ -12,6 +12,12 @@ def test_z_scores_use_the_population_s_spread():
     assert z_scores(np.full((1, 3), 1 / 3)).tolist() == [[0, 0, 0]], "no spread, nobody stands out"
 
 
+def test_each_round_has_a_mean_and_a_spread_of_its_own():
+    # As contributions that are no shares have: 1, 3 and 10, 30 are one deviation from their means.
+    found = z_scores(np.array([[1.0, 3.0], [10.0, 30.0]]))
+    assert found.tolist() == [[-1, 1], [-1, 1]]
+
+
 def test_a_spread_of_rounding_is_none():
     # -d and d have a population std of d.
     assert z_scores(np.array([[-1.02e-9, 1.02e-9]]))[0] == pytest.approx([-1, 1])
