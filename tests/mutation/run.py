@@ -84,7 +84,7 @@ def tests_of(mutant: dict, rooms: dict[str, dict], root: Path) -> list[str]:
     room, module = rooms[mutant["room"]], Path(mutant["file"]).stem
     files = files_of(room, root)
     own = [file for file in files if Path(file).name.startswith(f"test_{module}")]
-    return list(dict.fromkeys([*own, *room["first"].get(module, "").split(), *files]))
+    return list(dict.fromkeys([*own, *room.get("first", {}).get(module, "").split(), *files]))
 
 
 def files_of(room: dict, root: Path) -> list[str]:
