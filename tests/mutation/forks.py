@@ -24,7 +24,8 @@ LIBRARIES = ("torch", "torch.func", "numpy", "scipy.stats", "pandas", "seaborn",
              "sklearn.mixture", "sklearn.metrics", "hypothesis", "pytest")  # fmt: skip
 # What tests of the rooms read; the rest of the repository, its cache among it, is not copied.
 COPIED = ("fedlogit", "tests", "scripts", "workflow", "config", "config.yaml", "docs", "examples",
-          "pyproject.toml", "data/sources.yaml", "data/fed_isic2019_counts.csv", "results/record.csv")  # fmt: skip
+          "pyproject.toml", "data/sources.yaml", "data/fed_isic2019_counts.csv",
+          "results/record.csv")  # fmt: skip
 _CHANGES = ("fedlogit", "tests", "scripts", "workflow", "pyproject.toml")
 
 
