@@ -43,16 +43,14 @@ def scores(q: torch.Tensor) -> torch.Tensor | None:
     return mean / mean.sum() if float(mean.sum()) > 0 else None
 
 
-def smooth(old: torch.Tensor | None, new: torch.Tensor, keep: float) -> torch.Tensor:
+def smooth(old: torch.Tensor, new: torch.Tensor, keep: float) -> torch.Tensor:
     """Return the moving average ``keep * old + (1 - keep) * new``; `new` where there is no old.
 
     Args:
-        old: None, or NaN where there is none.
+        old: NaN where there is none.
         new: As many.
         keep: Weight of the old.
     """
-    if old is None:
-        return new
     old = old.to(new)
     return torch.where(old.isnan(), new, keep * old + (1 - keep) * new)
 

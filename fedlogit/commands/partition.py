@@ -16,14 +16,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from fedlogit.commands._options import given_path
 from fedlogit.data import load
 from fedlogit.errors import FedlogitError
-from fedlogit.files import read_json, write_atomic, write_json
+from fedlogit.files import read_json, write_json
 from fedlogit.partition import Split, SplitSpec, distances, divide
 from fedlogit.results.bubbles import bubble_plot
+from fedlogit.results.formatting import write_csv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +67,7 @@ def main(args: argparse.Namespace) -> None:
 def write(split: Split, folder: Path, title: str) -> None:
     """Write the five files of a split into `folder`."""
     split.save(folder / "indices.npz")
-    _write_counts(split.counts, folder / "counts.csv")
+    write_csv(folder / "counts.csv", pd.DataFrame(split.counts).reset_index(names="client"))
     write_json(
         folder / "distances.json",
         {
@@ -79,14 +80,6 @@ def write(split: Split, folder: Path, title: str) -> None:
         },
     )
     bubble_plot(split.counts, folder / "bubbles.png", title)
-
-
-def _write_counts(counts: np.ndarray, path: Path) -> None:
-    """Write a row per client: ``client,0,1,…,K-1``."""
-    rows = [",".join(["client", *map(str, range(counts.shape[1]))])]
-    rows += [",".join(map(str, [i, *row])) for i, row in enumerate(counts.tolist())]
-    with write_atomic(path) as temporary:
-        temporary.write_text("\n".join(rows) + "\n")
 
 
 def _from_options(args: argparse.Namespace) -> dict[str, Any]:

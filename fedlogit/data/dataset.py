@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fedlogit.data.cards import card
-from fedlogit.data.content import canonical, check, content_digest
+from fedlogit.data.content import canonical, check
 from fedlogit.data.embedded import EMBEDDED
 from fedlogit.data.tokens import load_tokens, sequences, token_files, tokenise
 from fedlogit.errors import DataError, FedlogitError
@@ -21,10 +21,7 @@ from fedlogit.spec import Text
 __all__ = [
     "UNKNOWN",
     "Dataset",
-    "canonical",
-    "check",
     "check_probes",
-    "content_digest",
     "load",
     "load_arrays",
     "preparing",

@@ -76,10 +76,6 @@ def _idx(raw: Raw, about: Card, train: str = "train", test: str = "t10k") -> Arr
     return {key: a[..., None] if key[0] == "x" else a for key, a in arrays.items()}
 
 
-def _mnist(raw: Raw, about: Card) -> Arrays:
-    return _idx(raw, about)
-
-
 def _emnist(raw: Raw, about: Card) -> Arrays:
     """EMNIST's images are stored transposed; return them upright."""
     arrays = _idx(raw, about, "emnist-balanced-train", "emnist-balanced-test")
@@ -197,7 +193,7 @@ def _embedded(raw: Raw, about: Card) -> Arrays:
 
 
 FORMATS: dict[str, Callable[[Raw, Card], Arrays]] = {
-    "idx": _mnist,
+    "idx": _idx,
     "emnist_idx": _emnist,
     "cifar10_binary": _cifar10,
     "cifar10_png": _cifar10_png,

@@ -14,7 +14,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, Self, TypeVar
 
@@ -109,7 +108,7 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
             for entry in archive.infolist():
                 check_inside(path, entry.filename)
                 check_packing(path, entry)
-                with _opened(archive, entry) as stream:
+                with archive.open(entry) as stream:
                     yield PurePosixPath(entry.filename).name, stream
     else:
         with path.open("rb") as file:
@@ -145,12 +144,6 @@ def check_inside(path: Path, member: str) -> None:
     for kind in (PurePosixPath, PureWindowsPath):
         if kind(member).root or kind(member).drive or ".." in kind(member).parts:
             raise DataError(f"{path.name} is refused: its member {member!r} leads out of a folder")
-
-
-@contextmanager
-def _opened(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
-    with archive.open(entry) as stream:
-        yield stream
 
 
 def _plain(member: str, name: str, stream: IO[bytes]) -> IO[bytes]:

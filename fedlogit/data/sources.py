@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -119,11 +120,7 @@ class Mirror(Base):
 
     def fetch(self, name: str, folder: Path, mirror: Path | None) -> str:
         """Copy the files."""
-        root = _root(mirror)
-        for file in self.paths(name):
-            if not (root / file).is_file():
-                raise DataError(f"{root} has no {file}")
-            shutil.copyfile(root / file, folder / Path(file).name)
+        _copy(_root(mirror), self.paths(name), folder)
         return self.about()
 
     def paths(self, name: str) -> list[str]:
@@ -147,10 +144,7 @@ class Folder(Base):
         root = _root(mirror) / self.folder
         if not root.is_dir():
             raise DataError(f"{root} is not a folder")
-        for file in self.files:
-            if not (root / file).is_file():
-                raise DataError(f"{root} has no {file}")
-            shutil.copyfile(root / file, folder / Path(file).name)
+        _copy(root, self.files, folder)
         return str(root.resolve())
 
     def about(self) -> str:
@@ -188,6 +182,13 @@ def read_sources(name: str, path: Path = SOURCES) -> list[Base]:
     if name not in datasets:
         raise unknown(f"dataset in {path}", name, datasets)
     return list(datasets[name])
+
+
+def _copy(root: Path, files: Iterable[str], folder: Path) -> None:
+    for file in files:
+        if not (root / file).is_file():
+            raise DataError(f"{root} has no {file}")
+        shutil.copyfile(root / file, folder / Path(file).name)
 
 
 def _root(mirror: Path | None) -> Path:

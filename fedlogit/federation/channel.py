@@ -68,31 +68,6 @@ class Channel:
         self.ledger.up(kind, sent, bits=bits)
         return sent
 
-    def downlink(
-        self, kind: str, message: torch.Tensor, receivers: int, bits: int | None
-    ) -> torch.Tensor:
-        """Book a message of the server; return what clients read.
-
-        Args:
-            kind: As for `uplink`.
-            message: Its numbers, the same for all receivers.
-            receivers: How many clients it goes to.
-            bits: As for `uplink`.
-        """
-        self.ledger.down(kind, message, clients=receivers, bits=bits)
-        return message
-
-    def exchange(self, kind: str, messages: torch.Tensor, links: int | None) -> torch.Tensor:
-        """Book a message of each client to other clients; return what these read.
-
-        Args:
-            kind: As for `uplink`.
-            messages: A row a client, (clients, …).
-            links: How many ordered pairs are connected; None connects everybody.
-        """
-        self.ledger.exchange(kind, messages, links=links)
-        return messages
-
     def claimed(self, logits: torch.Tensor, kind: str, senders: Senders) -> torch.Tensor:
         """Return clients' logits as they send them: false ones of adversaries that falsify.
 

@@ -29,7 +29,7 @@ from fedlogit.federation.client_tasks import (
     server_tasks,
 )
 from fedlogit.federation.predictions import Predictions, finite_scores
-from fedlogit.federation.probes import accuracy, accuracy_of_targets, drawn_probes
+from fedlogit.federation.probes import accuracy, drawn_probes
 from fedlogit.federation.round_log import RoundLog
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
@@ -410,13 +410,15 @@ class Federation:
     ) -> torch.Tensor:
         """Send a message to every client, or to so many of them; return what they read."""
         to = len(self.clients) if receivers is None else receivers
-        return self._channel.downlink(kind, message, to, bits)
+        self.ledger.down(kind, message, to, bits=bits)
+        return message
 
     def exchange(
         self, kind: str, messages: torch.Tensor, *, links: int | None = None
     ) -> torch.Tensor:
         """Send a message of each client, (clients, …), to others; return what these read."""
-        return self._channel.exchange(kind, messages, links)
+        self.ledger.exchange(kind, messages, links=links)
+        return messages
 
     def check_attack(self) -> None:
         """Refuse a round that is done if an attack on predictions passed its messages by."""
@@ -468,7 +470,10 @@ class Federation:
             known: Count these only, bool (points,); None counts all. Those whose label nobody
                 knows never count; NaN if there are no others.
         """
-        return accuracy_of_targets(targets, self.data.labels[self.public], known)
+        points = self.public
+        if known is not None:
+            targets, points = targets[known], points[known]
+        return float(self.accuracy(targets, points))
 
     def log(self, **values: float) -> None:
         """Add columns, numbers, to this round's row of `rounds.csv`; see `RoundLog.log`."""

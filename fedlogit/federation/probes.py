@@ -7,7 +7,7 @@ import torch
 
 from fedlogit.data import UNKNOWN
 
-__all__ = ["accuracy", "accuracy_of_targets", "drawn_probes"]
+__all__ = ["accuracy", "drawn_probes"]
 
 
 def drawn_probes(
@@ -44,18 +44,3 @@ def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     Samples whose label nobody knows do not count; NaN if there are no others.
     """
     return (logits.argmax(-1) == labels)[..., labels != UNKNOWN].double().mean(-1)
-
-
-def accuracy_of_targets(
-    targets: torch.Tensor, labels: torch.Tensor, known: torch.Tensor | None
-) -> float:
-    """Return how often the largest target is the true class; see `accuracy_on_public`.
-
-    Args:
-        targets: (points, classes), or (points, T, classes).
-        labels: int64 (points,), or (points, T).
-        known: Count these only, bool (points,); None counts all whose label is known.
-    """
-    if known is not None:
-        targets, labels = targets[known], labels[known]
-    return float(accuracy(targets, labels))

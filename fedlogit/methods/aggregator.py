@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -25,8 +25,6 @@ class Aggregator(OneShot):
         function: ``package.module:function``, from logits (clients, points, classes) to
             distributions (points, classes). See docs/add-an-aggregator.md.
     """
-
-    name: ClassVar[str] = "aggregator"
 
     function: str = "fedlogit.aggregation.average:average_probabilities"
 

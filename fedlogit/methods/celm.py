@@ -52,7 +52,6 @@ class CELM(ModelFederation):
             §7's remedy for many classes. None probes all.
     """
 
-    name: ClassVar[str] = "celm"
     exports: ClassVar[frozenset[str]] = frozenset({"evidence", "probes"})
     min_clients: ClassVar[int] = 2
 

@@ -66,7 +66,6 @@ class CFFL(Method):
             it is more.
     """
 
-    name: ClassVar[str] = "cffl"
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
     supports_sequences: ClassVar[bool] = True

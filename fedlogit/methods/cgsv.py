@@ -51,7 +51,6 @@ class CGSV(Method):
             author's port, whose line that restores is commented out.
     """
 
-    name: ClassVar[str] = "cgsv"
     min_clients: ClassVar[int] = 2
     global_model: ClassVar[bool] = True
     supports_sequences: ClassVar[bool] = True

@@ -36,7 +36,6 @@ class MetaModel(LogitFederation):
             300 of each of 10 classes are the paper's 3,000 images.
     """
 
-    name: ClassVar[str] = "meta_model"
     fixed_width: ClassVar[bool] = True
 
     aggregator: Classifier = "mlp"

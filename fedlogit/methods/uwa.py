@@ -45,7 +45,6 @@ class UWA(LogitFederation):
             variances, ``kernel``, a kernel density, and ``flow``, a normalising flow.
     """
 
-    name: ClassVar[str] = "uwa"
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1

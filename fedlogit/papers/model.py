@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sized
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -308,6 +309,16 @@ class Paper(FrozenConfig):
     claims: dict[str, Claim] = Field(default_factory=dict)
     not_tested: tuple[Untested, ...] = ()
     scales: dict[str, Scale]
+
+    @property
+    def short_name(self) -> str:
+        """What it is called: as its own method, or by its title up to ``:`` or ``?``."""
+        found = re.match(r"[^:?]+\??", self.title)
+        return self.labels.get(self.paper) or (found[0] if found else self.paper)
+
+    def short_title(self, id_: str) -> str:
+        """Return what a table or figure is called: its title up to the colon."""
+        return self.artefacts[id_].title.partition(":")[0]
 
     @property
     def artefacts(self) -> dict[str, Table | Figure]:

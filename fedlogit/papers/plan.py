@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fedlogit.config import Settings
 from fedlogit.engine_names import CPU_ENGINES
@@ -27,6 +27,8 @@ from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]
+
+T = TypeVar("T")
 
 
 class Plan:
@@ -55,11 +57,9 @@ class Plan:
         for paper in papers.values():
             self._completions.check(paper, check_components)
         self.papers = with_datasets(papers, settings.datasets or ())
-        self._runs: dict[str, RunSpec] = {}
+        self._runs: dict[str, Completed] = {}
+        self._clients: dict[str, Completed] = {}
         self._splits: dict[str, RunSpec] = {}
-        self._clients: dict[str, RunSpec] = {}
-        self._staged: dict[str, str] = {}
-        self._split_of: dict[str, str] = {}
         self._files = PlanFiles(results / "plan")
         self._made: dict[tuple[str, str], list[PlannedArtefact]] = {}
         self._drawn: dict[tuple[str, str], dict[str, Any]] = {}
@@ -241,7 +241,7 @@ class Plan:
         Raises:
             FedlogitError: if no paper at any scale has it.
         """
-        return self._find(path, "run", self._runs)
+        return self._find(path, "run", self._runs).spec
 
     def spec_of_split(self, path: str) -> RunSpec:
         """Return the spec of some run whose data are divided as at `path`."""
@@ -256,8 +256,8 @@ class Plan:
         Raises:
             FedlogitError: if no paper at any scale has the run.
         """
-        self.spec_of_run(run)
-        return self._staged.get(run)
+        clients = self._find(run, "run", self._runs).clients
+        return clients.run if clients else None
 
     def spec_of_clients(self, path: str) -> RunSpec:
         """Return the spec of the clients at `path`.
@@ -265,7 +265,7 @@ class Plan:
         Raises:
             FedlogitError: if no run at any scale has such clients.
         """
-        return self._find(path, "set of clients", self._clients)
+        return self._find(path, "set of clients", self._clients).spec
 
     def answering(self, path: str) -> tuple[str, str, RunSpec]:
         """Return the record, the weights and the spec of the clients at `path`.
@@ -274,7 +274,7 @@ class Plan:
             FedlogitError: if they are neither the clients of a one-shot run, nor those of a run
                 that keeps its weights.
         """
-        spec = self._clients.get(path) or self.spec_of_run(path)  # which may expand another scale
+        spec = self._shared_or_run(path).spec
         if path in self._clients:
             folder = self.results / "clients" / path
             return str(folder / "clients.json"), str(folder / "weights.safetensors"), spec
@@ -299,21 +299,20 @@ class Plan:
         Raises:
             FedlogitError: if no paper at any scale has it.
         """
-        if path not in self._clients:
-            self.spec_of_run(path)  # which may expand another scale
-        return self._split_of[path]
+        return self._shared_or_run(path).split
+
+    def _shared_or_run(self, path: str) -> Completed:
+        """Return the clients at `path`, or the run, for which another scale may be expanded."""
+        return self._clients.get(path) or self._find(path, "run", self._runs)
 
     def _note(self, found: Completed) -> None:
         """Remember a run, the division of its data, and the clients of one in stages."""
-        self._runs[found.run] = found.spec
+        self._runs[found.run] = found
         self._splits.setdefault(found.split, found.spec)
-        self._split_of[found.run] = found.split
-        if clients := found.clients:
-            self._staged[found.run] = clients.run
-            self._clients[clients.run] = clients.spec
-            self._split_of[clients.run] = clients.split
+        if found.clients:
+            self._clients[found.clients.run] = found.clients
 
-    def _find(self, path: str, kind: str, known: dict[str, RunSpec]) -> RunSpec:
+    def _find(self, path: str, kind: str, known: dict[str, T]) -> T:
         for _ in self._scales():
             if path in known:
                 return known[path]
@@ -357,5 +356,5 @@ class Plan:
         return replace(artefact, cells=tuple(cells), left_out=tuple(left_out))
 
 
-def _as_json(spec: RunSpec) -> Any:
-    return spec.model_dump(mode="json")
+def _as_json(found: Completed) -> Any:
+    return found.spec.model_dump(mode="json")

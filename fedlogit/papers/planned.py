@@ -42,7 +42,7 @@ class Refused:
     """
 
     before: int
-    axes: Mapping[str, Any]
+    axes: dict[str, Any]
     why: str
 
 

@@ -16,10 +16,11 @@ from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
 
-__all__ = ["check_all", "check_numbers", "check_published", "place_of"]
+__all__ = ["check_all", "check_published", "place_of", "published_rows"]
 
 _AXES = ("dataset", "partition", "method")
 _PLACE = ("table", *_AXES, "metric", "where")
+_COLUMNS = ("table", *_AXES, "metric", "mean", "std")
 _Row = dict[str, str]
 
 
@@ -52,16 +53,16 @@ def check_published(path: Path, paper: Paper) -> None:
         DataError: naming the file, the line, and mostly the column.
         FedlogitError: if the paper's file has something stand for a number that is not there.
     """
-    check_numbers(path)
+    rows = list(published_rows(path))
     tables = {*paper.tables, *(claim.source for claim in paper.claims.values())}
-    for line, row in _rows(path):
+    for line, row in rows:
         try:
             check_known(f"{path}, row {line}, column table", row["table"], tables, "table")
             if row["where"]:
                 _check_where(f"{path}, row {line}, column where", row, paper)
         except FedlogitError as error:
             raise DataError(str(error)) from None
-    _check_stands_for(path, paper)
+    _check_stands_for([row for _, row in rows], paper)
 
 
 def _check_where(where: str, row: _Row, paper: Paper) -> None:
@@ -90,9 +91,8 @@ def _further(where: str) -> list[tuple[str, str]]:
     return [(axis.strip(), value.strip()) for axis, _, value in parts]
 
 
-def _check_stands_for(path: Path, paper: Paper) -> None:
+def _check_stands_for(rows: list[_Row], paper: Paper) -> None:
     """Check that there are the numbers for which tables stand at some scale."""
-    rows = [row for _, row in _rows(path)]
     for scale, key, stands_for in paper.standing():
         where = f"{paper.paper}.yaml: scales.{scale}.artefacts.{key}.stands_for"
         table = stands_for.table or key
@@ -104,8 +104,8 @@ def _check_stands_for(path: Path, paper: Paper) -> None:
                 check_known(f"{where}.axes.{axis}", value, there, "published value")
 
 
-def check_numbers(path: Path) -> None:
-    """Check that each row's numbers can be, what `where` looks like, and that none is there twice.
+def published_rows(path: Path) -> Iterator[tuple[int, _Row]]:
+    """Yield each row after its line, once its numbers, its `where` and its place are found right.
 
     Raises:
         DataError: naming the file, the line, and mostly the column.
@@ -132,6 +132,7 @@ def check_numbers(path: Path) -> None:
                 f" {', '.join(filter(None, place))}; give it once"
             )
         seen[place] = line
+        yield line, row
 
 
 def _check_form(row: str, where: str) -> None:
@@ -171,6 +172,11 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
         raise DataError(f"{path} is not UTF-8: {error}; save it as UTF-8") from None
     kept = [(line, text) for line, text in told if text.strip() and not text.startswith("#")]
     reader = csv.DictReader(text for _, text in kept)
+    lacking = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+    if lacking:
+        raise DataError(
+            f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})"
+        )
     for found in reader:
         line = kept[reader.line_num - 1][0]
         if None in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
@@ -12,8 +12,12 @@ from fedlogit.component import explain
 from fedlogit.files import read_json
 from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.model import Claim, StandsFor
+from fedlogit.papers.options import Options
+from fedlogit.papers.planned import Refused
 
-__all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "Unable", "read_artefact"]
+__all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "read_artefact"]
+
+Kind = TypeVar("Kind", bound=Options)
 
 REFERENCE = "fully_informed"
 """The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""
@@ -46,22 +50,6 @@ class Missing(BaseModel):
 
     before: int
     axes: dict[str, Any]
-
-
-class Unable(BaseModel):
-    """A place in an artefact's grid without a run, since the method says that it cannot do it.
-
-    Attributes:
-        before: How many of its runs, and of those it is drawn without, come before it in the grid.
-        axes: The place, without a seed.
-        why: What the method says, after its name.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    before: int
-    axes: dict[str, Any]
-    why: str
 
 
 class Artefact(BaseModel):
@@ -115,7 +103,7 @@ class Artefact(BaseModel):
     runs: tuple[RunRef, ...]
     left_out: dict[str, tuple[int, int]] = {}
     missing: tuple[Missing, ...] = ()
-    cannot: tuple[Unable, ...] = ()
+    cannot: tuple[Refused, ...] = ()
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -132,6 +120,10 @@ class Artefact(BaseModel):
     def shown(self) -> tuple[str, ...]:
         """Return all metrics that it shows."""
         return self.metrics or (self.metric,)
+
+    def read_options(self, kind: type[Kind]) -> Kind:
+        """Return what its `options` choose of those that a kind has."""
+        return kind.read(self.options, f"{self.name}: options")
 
     def label(self, value: object, axis: str = "") -> str:
         """Return how a value is printed: by the label of ``axis=value``, else that of the value."""

@@ -14,7 +14,6 @@ from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.record.picture import short_name
 from fedlogit.results.verdicts.compare import read_comparison
 from fedlogit.results.verdicts.rules import VERDICTS
 
@@ -81,7 +80,7 @@ def _scales(made: Sequence[PlannedArtefact]) -> str:
 
 def _drawn(made: Sequence[PlannedArtefact]) -> str:
     kinds = [artefact.kind for artefact in made]
-    papers = dict.fromkeys(short_name(artefact.paper) for artefact in made)
+    papers = dict.fromkeys(artefact.paper.short_name for artefact in made)
     drawn = f"{kinds.count('table')} tables and {kinds.count('figure')} figures"
     return f"{drawn} of {', '.join(papers)}"
 
@@ -106,7 +105,7 @@ def _priority(found: tuple[bool, bool, str]) -> tuple[bool, bool]:
 def _in_words(row: Mapping[Any, Any], paper: Paper) -> str:
     """Return a published number, ours, and the verdict or why there is none."""
     method, *work = (paper.labels.get(row[key], row[key]) for key in _WORK)
-    name = short_name(paper)
+    name = paper.short_name
     ours = spread(row["ours"], row["std"], row["metric"])
     theirs = spread(row["paper"], row["paper_std"], row["metric"])
     if row["counterpart"]:  # the method is the paper's, and the run of another setting
@@ -123,7 +122,7 @@ def _counts(compared: Compared) -> str:
     """Return how many published numbers of each paper have runs, at any of the scales."""
     of_paper: dict[str, list[pd.DataFrame]] = {}
     for paper, rows in compared:
-        of_paper.setdefault(short_name(paper), []).append(rows)
+        of_paper.setdefault(paper.short_name, []).append(rows)
     frames = {name: pd.concat(parts) for name, parts in of_paper.items()}
     counts = [_count(name, rows) for name, rows in frames.items() if not rows.empty]
     return f"Published numbers with runs here: {', '.join(counts) or 'none was published'}."

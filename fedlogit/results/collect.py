@@ -195,7 +195,7 @@ def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:
     source = run.result.provenance
     return {
         "diverged": run.diverged,
-        "classes": len(run.result.final.per_class) if run.result.final else 0,
+        "classes": len(run.result.final.per_class),
         "scale": artefact.scale,
         "device": source.device,
         "engine": source.engine,

@@ -175,12 +175,8 @@ def _joined_label(name: Any) -> str:
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-def _options(artefact: Artefact) -> Printed:
-    return Printed.read(artefact.options, f"{artefact.name}: options")
-
-
 def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
-    printed = _options(artefact)
+    printed = artefact.read_options(Printed)
     text = spread(
         row["mean"], row["std"], row["metric"], percent=printed.percent, decimals=printed.decimals
     )
@@ -190,7 +186,7 @@ def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
 def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> str:
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
     shares = [is_share(metric) for metric in artefact.shown]
-    percent = _options(artefact).percent
+    percent = artefact.read_options(Printed).percent
     mean = (
         "mean ± standard deviation" if any(map(_has_spread, cells.to_dict("records"))) else "mean"
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fedlogit.component import ComponentRef, slug_of
+from fedlogit.files import json_digest
 from fedlogit.spec import RunSpec
 
 __all__ = ["data_stems", "run_dir", "split_dir", "stage_options"]
@@ -24,9 +23,7 @@ def run_dir(spec: RunSpec) -> PurePosixPath:
 def split_dir(spec: RunSpec) -> PurePosixPath:
     """Return where its data's division lives: ``<dataset>/<partition>/n<N>-seed<k>-<hash8>``."""
     partition, _ = _slugs(spec.partition.model_dump_json(), spec.method.model_dump_json())
-    key = json.dumps(spec.split_key(), sort_keys=True, separators=(",", ":"))
-    digest = hashlib.sha256(key.encode()).hexdigest()
-    name = f"n{spec.clients}-seed{spec.seed}-{digest[:8]}"
+    name = f"n{spec.clients}-seed{spec.seed}-{json_digest(spec.split_key())[:8]}"
     return PurePosixPath(spec.dataset, partition, name)
 
 

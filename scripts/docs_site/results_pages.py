@@ -13,7 +13,6 @@ import pandas as pd
 from fedlogit.papers import Paper
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.record.numbers import as_comparison, counts_sentence
-from fedlogit.results.record.picture import short_name
 from fedlogit.results.verdicts.compare import comparison_table
 from fedlogit.results.verdicts.rules import VERDICT_RULE
 
@@ -44,7 +43,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
             continue
         cells = "\n".join(_small(file, f"results/figures/{name}") for file in files)
         grid = f'<div class="grid cards gallery" markdown>\n\n{cells}\n</div>'
-        overview += [f"## {short_name(paper)}", grid]
+        overview += [f"## {paper.short_name}", grid]
         yield f"gallery/{name}.md", _of_paper(paper, files)
     yield "gallery/index.md", "\n\n".join(overview)
 
@@ -57,7 +56,7 @@ def _order(paper: Paper, file: Path) -> tuple[int, str, str]:
 
 def _of_paper(paper: Paper, files: list[Path]) -> str:
     """Return the page of a paper's figures, by scale."""
-    parts = [f"# Figures of {short_name(paper)}"]
+    parts = [f"# Figures of {paper.short_name}"]
     for scale, those in groupby(files, lambda file: file.parent.name):
         parts += [f"## Scale `{scale}`", paper.scale(scale).summary, *map(_figure, those)]
     return "\n\n".join(parts)
@@ -136,7 +135,7 @@ def _rows(of: pd.DataFrame, paper: Paper) -> pd.DataFrame:
     tables = of["table"].map(lambda key: paper.artefacts[str(key)].title)
     return pd.DataFrame(
         {
-            "Paper": short_name(paper),
+            "Paper": paper.short_name,
             "Table": tables.str.partition(":")[0],
             "Metric": of["metric"].map(lambda m: paper.labels.get(m) or metric_label(str(m))),
             "Data": shown["Dataset"],

@@ -7,7 +7,8 @@ import pytest
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
-from fedlogit.results.analyses.contribution import Options, analyse, compared
+from fedlogit.papers.options import Contribution as Options
+from fedlogit.results.analyses.contribution import analyse, compared
 
 GIVEN = {"rows": None, "columns": None, "analysis": "contribution", "options": {"value": "fedavg"}}
 ALONE = (0.3, 0.2, 0.1)  # in a game that only adds, these are the Shapley values

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.results.analyses.lost import Options, losses
+from fedlogit.papers.options import Lost as Options
+from fedlogit.results.analyses.lost import losses
 from fedlogit.results.tables import write_table
 
 OPTIONS = {"condition": "participation", "against": "All"}

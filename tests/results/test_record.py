@@ -24,7 +24,7 @@ from fedlogit.results.record.numbers import (
     record,
     trained,
 )
-from fedlogit.results.record.picture import bars, draw_record, plotted, short_name
+from fedlogit.results.record.picture import bars, draw_record, plotted
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import published, read_reference
 
@@ -287,7 +287,7 @@ def test_no_record_says_what_makes_one(tmp_path):
 
 def test_papers_have_short_names():
     papers = [load_paper(path.stem, PAPERS) for path in sorted(REFERENCES.glob("*.csv"))]
-    assert [short_name(p) for p in papers] == ["CELM", "FedOL", "TallyTrain", "Who to Trust?"]
+    assert [p.short_name for p in papers] == ["CELM", "FedOL", "TallyTrain", "Who to Trust?"]
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,13 @@ Each `analyse` takes an artefact and returns an `Analysis`. A new kind is one fi
 from __future__ import annotations
 
 import importlib
-import pkgutil
 
 from fedlogit.errors import unknown
+from fedlogit.papers.model import analysis_names
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 
 __all__ = ["Analysis", "analyse", "analysis_names"]
-
-
-def analysis_names() -> list[str]:
-    """Return the kinds of analyses there are."""
-    return sorted({module.name for module in pkgutil.iter_modules(__path__)} - {"analysis"})
 
 
 def analyse(artefact: Artefact) -> Analysis:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers.options import Answer as Options
+from fedlogit.papers.options import Answer
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
@@ -35,7 +35,7 @@ def analyse(artefact: Artefact) -> Analysis:
     run), and those of `fedlogit.results.verdicts.paired.candidates`; a row for each method that
     a budget allows. Methods that the option `labelled` names have ``labelled`` as their budget.
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(Answer)
     frame = collect(artefact, ["bytes_sent"])
     frame = frame[frame["method"] != REFERENCE]
     numbers = pd.concat(_cells(artefact, frame, options), ignore_index=True)
@@ -44,7 +44,7 @@ def analyse(artefact: Artefact) -> Analysis:
     return Analysis(numbers, shown, _said(artefact, frame, numbers, bold))
 
 
-def _cells(artefact: Artefact, frame: pd.DataFrame, options: Options) -> Iterator[pd.DataFrame]:
+def _cells(artefact: Artefact, frame: pd.DataFrame, options: Answer) -> Iterator[pd.DataFrame]:
     for place, runs in frame.groupby(["dataset", "partition"], sort=False):
         dataset, partition = map(str, place)
         values = _whole(artefact, runs)

@@ -12,14 +12,14 @@ import scipy
 
 from fedlogit.coalitions import coalitions, shapley_values
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.papers.options import Contribution as Options
+from fedlogit.papers.options import Contribution
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 
-__all__ = ["Compared", "Options", "analyse", "compared", "correlations"]
+__all__ = ["Compared", "analyse", "compared", "correlations"]
 
 _ROUNDING = 1e-9  # values that differ by less do not rank clients
 _ALIKE = 0.01  # nor do contributions, by less than this part of what each had if all had as much
@@ -65,7 +65,7 @@ def analyse(artefact: Artefact) -> Analysis:
     and deviation over seeds), `best` (share of seeds in which the client with the largest value
     has the largest contribution), `n` (seeds in which clients' contributions differ).
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(Contribution)
     found: dict[tuple[str, str], list[Compared]] = {}
     for one in compared(artefact, options):
         found.setdefault((one.partition, one.method), []).append(one)
@@ -93,7 +93,7 @@ def analyse(artefact: Artefact) -> Analysis:
     return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[2:]))
 
 
-def compared(artefact: Artefact, options: Options) -> Iterator[Compared]:
+def compared(artefact: Artefact, options: Contribution) -> Iterator[Compared]:
     """Yield each method's contributions beside exact values, by partition, method and seed.
 
     Raises:
@@ -150,10 +150,10 @@ def _members(run: Run) -> frozenset[int]:
 
 
 def _accuracy(run: Run) -> float:
-    final = run.result.final
-    if run.diverged or final is None or final.accuracy is None:
+    accuracy = run.result.final.accuracy
+    if run.diverged or accuracy is None:
         raise DataError(f"{run.folder}: a coalition's training diverged; it has no worth")
-    return final.accuracy
+    return accuracy
 
 
 def _contributions(run: Run) -> np.ndarray:

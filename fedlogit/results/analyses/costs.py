@@ -87,7 +87,7 @@ _RIGHT = (
 
 
 def _accuracy(run: Run) -> float:
-    found = run.result.final.accuracy if run.result.final else None
+    found = run.result.final.accuracy
     return math.nan if found is None else found
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers.axis_values import scalar
-from fedlogit.papers.options import Lost as Options
+from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
@@ -19,7 +19,7 @@ from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 from fedlogit.runs.whole import anew
 
-__all__ = ["Options", "analyse", "losses"]
+__all__ = ["analyse", "losses"]
 
 _LEAST = 0.0005  # half of the last decimal that is printed
 _KEYS = ["dataset", "partition", "method"]
@@ -32,7 +32,7 @@ def analyse(artefact: Artefact) -> Analysis:
     seeds: `accuracy`, `lost` and `lost_std` (of the differences of each seed), `n`, `diverged`;
     `cannot` says why a method has no run there.
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(Lost)
     numbers = losses(artefact, options)
     shown = _shown(artefact, options, numbers)
     right = tuple(shown.columns[2:])
@@ -40,7 +40,7 @@ def analyse(artefact: Artefact) -> Analysis:
     return Analysis(numbers, shown, said, heads=2, right=right)
 
 
-def losses(artefact: Artefact, options: Options) -> pd.DataFrame:
+def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
     """Return accuracy and what of it is lost, as `analyse` says; rows in the grid's order.
 
     Where some clients of a run are not tested, because they are adversaries, those that are tested
@@ -80,7 +80,7 @@ def losses(artefact: Artefact, options: Options) -> pd.DataFrame:
 
 
 def _placed(
-    artefact: Artefact, options: Options
+    artefact: Artefact, options: Lost
 ) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
     """Yield the place, the seed and the content of every run."""
     for ref, run in gather(artefact):
@@ -89,7 +89,7 @@ def _placed(
 
 
 def _shared(
-    placed: list[tuple[tuple[str, str, str, str], int, Run]], options: Options
+    placed: list[tuple[tuple[str, str, str, str], int, Run]], options: Lost
 ) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
     """Yield all but what a row is compared with at seeds that none of its conditions has."""
     seeds: dict[tuple[str, ...], set[int]] = {}
@@ -101,7 +101,7 @@ def _shared(
             yield place, seed, run
 
 
-def _place(artefact: Artefact, options: Options, axes: dict[str, Any]) -> tuple[str, str, str, str]:
+def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> tuple[str, str, str, str]:
     """Return data set, partition, method and the label of the condition."""
     if options.condition not in axes:
         raise FedlogitError(
@@ -125,7 +125,7 @@ def _accuracy(run: Run) -> float:
 
 def _clients(run: Run) -> list[float]:
     """Return the accuracy of each model that was tested."""
-    found = run.result.final.per_client if run.result.final else []
+    found = run.result.final.per_client
     if not found:
         raise DataError(
             f"{run.folder / 'result.json'}: key 'final.per_client' is missing; {anew(run.folder)}"
@@ -149,7 +149,7 @@ def _summary(
     }
 
 
-def _in_order(artefact: Artefact, options: Options, rows: pd.DataFrame) -> pd.DataFrame:
+def _in_order(artefact: Artefact, options: Lost, rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows by data set, partition, method and condition, each in the grid's order."""
     labels = [artefact.label(v, options.condition) for v in artefact.in_order(options.condition)]
     order = {key: artefact.in_order(key) or list(rows[key]) for key in _KEYS}
@@ -162,7 +162,7 @@ def _in_order(artefact: Artefact, options: Options, rows: pd.DataFrame) -> pd.Da
     ).reset_index(drop=True)
 
 
-def _shown(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.DataFrame:
+def _shown(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> pd.DataFrame:
     several = numbers["dataset"].nunique() > 1
     conditions = list(dict.fromkeys(numbers["condition"]))
     rows = []
@@ -177,11 +177,11 @@ def _shown(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.Da
     return pd.DataFrame(rows)
 
 
-def _heading(condition: str, options: Options) -> str:
+def _heading(condition: str, options: Lost) -> str:
     return f"{condition}: {'accuracy' if condition == options.against else 'points lost'}"
 
 
-def _text(cell: dict[Any, Any], options: Options) -> str:
+def _text(cell: dict[Any, Any], options: Lost) -> str:
     """Return an accuracy, or what is lost of it, in per cent or points."""
     if cell["cannot"]:
         return "n/a"

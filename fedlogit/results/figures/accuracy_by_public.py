@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.options import ByPublic as Options
+from fedlogit.papers.options import ByPublic
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
@@ -39,7 +39,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     ``public.``. A list of classes stands at its length, and "all" at the number of all classes.
     """
     frame = _merged(artefact, competitors(collect(artefact)))
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(ByPublic)
     axis = options.x or _public_axis(artefact)
     if axis not in frame:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.options import ByRound as Options
+from fedlogit.papers.options import ByRound
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves, seeds
 from fedlogit.results.figures._parts import (
@@ -53,7 +53,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     datasets, styles = values(shown, "dataset"), strokes(values(shown, "method"))
     columns = values(shown, "column")
     figure, grid = new_figure(len(datasets), len(columns), panel=(3.1, 2.5), share_y="row")
-    options, has_reference = Options.read(artefact.options, f"{artefact.name}: options"), False
+    options, has_reference = artefact.read_options(ByRound), False
     for row, dataset in zip(grid, datasets, strict=True):
         for axes, column in zip(row, columns, strict=True):
             here = shown[(shown["dataset"] == dataset) & (shown["column"] == column)]

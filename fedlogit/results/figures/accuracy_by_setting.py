@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.options import BySetting as Options
+from fedlogit.papers.options import BySetting
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import bars, legend, reported, share_axis, title, values
@@ -62,7 +62,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     Where there are bars, lines stand beside each other, so that none hides another's; the ticks are
     at the true values.
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(BySetting)
     metrics = options.metrics or (artefact.metric,)
     of_levels = [level.metric for level in options.levels if level.metric]
     needed = list(dict.fromkeys([*metrics, *of_levels]))
@@ -94,7 +94,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _styles(runs: pd.DataFrame, lines: Sequence[str], options: Options) -> Iterator[_Style]:
+def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
     step = _step(runs, len(lines), options.log) if bars(runs) else 0.0
     colours = _colours(runs, lines)
@@ -128,7 +128,7 @@ def _colours(runs: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
     return chosen
 
 
-def _placed(artefact: Artefact, options: Options, frame: pd.DataFrame) -> pd.DataFrame:
+def _placed(artefact: Artefact, options: BySetting, frame: pd.DataFrame) -> pd.DataFrame:
     """Add to each run its `x`, the name of its `line`, and that of its `panel`."""
     specs = [read_run(ref.dir, ref.digest).spec for ref in artefact.runs]
     across = [_number(spec.setting(options.x)) for spec in specs]
@@ -164,7 +164,7 @@ def _paper(
     axes: Axes,
     artefact: Artefact,
     runs: pd.DataFrame,
-    options: Options,
+    options: BySetting,
     metrics: tuple[str, ...],
     looks: Mapping[tuple[str, str], _Style],
     reference: pd.DataFrame | None,
@@ -195,7 +195,7 @@ def _of_panel(levels: pd.DataFrame, panel: str) -> pd.DataFrame:
 
 
 def _levels(
-    axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: Options
+    axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: BySetting
 ) -> None:
     """Draw other methods as horizontal lines, each with its name."""
     for level, dash in zip(options.levels, itertools.cycle(_DASHES), strict=False):
@@ -213,7 +213,7 @@ def _levels(
         )  # fmt: skip
 
 
-def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: Options) -> None:
+def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: BySetting) -> None:
     if options.log:
         axes.set_xscale("log")
     places = sorted(runs["x"].unique())

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from fedlogit.results.analyses.lost import Options, losses
+from fedlogit.papers.options import Lost
+from fedlogit.results.analyses.lost import losses
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import POINTS_LOST, legend, title, values
@@ -28,7 +29,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     The options are those of the table `lost`. Bars are means over seeds of the differences of each
     seed, whiskers one standard deviation. A single condition is named above the panels.
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(Lost)
     numbers = losses(artefact, options)
     shown = numbers[numbers["condition"] != options.against]
     conditions = values(shown, "condition")

@@ -75,7 +75,7 @@ def measured(runs: list[Run]) -> dict[int, float]:
     sent: dict[tuple[int, int], dict[str, float]] = {}
     for run in runs:
         params = run.spec.method.params
-        classes = len(run.result.final.per_class) if run.result.final else 0
+        classes = len(run.result.final.per_class)
         rounds = run.spec.rounds - int(params.get("warm_up", 0))
         probes = rounds * int(params.get("probes_per_round", 0)) * run.spec.clients
         for kind in ("votes", "probabilities"):

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedlogit.results.analyses.contribution import Compared, Options, compared, correlations
+from fedlogit.papers.options import Contribution
+from fedlogit.results.analyses.contribution import Compared, compared, correlations
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, title
@@ -27,7 +28,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     Contributions are shares of the sum of their sizes within a run, Shapley values in points of
     accuracy; the options are those of the table `contribution`.
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(Contribution)
     found = list(compared(artefact, options))
     methods = in_order(dict.fromkeys(one.method for one in found))
     partitions = list(dict.fromkeys(one.partition for one in found))

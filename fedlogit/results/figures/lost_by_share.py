@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.adversaries import Adversaries
-from fedlogit.results.analyses.lost import Options, losses
+from fedlogit.papers.options import Lost
+from fedlogit.results.analyses.lost import losses
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import (
@@ -32,7 +33,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     `adversaries`. Lines begin at 0 without adversaries. Methods that an attack is not for are named
     in its panel.
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(Lost)
     shown = _placed(artefact, options, losses(artefact, options))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     attacks = values(shown, "attack")
@@ -55,7 +56,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _placed(artefact: Artefact, options: Options, numbers: pd.DataFrame) -> pd.DataFrame:
+def _placed(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with adversaries, with their `attack` and `share`."""
     known = {}
     for text in artefact.in_order(options.condition):

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
-from fedlogit.papers.options import Pareto as Options
+from fedlogit.papers.options import Pareto
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._names import NEAR, Obstacle, anchors, place
@@ -44,7 +44,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
     at its left end, at 0. Bars are standard deviations over seeds.
     """
-    options = Options.read(artefact.options, f"{artefact.name}: options")
+    options = artefact.read_options(Pareto)
     if artefact.scale != "paper":
         reference = None  # other models and rounds send other bytes
     frame = competitors(collect(artefact, [options.x]))

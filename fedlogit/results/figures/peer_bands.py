@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from fedlogit.papers.options import PeerBands as Options
+from fedlogit.papers.options import PeerBands
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import in_per_cent, kin_colour, legend, runs_of, title, values
@@ -30,7 +30,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     With several seeds, the mean and what the band is made of are each the mean over seeds. The
     other methods' means are grey behind it.
     """
-    band = Options.read(artefact.options, f"{artefact.name}: options").band
+    band = artefact.read_options(PeerBands).band
     frame = curves(artefact).dropna(subset=["accuracy"])
     panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
     down = -(-len(panels) // _ACROSS)

@@ -45,10 +45,6 @@ def false_positive_rate(
     contributions: np.ndarray, riders: Sequence[int], thresholds: np.ndarray = THRESHOLDS
 ) -> np.ndarray:
     """Return the share of honest clients flagged at each threshold, mean over rounds."""
-    _, honest = _sides(z_scores(contributions), riders)
+    z = z_scores(contributions)
+    honest = z[:, ~np.isin(np.arange(z.shape[1]), list(riders))]
     return np.array([(honest < threshold).mean() for threshold in thresholds])
-
-
-def _sides(z: np.ndarray, riders: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    is_rider = np.isin(np.arange(z.shape[1]), list(riders))
-    return z[:, is_rider], z[:, ~is_rider]

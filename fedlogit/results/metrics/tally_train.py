@@ -55,7 +55,7 @@ def _honest_anyway(run: Run) -> float:
     the first N - ⌊N/2⌋ + 1, whether others are Byzantine or not: runs compare by the same peers.
     """
     final, peers = run.result.final, run.spec.clients
-    if not final or not final.per_client:
+    if not final.per_client:
         return math.nan
     return math.fsum(final.per_client[: peers - peers // 2 + 1]) / (peers - peers // 2 + 1)
 
@@ -138,8 +138,7 @@ def _reduction(run: Run) -> float:
     sent = _bytes_per_probe(run)
     # The classes of a text are its tokens, of which a division has no counts; who only counts bytes
     # was not tested.
-    tested = run.result.final.per_class if run.result.final else ()
-    classes = len(tested) or run.counts().shape[1]
+    classes = len(run.result.final.per_class) or run.counts().shape[1]
     return 4 * classes / sent if sent else math.nan
 
 

@@ -32,20 +32,18 @@ class Judged(NamedTuple):
     data: str
 
 
-def claims_page(papers: Sequence[Paper], results: Path, root: str = "..") -> str:
+def claims_page(papers: Sequence[Paper], results: Path) -> str:
     """Return the page.
 
     Args:
         papers: Their files.
         results: The folder with the ``summary`` that was committed.
-        root: The way from the page to the repository's root, for links.
 
     Raises:
         DataError: if a file of results is damaged.
     """
     return render(
         "claims.md",
-        root=root,
         verdict={"rule": VERDICT_RULE.removesuffix(IN_FULL), "details": VERDICT_DETAILS},
         claim={"rule": CLAIM_RULE.removesuffix(IN_FULL), "details": CLAIM_DETAILS},
         papers=[_section(paper, results) for paper in papers if paper.claims],

@@ -14,7 +14,6 @@ from fedlogit.models.init import Uninitialised
 from fedlogit.papers import Paper, expand
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
-from fedlogit.results.record.picture import short_name
 from fedlogit.spec import RunSpec
 
 __all__ = ["inventory_page", "size"]
@@ -58,7 +57,7 @@ def _models(papers: Sequence[Paper]) -> str:
     for paper in papers:
         for spec in _specs(paper):
             for use in _uses(spec):
-                used.setdefault(use, {})[short_name(paper)] = None
+                used.setdefault(use, {})[paper.short_name] = None
     rows = []
     for use, names in sorted(used.items()):
         parameters, statistics = size(use.model, use.shape, use.classes)

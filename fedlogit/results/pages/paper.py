@@ -25,13 +25,12 @@ from fedlogit.results.verdicts.rules import DECIDED, VERDICTS
 __all__ = ["dvc_file", "paper_page"]
 
 
-def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
+def paper_page(paper: Paper, results: Path) -> str:
     """Return the page of a paper.
 
     Args:
         paper: Its file.
         results: The folder with ``tables``, ``figures`` and ``summary`` that were committed.
-        root: The way from the page to the repository's root, for links.
 
     Raises:
         DataError: if a file of results is damaged.
@@ -40,17 +39,16 @@ def paper_page(paper: Paper, results: Path, root: str = "../..") -> str:
     return render(
         "paper.md",
         paper=paper,
-        root=root,
         numbers=numbers if (results.parent / numbers).exists() else None,
         methods=_methods(paper),
         datasets=[_label(paper, name) for name in paper.datasets],
         partitions=_partitions(paper),
         settings=_settings(paper),
         hours=_hours(paper, results),
-        commands=_commands(paper, results, root),
+        commands=_commands(paper, results),
         shown_numbers=_numbers(paper, results),
         shown_claims=_claims(paper, results),
-        summaries=_summaries(paper, results, root),
+        summaries=_summaries(paper, results),
     )
 
 
@@ -153,14 +151,14 @@ def _hours(paper: Paper, results: Path) -> str:
     return markdown(pd.DataFrame(rows), right=("Runs", "Hours"))
 
 
-def _commands(paper: Paper, results: Path, root: str) -> str:
+def _commands(paper: Paper, results: Path) -> str:
     """Return a row per table and figure: the command, and links to where it was made."""
     rows = []
     for kind, entries in (("table", paper.tables), ("figure", paper.figures)):
         suffix = {"table": "md", "figure": "png"}[kind]
         for key, entry in entries.items():
             made = [
-                f"[{scale}]({_link(root, path)})"
+                f"[{scale}]({_link(path)})"
                 for scale in paper.scales
                 if scale != "smoke"
                 and (path := results / f"{kind}s" / paper.paper / scale / f"{key}.{suffix}")
@@ -173,9 +171,9 @@ def _commands(paper: Paper, results: Path, root: str) -> str:
     return markdown(pd.DataFrame(rows))
 
 
-def _link(root: str, path: Path) -> str:
-    """Return a link from a page to a file; `root` leads to what relative paths start from."""
-    return path.as_posix() if path.is_absolute() else f"{root}/{path.as_posix()}"
+def _link(path: Path) -> str:
+    """Return a link from a page in ``docs/papers``; relative paths are the repository's."""
+    return path.as_posix() if path.is_absolute() else f"../../{path.as_posix()}"
 
 
 def _command(paper: Paper, kind: str, key: str) -> str:
@@ -251,11 +249,11 @@ def _claims_part(path: Path) -> str:
     return text.strip().partition("\n")[2].strip()
 
 
-def _summaries(paper: Paper, results: Path, root: str) -> str:
+def _summaries(paper: Paper, results: Path) -> str:
     """Return links to the summaries of all scales that have one."""
     found = {s: results / "summary" / paper.paper / s / "summary.md" for s in paper.scales}
     return ", ".join(
-        f"[{scale}]({_link(root, path)})"
+        f"[{scale}]({_link(path)})"
         for scale, path in found.items()
         if scale != "smoke" and path.exists()
     )

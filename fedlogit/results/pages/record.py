@@ -21,7 +21,6 @@ from fedlogit.results.record.numbers import (
     read_record,
     unit,
 )
-from fedlogit.results.record.picture import short_name
 from fedlogit.results.record.rounding import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.rules import PARTLY
@@ -31,14 +30,13 @@ __all__ = ["deviating", "record_page"]
 _NOTHING = "No experiment was made yet."
 
 
-def record_page(papers: Sequence[Paper], results: Path, references: Path, root: str = "..") -> str:
+def record_page(papers: Sequence[Paper], results: Path, references: Path) -> str:
     """Return the page.
 
     Args:
         papers: Their files.
         results: The folder with the record that was committed.
         references: The folder with the notes on published numbers.
-        root: The way from the page to the repository's root, for links.
 
     Raises:
         DataError: if there is no record.
@@ -51,7 +49,6 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path, root: 
         )
     return render(
         "record.md",
-        root=root,
         counts=counts_sentence(rows),
         unjudged=_unjudged(rows, by_name),
         on_gpu=_on_gpu(rows["device"]),
@@ -92,12 +89,12 @@ def _alike(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
 
 def _name(number: Mapping[Any, Any], paper: Paper) -> str:
     """Return where a published number stands: ``CELM, Table 3: AUROC of CGSV, FRM``."""
-    title = paper.artefacts[number["table"]].title.partition(":")[0]
+    title = paper.short_title(number["table"])
     method, dataset, partition = (
         paper.labels.get(number[key], number[key]) for key in ("method", "dataset", "partition")
     )
     place = ", ".join(filter(None, (method, dataset, partition)))
-    return f"{short_name(paper)}, {title}: {metric_label(number['metric'])} of {place}"
+    return f"{paper.short_name}, {title}: {metric_label(number['metric'])} of {place}"
 
 
 def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:
@@ -136,10 +133,10 @@ def _numbers(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     parts = []
     for name, part in rows.groupby("paper", sort=False):
         paper = papers[str(name)]
-        titles = part["table"].map(lambda table, p=paper: p.artefacts[table].title.split(":")[0])
+        titles = part["table"].map(paper.short_title)
         table = comparison_table(as_comparison(part), paper.labels, whole=True)
         table = table.drop(columns=["Table", "Metric"], errors="ignore")
-        table.insert(0, "Table", short_name(paper) + ", " + titles)
+        table.insert(0, "Table", paper.short_name + ", " + titles)
         table.insert(1, "Metric", part["metric"].map(lambda name: sentence(metric_label(name))))
         parts.append(table)
     whole = pd.concat(parts).fillna("–")
@@ -154,6 +151,6 @@ def _unjudged(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     for key, part in found:
         name, dataset, verdict, why = map(str, key)
         paper = papers[name]
-        row = {"Paper": short_name(paper), "Dataset": paper.labels.get(dataset, dataset)}
+        row = {"Paper": paper.short_name, "Dataset": paper.labels.get(dataset, dataset)}
         table.append(row | {"Numbers": str(len(part)), "": verdict, "Why": why})
     return markdown(pd.DataFrame(table), right=["Numbers"]) if table else "All have one."

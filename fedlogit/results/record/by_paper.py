@@ -9,7 +9,6 @@ import pandas as pd
 from fedlogit.papers import Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.record.numbers import UNJUDGED, counts, trained
-from fedlogit.results.record.picture import short_name
 from fedlogit.results.verdicts.rules import VERDICTS
 
 __all__ = ["papers_markdown"]
@@ -28,7 +27,7 @@ def papers_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
         of_training = trained(of_paper)
         table.append(
             {
-                "Paper (published numbers)": f"{short_name(papers[str(name)])} ({len(of_paper)})",
+                "Paper (published numbers)": f"{papers[str(name)].short_name} ({len(of_paper)})",
                 "From training": _told(of_paper[judged & of_training], VERDICTS),
                 "Bytes and distances": _told(of_paper[judged & ~of_training], VERDICTS),
                 "No verdict": _told(of_paper[~judged], UNJUDGED),

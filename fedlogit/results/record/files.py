@@ -17,7 +17,7 @@ from fedlogit.results.record.numbers import (
     no_evidence,
     record,
 )
-from fedlogit.results.record.picture import draw_record, short_name
+from fedlogit.results.record.picture import draw_record
 from fedlogit.results.style import save_figure
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.rules import VERDICT_RULE
@@ -76,7 +76,7 @@ def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     parts = [_HEAD.format(counts=counts_sentence(rows), rule=VERDICT_RULE)]
     for name, of_paper in rows.groupby("paper", sort=False):
         paper = papers[str(name)]
-        parts += [f"## {short_name(paper)}", counts_sentence(of_paper)]
+        parts += [f"## {paper.short_name}", counts_sentence(of_paper)]
         for table, part in of_paper.groupby("table", sort=False):
             parts += [f"### {paper.artefacts[str(table)].title}", _table(part, paper), _notes(part)]
     return "\n\n".join(part for part in parts if part)

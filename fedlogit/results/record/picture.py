@@ -6,7 +6,6 @@ the same everywhere; distances, bytes and perplexities have no place on these ax
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from fedlogit.results.record.numbers import OUTCOMES, counts, trained
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
 from fedlogit.results.verdicts.rules import PARTLY, VERDICTS
 
-__all__ = ["bars", "draw_record", "plotted", "short_name"]
+__all__ = ["bars", "draw_record", "plotted"]
 
 
 class _Look(NamedTuple):
@@ -49,12 +48,6 @@ _LOOKS = {
 _SIZE = 5.0
 _WIDTH = 10.0
 _BAR = 0.175  # inches from one bar to the next
-
-
-def short_name(paper: Paper) -> str:
-    """Return what a paper is called: as its own method, or by its title up to ``:`` or ``?``."""
-    found = re.match(r"[^:?]+\??", paper.title)
-    return paper.labels.get(paper.paper) or (found[0] if found else paper.paper)
 
 
 def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
@@ -153,11 +146,11 @@ def _bars(axes: Axes, found: pd.DataFrame, papers: Mapping[str, Paper]) -> None:
     y = -1.0
     for name, part in found.groupby(level=0, sort=False):
         y += 1.7 if places else 1.0
-        axes.text(0, y, short_name(papers[str(name)]), weight="bold", va="center", size=9.5)
+        axes.text(0, y, papers[str(name)].short_name, weight="bold", va="center", size=9.5)
         for _, table in part.index:
             y += 1
             places.append(y)
-            labels.append(_table_name(papers[str(name)], str(table)))
+            labels.append(papers[str(name)].short_title(str(table)))
     start = pd.Series(0, index=found.index)
     for outcome in OUTCOMES:
         look = _LOOKS[outcome]
@@ -174,11 +167,6 @@ def _bars(axes: Axes, found: pd.DataFrame, papers: Mapping[str, Paper]) -> None:
     axes.set(xticks=[], ylim=(y + 0.6, -0.7), xlim=(0, start.max() + 6))
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.grid(False)
-
-
-def _table_name(paper: Paper, table: str) -> str:
-    """Return what a table is called: its title up to the colon."""
-    return paper.artefacts[table].title.partition(":")[0]
 
 
 def _handles(found: Mapping[str, int]) -> list[Line2D | Patch]:

@@ -85,7 +85,7 @@ class Result(BaseModel):
     """The part of ``result.json`` that tables and figures use."""
 
     status: str
-    final: _Final | None = None
+    final: _Final = _Final()
     split: _Split = _Split()
     bytes: _Bytes
     provenance: _Provenance
@@ -259,6 +259,6 @@ def _complete(run: Run) -> None:
         )
     if run.spec.ledger_only:
         return
-    accuracy = run.result.final.accuracy if run.result.final else None
+    accuracy = run.result.final.accuracy
     if accuracy is None or not math.isfinite(accuracy):
         raise DataError(f"{run.folder / 'result.json'}: finished without a final accuracy")

@@ -27,7 +27,7 @@ from fedlogit.results.collect import same
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.rules import INSIDE, p_above, paired_interval
 
-__all__ = ["TESTS", "Comparison", "Evidence", "cells", "dataset_of", "pooled"]
+__all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
 
 
 @dataclass(frozen=True)
@@ -210,17 +210,14 @@ def _in_numbers(found: Evidence, options: Comparison) -> str:
 
 
 def _greater(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
-    if options.right is None:
-        raise FedlogitError("test 'greater' needs 'right'")
+    assert options.right is not None  # as `check_test` says
     return [_against(options, cell, options.right, frame)]
 
 
-def _rivals(test: str, options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def _rivals(options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Return the conditions on each rival by its name: of those planned, whether or not run."""
     rest = dict(options.right or {})
     lists = [axis for axis, value in rest.items() if isinstance(value, list)]
-    if options.right is not None and len(lists) != 1:
-        raise FedlogitError(f"test {test!r}: 'right' needs one axis with a list of rivals")
     axis = lists[0] if lists else "method"
     others = frame[_axis(axis, frame)].drop_duplicates()
     values = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
@@ -231,19 +228,17 @@ def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> lis
     """Compare with each rival; all must be beaten, so no correction for their number is due."""
     return [
         replace(_against(options, cell, rival, frame), rival=name)
-        for name, rival in _rivals("best", options, frame).items()
+        for name, rival in _rivals(options, frame).items()
     ]
 
 
 def _alike(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
     """Compare with each rival, both ways: two one-sided tests make the test of equivalence."""
-    if options.margin <= 0:
-        raise FedlogitError("test 'alike' needs a 'margin' above 0, which differences stay below")
     below = options.model_copy(update={"margin": -options.margin})
     if options.right and not any(isinstance(value, list) for value in options.right.values()):
         rivals = {_named(options.right): options.right}
     else:
-        rivals = _rivals("alike", options, frame)
+        rivals = _rivals(options, frame)
     found = []
     for name, rival in rivals.items():
         turned = below.model_copy(update={"left": rival})
@@ -255,8 +250,7 @@ def _alike(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> li
 
 
 def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
-    if options.along is None:
-        raise FedlogitError("test 'shrinking' needs 'along'")
+    assert options.along is not None
     values = _axis_values(options.along, options, frame)
     if len(values) < 2:
         text = f"fewer than two values of {options.along} not run"

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.claim_options import Comparison, check_test
 from fedlogit.papers.model import Claim
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, dataset_notes, describe
@@ -18,7 +19,6 @@ from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.claim_tests import (
     TESTS,
-    Comparison,
     Evidence,
     cells,
     dataset_of,
@@ -78,6 +78,7 @@ def _judge(
 ) -> dict[str, str]:
     if claim.test not in TESTS:
         raise unknown(f"test of claim {key}", claim.test, TESTS)
+    check_test(claim.test, options, f"claim {key}")
     try:
         planned = list(cells(options, frame))
         tested = [TESTS[claim.test](options, cell, frame) for cell in planned]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.metric_names import is_counted
-from fedlogit.papers.published import check_numbers
+from fedlogit.papers.published import published_rows
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
@@ -65,51 +65,17 @@ def read_reference(path: Path) -> pd.DataFrame:
         DataError: if the file is missing, lacks a column, has a row twice, or has an empty metric,
             a mean, std or n that cannot be, or a share below 0 or above 1.
     """
-    try:
-        text = dict.fromkeys(("table", *_KEYS, "metric"), str)
-        frame = pd.read_csv(path, dtype=text, comment="#", keep_default_na=True)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path} is not a valid table: {reason}") from None
-    lacking = [column for column in _COLUMNS if column not in frame]
-    if lacking:
-        raise DataError(
-            f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})"
-        )
-    check_numbers(path)
-    frame = frame if "n" in frame else frame.assign(n=math.nan)
-    frame = frame if "where" in frame else frame.assign(where="")
-    for column in ("mean", "std", "n"):
-        frame[column] = pd.to_numeric(frame[column], errors="coerce")
-    _check_published(path, frame)
-    return frame.astype({"partition": object, "where": object}).fillna(
-        {"partition": "", "where": ""}
-    )
-
-
-def _check_published(path: Path, frame: pd.DataFrame) -> None:
-    """Refuse a row without a metric, or with a share that is no fraction.
-
-    Raises:
-        DataError: naming the first such row by its line in the file.
-    """
-    for place, row in enumerate(frame.to_dict("records")):
-        metric = row["metric"]
-        if pd.isna(metric):
-            raise DataError(f"{path}, row {_line(path, place)}: metric is empty; name one")
-        for column in ("mean", "std") if is_share(metric) else ():
-            if row[column] < 0 or row[column] > 1:
-                of = f"{path}, row {_line(path, place)}, column {column}: {metric}"
-                raise DataError(f"{of} = {row[column]} must be a fraction, from 0 to 1")
-
-
-def _line(path: Path, place: int) -> int:
-    """Return the line, from 1, of a row of a table, of which comments and empty lines are none."""
-    told = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-    rows = [line for line, text in told if text.strip() and not text.startswith("#")]
-    return rows[place + 1]  # after the names of the columns
+    rows = list(published_rows(path))
+    for line, row in rows:
+        if not row["metric"]:
+            raise DataError(f"{path}, row {line}: metric is empty; name one")
+        for column in ("mean", "std") if is_share(row["metric"]) else ():
+            if row[column] and not 0 <= float(row[column]) <= 1:
+                of = f"{path}, row {line}, column {column}: {row['metric']}"
+                raise DataError(f"{of} = {float(row[column])} must be a fraction, from 0 to 1")
+    frame = pd.DataFrame([row for _, row in rows], columns=[*_COLUMNS, "n", "where"])
+    numbers = ["mean", "std", "n"]
+    return frame.assign(**{name: pd.to_numeric(frame[name]) for name in numbers})
 
 
 def published(folder: Path, paper: str) -> pd.DataFrame:
