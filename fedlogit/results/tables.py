@@ -233,15 +233,17 @@ def _dataset(artefact: Artefact, frame: pd.DataFrame) -> list[str]:
 
 
 def _pipes(grid: pd.DataFrame, right: Sequence[str] | None = None) -> str:
-    """Return a grid as a table of Markdown, in which a value is not repeated below itself.
+    """Return a grid as a table of Markdown, without what a row's head repeats of the one above.
 
     Args:
         grid: What is printed, as text.
         right: The columns that are aligned at the right; None is all of them.
     """
     flat = grid.reset_index().astype(str)
+    repeated = pd.Series(data=True, index=flat.index)
     for name in grid.index.names[:-1]:
-        flat[name] = flat[name].mask(flat[name] == flat[name].shift(), "")
+        repeated &= flat[name] == flat[name].shift()
+        flat[name] = flat[name].mask(repeated, "")
     return markdown(flat, right=grid.columns if right is None else right)
 
 

@@ -50,7 +50,7 @@ def test_hyper_parameters_of_section_5():
         ("table4_rounds", 4),
         ("table4_switches", 2 * 7 + 2 * 3),
         ("switches_sls", 12 + 3),
-        ("switches_cifar10", 2 * 2 + 1),
+        ("switches_cifar10", 2 * 3),
         ("switches_cifar10_other", 2 * 2 + 1),
         ("switches_cifar10_schedule", 2 * 4 + 2 * 5),
         ("switches_cffl", 2 * 5 * 3),

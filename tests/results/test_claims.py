@@ -495,15 +495,15 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
     ("test", "options", "message"),
     [
         ("grater", GREATER, "unknown test of claim c 'grater'; did you mean 'greater'"),
-        ("greater", {"left": {}}, "claim c: test 'greater' needs 'right'"),
-        ("shrinking", GREATER, "needs 'along'"),
-        ("best", GREATER, "test 'best': 'right' needs one axis with a list of rivals"),
+        ("greater", {"left": {}}, "claim c: key 'right' is missing: 'greater' compares two sides"),
+        ("shrinking", GREATER, "claim c: key 'along' is missing"),
+        ("best", GREATER, "should have one axis with a list of rivals for 'best'"),
         (
             "alike",
             {**GREATER, "margin": 0.02, "right": {"method": ["uwa"], "partition": ["sls"]}},
-            "test 'alike': 'right' needs one axis with a list",
+            "should have one axis with a list of rivals for 'alike'",
         ),
-        ("alike", {"left": {"method": "uwa"}}, "needs a 'margin' above 0"),
+        ("alike", {"left": {"method": "uwa"}}, "margin = 0.0: should be above 0 for 'alike'"),
         ("greater", {**GREATER, "wher": {}}, "did you mean 'where'"),
         ("greater", {**GREATER, "where": {"datset": "mnist"}}, "did you mean 'dataset'"),
         (

@@ -446,3 +446,47 @@ def test_partitions_that_share_a_label_are_not_one_curve(make_run, make_artefact
         FedlogitError, match=r"k_classes.* and k_classes.* of mnist share the label"
     ):
         draw(artefact)
+
+
+RUNS_ALONE = [
+    *("aggregation_weights", "contributions_by_round", "distribution_fidelity", "ensemble"),
+    *("fpr_by_threshold", "logit_normality", "partitions", "peer_bands", "probe_heat_map"),
+    *("probe_images", "pseudo_labels"),
+]
+
+
+@pytest.mark.parametrize("kind", RUNS_ALONE)
+def test_a_figure_whose_runs_all_diverged_is_refused_in_one_line(make_run, make_artefact, kind):
+    run = make_run(rows=0, status="diverged")
+    with refused("test/none: every run diverged, so there is nothing to draw"):
+        draw(make_artefact(run, paper="test", id="none", kind="figure", plot=kind))
+
+
+def test_the_reference_alone_is_a_method_as_any_other(make_run, make_artefact):
+    run = make_run([0.1, 0.2], method="fully_informed")
+    drawn = draw(make_artefact(run, kind="figure", plot="accuracy_by_round"))
+    assert list(drawn.axes[0].lines[0].get_ydata()) == [0.1, 0.2]
+
+
+def test_the_reference_of_a_panel_is_of_its_partition(make_run, make_artefact):
+    runs = [make_run([0.1, 0.2])]
+    for k, accuracy in ((2, 0.9), (5, 0.8)):
+        runs.append(make_run(accuracy, method="fully_informed", partition=f"k_classes({k})"))
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round"))
+    assert 0.9 in [line.get_ydata()[0] for line in drawn.axes[0].lines]
+    assert 0.8 not in [line.get_ydata()[0] for line in drawn.axes[0].lines]
+
+
+def test_a_run_that_was_tested_once_is_no_method_of_one_round(make_run, make_artefact):
+    runs = [make_run([0.1, 0.2, 0.3]), make_run([None, None, 0.8], method="uwa")]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round"))
+    assert all(len(set(line.get_xdata())) != 2 for line in drawn.axes[0].lines)  # no level across
+
+
+def test_a_heat_map_has_the_partitions_of_its_data_set(make_run, make_artefact):
+    runs = [
+        make_run(0.5),
+        make_run(0.6, dataset="fashion_mnist", partition="iid", models=["mlp"]),
+    ]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="method_heat_map"))
+    assert [len(axes.get_xticks()) for axes in drawn.axes] == [1, 1]

@@ -133,3 +133,16 @@ def test_a_figure_is_no_table(make_run, make_artefact, tmp_path):
     artefact = make_artefact(make_run(), rows=None, columns=None)
     with pytest.raises(FedlogitError, match="a table needs axes"):
         write_table(artefact, tmp_path / "t")
+
+
+def test_a_head_is_left_out_only_below_all_that_is_left_of_it(make_run, make_artefact, tmp_path):
+    other = {"dataset": "fashion_mnist", "models": ["mlp"]}
+    runs = [make_run(), make_run(method="uwa"), make_run(**other)]
+    artefact = make_artefact(
+        *runs, rows=["dataset", "partition", "method"], columns=["metric"], metrics=["accuracy"]
+    )
+    text = write_table(artefact, tmp_path / "t")[1].read_text()
+    heads = [[cell.strip() for cell in line.split("|")[1:4]] for line in text.splitlines()[4:7]]
+    assert heads[0][:2] == ["mnist", "2 classes"]
+    assert heads[1][:2] == ["", ""]
+    assert heads[2][:2] == ["fashion_mnist", "2 classes"]

@@ -68,8 +68,8 @@ class Tasks:
             if (folder / "result.json").exists():
                 continue
             clients = clients_folder(self.results, spec)
-            if clients is not None and not _answered(clients):
-                found.setdefault(clients, self._clients(clients_spec(spec), clients))
+            if clients is not None and clients not in found and not _answered(clients):
+                found[clients] = self._clients(clients_spec(spec), clients)
             after = clients if clients in found else None
             found[folder] = Task(folder, tuple(self._run(run, spec, clients)), after)
         return list(found.values())

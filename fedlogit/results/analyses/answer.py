@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers.options import Answer
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
@@ -38,6 +38,8 @@ def analyse(artefact: Artefact) -> Analysis:
     options = artefact.read_options(Answer)
     frame = collect(artefact, ["bytes_sent"])
     frame = frame[frame["method"] != REFERENCE]
+    if frame.empty:
+        raise FedlogitError(f"{artefact.name}: there is no method beside the reference")
     numbers = pd.concat(_cells(artefact, frame, options), ignore_index=True)
     shown = _shown(artefact, numbers)
     bold = bool(shown.apply(lambda cells: cells.str.startswith("**")).any(axis=None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fedlogit.papers.options import Percent
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
@@ -85,4 +86,4 @@ def _shown(artefact: Artefact, tried: pd.DataFrame, cells: list[str]) -> pd.Data
 
 
 def _score(artefact: Artefact, mean: float) -> str:
-    return number(mean, artefact.metric, percent=bool(artefact.options.get("percent")))
+    return number(mean, artefact.metric, percent=artefact.read_options(Percent).percent)

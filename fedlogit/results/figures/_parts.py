@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from seaborn.utils import relative_luminance
 
+from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, seeds, summarise
 from fedlogit.results.metrics import is_share
@@ -74,10 +75,15 @@ def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = 
 
 
 def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
-    """Yield the runs that did not diverge, with their place on the axes."""
-    for ref, run in gather(artefact):
-        if not run.diverged:
-            yield ref, run
+    """Yield the runs that did not diverge, with their place on the axes.
+
+    Raises:
+        FedlogitError: if every run diverged.
+    """
+    found = [(ref, run) for ref, run in gather(artefact) if not run.diverged]
+    if not found:
+        raise FedlogitError(f"{artefact.name}: every run diverged, so there is nothing to draw")
+    yield from found
 
 
 def panel_name(artefact: Artefact, ref: RunRef) -> str:

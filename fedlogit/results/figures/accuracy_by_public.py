@@ -36,7 +36,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     ``log`` the horizontal axis is logarithmic.
 
     The horizontal axis is the option ``x``, by default the one axis of the runs that starts with
-    ``public.``. A list of classes stands at its length, and "all" at the number of all classes.
+    ``public``. A list of classes stands at its length, and "all" at the number of all classes.
     """
     frame = _merged(artefact, competitors(collect(artefact)))
     options = artefact.read_options(ByPublic)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import pandas as pd
 from matplotlib.artist import Artist
@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.options import ByRound
-from fedlogit.results.artefact import Artefact
+from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, curves, seeds
 from fedlogit.results.figures._parts import (
     Stroke,
@@ -48,9 +48,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if artefact.metric not in frame:
         raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
     shown = competitors(frame)
+    if alone := shown.empty:  # then the reference is a method as any other
+        shown = frame
     # Partitions that differ in a dataset's parameters only have one label, and one column.
     shown = shown.assign(column=shown["partition"].map(artefact.label))
     datasets, styles = values(shown, "dataset"), strokes(values(shown, "method"))
+    last = shown.groupby("method")["round"].max()
+    once = set(last.index[last == 1])
     columns = values(shown, "column")
     figure, grid = new_figure(len(datasets), len(columns), panel=(3.1, 2.5), share_y="row")
     options, has_reference = artefact.read_options(ByRound), False
@@ -65,10 +69,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                     f"{artefact.name}: partitions {' and '.join(map(str, several))} of {dataset}"
                     f" share the label {column!r}"
                 )
-            has_reference |= reference_line(
-                axes, final[final["dataset"] == dataset], artefact.metric
-            )
-            _panel(axes, here, styles, artefact.metric)
+            if not alone:
+                beside = _reference(final, dataset, here)
+                has_reference |= reference_line(axes, beside, artefact.metric)
+            _panel(axes, here, styles, artefact.metric, once)
             share_axis(axes.yaxis, artefact.metric)
             if options.log:
                 axes.set_yscale("log")
@@ -85,9 +89,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         first.tick_params(labelleft=True)  # shared axes have numbers in the first column alone
     for panels in grid.T:
         _there(panels)[-1].set_xlabel("Round")
-    last = shown.groupby("method")["round"].max()
     handles: list[Artist] = [
-        method_handle(artefact, method, style._replace(dash="--") if last[method] == 1 else style)
+        method_handle(artefact, method, style._replace(dash="--") if method in once else style)
         for method, style in styles.items()
     ]
     handles += [reference_handle(artefact)] if has_reference else []
@@ -103,12 +106,26 @@ def _there(panels: Iterable[Axes]) -> list[Axes]:
     return [axes for axes in panels if axes.get_visible()]
 
 
-def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: str) -> None:
+def _reference(final: pd.DataFrame, dataset: str, here: pd.DataFrame) -> pd.DataFrame:
+    """Return the reference's runs on a data set; those of a panel's partition, if it has some."""
+    own = final[(final["dataset"] == dataset) & (final["method"] == REFERENCE)]
+    alike = own[own["partition"].isin(here["partition"])]
+    return own if alike.empty else alike
+
+
+def _panel(
+    axes: Axes,
+    runs: pd.DataFrame,
+    styles: dict[str, Stroke],
+    metric: str,
+    once: Collection[str],
+) -> None:
+    """Draw the methods of a panel; those of one round, `once`, as a level for the others."""
     measured = runs.dropna(subset=[metric])
     for method, (colour, marker, dash) in styles.items():
         own = measured[measured["method"] == method].groupby("round")[metric]
         band = own.agg(["mean", "min", "max"])
-        if len(band) == 1:  # a method of one round beside others of several
+        if method in once and len(band):
             mean, low, high = band.iloc[0]
             axes.axhline(mean, color=colour, lw=1.4, ls="--", zorder=1)
             axes.axhspan(low, high, color=colour, alpha=0.15, lw=0, zorder=0)

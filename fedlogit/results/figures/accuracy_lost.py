@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import cycle
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     numbers = losses(artefact, options)
     shown = numbers[numbers["condition"] != options.against]
     conditions = values(shown, "condition")
-    colours = dict(zip(conditions, _COLOURS, strict=False))
+    colours = dict(zip(conditions, cycle(_COLOURS), strict=False))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     methods = values(shown, "method")
     most = shown.groupby(["dataset", "partition"])["condition"].nunique().max()

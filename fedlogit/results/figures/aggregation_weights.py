@@ -14,11 +14,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import in_per_cent, title
-from fedlogit.results.runs.run import read_run
+from fedlogit.results.figures._parts import in_per_cent, runs_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
 __all__ = ["CELL", "draw", "mean_weights"]
@@ -107,13 +106,9 @@ def _panels(artefact: Artefact) -> Iterator[Panel]:
     if len({str(run.axes.get("method")) for run in artefact.runs}) == 1:
         axes.remove("method")
     cells: dict[tuple[str, ...], list[dict[str, np.ndarray]]] = {}
-    for ref in artefact.runs:
-        run = read_run(ref.dir, ref.digest)
-        if not run.diverged:
-            cell = tuple(str(ref.axes[a]) for a in axes if a in ref.axes)
-            cells.setdefault(cell, []).append(_export(run.export("aggregation"), ref.dir))
-    if not cells:
-        raise FedlogitError(f"{artefact.name}: every run diverged, so there are no weights")
+    for ref, run in runs_of(artefact):
+        cell = tuple(str(ref.axes[a]) for a in axes if a in ref.axes)
+        cells.setdefault(cell, []).append(_export(run.export("aggregation"), ref.dir))
     for cell, seeds in cells.items():
         name = ", ".join(artefact.label(value) for value in cell)
         yield Panel(

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import bars, in_per_cent, legend, title, values
@@ -24,6 +25,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     client is right; the mark in a method's colour is how often its targets are.
     """
     frame = collect(artefact, (_ALONE, _TARGETS, _ORACLE))
+    frame = frame[~frame["diverged"]]
+    if frame.empty:
+        raise FedlogitError(f"{artefact.name}: every run diverged, so there is nothing to draw")
     panels = list(frame.groupby(["dataset", "partition"], sort=False))
     methods = values(frame, "method")
     figure, grid = new_figure(1, len(panels), panel=(3.6, 0.9 + 0.35 * len(methods)))

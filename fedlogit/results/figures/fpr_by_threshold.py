@@ -23,7 +23,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = panels_of(artefact)
     figure, grid = new_figure(1, len(panels), panel=(3.1, 2.6), share_y=True)
     highest = 0.0
-    methods = in_order({str(ref.axes["method"]) for runs in panels.values() for ref, _ in runs})
+    methods = in_order(
+        dict.fromkeys(str(ref.axes["method"]) for runs in panels.values() for ref, _ in runs)
+    )
     styles = strokes(methods)
     for axes, (name, runs) in zip(grid[0], panels.items(), strict=True):
         by_method: dict[str, list[np.ndarray]] = {}

@@ -33,7 +33,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             shown[shown["dataset"] == dataset], ["method", "partition"], artefact.metric
         )
         table = 100 * cells.pivot(index="method", columns="partition", values="mean")
-        _panel(axes, artefact, ordered(table[partitions]))
+        _panel(axes, artefact, ordered(table[[p for p in partitions if p in table]]))
         axes.set_title(artefact.label(dataset))
     title(figure, artefact, frame, f"{metric_label(artefact.metric)} [%]; bold: best of a column")
     return figure

@@ -55,7 +55,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     has_paper = False
     for axes, panel in zip(grid.flat, panels, strict=False):
         points = _points(frame[frame[by] == panel], artefact.metric, options.x)
-        theirs = _published(reference, panel, list(points["method"]), artefact.metric, options.x)
+        theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
@@ -115,12 +115,13 @@ def _points(runs: pd.DataFrame, metric: str, across: str) -> pd.DataFrame:
 
 
 def _published(
-    reference: pd.DataFrame | None, dataset: str, methods: list[str], metric: str, across: str
+    reference: pd.DataFrame | None, options: Pareto, panel: str, methods: list[str], metric: str
 ) -> pd.DataFrame:
     """Return the paper's accuracy and payload of these methods, where it has both."""
-    if reference is None:
+    across = options.x
+    if reference is None or options.by not in reference:
         return pd.DataFrame(columns=["method", "mean", "payload"])
-    there = reference[(reference["dataset"] == dataset) & reference["method"].isin(methods)]
+    there = reference[(reference[options.by] == panel) & reference["method"].isin(methods)]
     wide = there[there["metric"].isin([metric, across])].pivot_table(
         index="method", columns="metric", values="mean", aggfunc="first"
     )

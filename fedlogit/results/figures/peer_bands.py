@@ -31,6 +31,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     other methods' means are grey behind it.
     """
     band = artefact.read_options(PeerBands).band
+    peers = sorted({run.spec.clients for _, run in runs_of(artefact)})
     frame = curves(artefact).dropna(subset=["accuracy"])
     panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
     down = -(-len(panels) // _ACROSS)
@@ -53,7 +54,6 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for column in range(across):
         lowest = [axes for axes in grid[:, column] if axes.get_visible()][-1]
         lowest.set_xlabel("Round")
-    peers = sorted({run.spec.clients for _, run in runs_of(artefact)})
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
     legend(figure, _handles(band))
     return figure

@@ -25,7 +25,7 @@ __all__ = ["bars", "draw_record", "plotted"]
 
 
 class _Look(NamedTuple):
-    """How an outcome is drawn: colour, marker of a point, whether it is filled, order."""
+    """How an outcome is drawn: colour, marker of a point, whether it is filled."""
 
     colour: str
     marker: str
