@@ -48,7 +48,7 @@ def test_moving_average():
     old, new = torch.tensor([0.2, 0.8]), torch.tensor([0.6, 0.4])
     assert smooth(old, new, 0.5).tolist() == pytest.approx([0.4, 0.6])
     assert smooth(old, new, 0.0).tolist() == pytest.approx([0.6, 0.4])
-    assert smooth(None, new, 0.9) is new
+    assert smooth(torch.tensor([torch.nan, 0.8]), new, 0.5).tolist() == pytest.approx([0.6, 0.6])
 
 
 def test_class_similarity_by_hand():

@@ -1,5 +1,7 @@
 """The verbs: merging, broadcasting, logits, hold-outs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ import torch
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
-from fedlogit.federation.probes import accuracy_of_targets
+from fedlogit.federation import Federation
 
 
 def test_merge_by_hand(federation):
@@ -226,20 +228,34 @@ def test_rows_of_those_present_are_a_view_where_all_are(federation):
         assert torch.equal(fed.for_everybody(fed.for_present(rows), absent=-1)[2:], rows[2:])
 
 
-def test_the_accuracy_of_targets_is_of_known_labels_and_of_what_is_asked_for():
+@pytest.fixture
+def on_public(federation):
+    """Return a function from labels to a federation whose public samples have them."""
+
+    def make(labels: torch.Tensor) -> Federation:
+        fed = federation(method="average")
+        fed.public = torch.arange(len(labels))
+        fed.data = SimpleNamespace(labels=labels)
+        return fed
+
+    return make
+
+
+def test_the_accuracy_of_targets_is_of_known_labels_and_of_what_is_asked_for(on_public):
     says = torch.eye(3)[torch.tensor([0, 1, 2, 0])]  # classes 0, 1, 2 and 0
     labels = torch.tensor([0, 2, UNKNOWN, 0])
     asked = torch.tensor([True, True, True, False])
-    assert accuracy_of_targets(says, labels, None) == 2 / 3  # to the last bit of a double
-    assert accuracy_of_targets(says, labels, asked) == 1 / 2
-    assert np.isnan(accuracy_of_targets(says, labels, labels == UNKNOWN))
+    fed = on_public(labels)
+    assert fed.accuracy_on_public(says) == 2 / 3  # to the last bit of a double
+    assert fed.accuracy_on_public(says, asked) == 1 / 2
+    assert np.isnan(fed.accuracy_on_public(says, labels == UNKNOWN))
 
 
-def test_the_accuracy_of_targets_of_texts_is_asked_for_by_text():
+def test_the_accuracy_of_targets_of_texts_is_asked_for_by_text(on_public):
     says = torch.eye(3)[torch.tensor([[0, 1], [2, 0], [1, 1]])]  # three texts of two positions
-    labels = torch.tensor([[0, 1], [2, UNKNOWN], [0, 0]])
-    assert accuracy_of_targets(says, labels, None) == 3 / 5
-    assert accuracy_of_targets(says, labels, torch.tensor([False, True, True])) == 1 / 3
+    fed = on_public(torch.tensor([[0, 1], [2, UNKNOWN], [0, 0]]))
+    assert fed.accuracy_on_public(says) == 3 / 5
+    assert fed.accuracy_on_public(says, torch.tensor([False, True, True])) == 1 / 3
 
 
 def test_distillation_on_no_samples_is_refused(federation):
