@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedlogit.aggregation.attacks import corrupt, false_votes
+from fedlogit.adversaries import Adversaries
+from fedlogit.aggregation.attacks import corrupt, false_logits, false_votes
 from fedlogit.aggregation.average import average_probabilities
 from fedlogit.aggregation.robust import combine, normalise_rows, trimmed, trims_to
 from fedlogit.aggregation.votes import ballots, margin
@@ -137,3 +138,9 @@ def test_margin_of_a_tally():
 def test_margin_where_samples_have_positions():
     shares = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9], [0.25, 0.25, 0.5]])
     assert margin(shares.expand(2, 3, 3))[1].tolist() == pytest.approx([0.2, 0.8, 0.25])
+
+
+def test_loud_logits_are_those_of_the_class_before_times_their_magnitude():
+    loud = Adversaries(share=0.5, attack="loud_logits", magnitude=10.0)
+    said = false_logits(torch.tensor([[1.0, 2.0, 3.0]]), loud, torch.Generator())
+    assert said.tolist() == [[30.0, 10.0, 20.0]]  # class 2, the largest, became class 0

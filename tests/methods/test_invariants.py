@@ -4,6 +4,7 @@ import pytest
 import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes
 from support.outcomes import outcome, rows, same, weights
+from support.refusals import refused
 from support.resuming import rounds_done, stop_after
 from support.rounds import play
 from support.small import small_spec
@@ -158,3 +159,8 @@ def test_uwa_on_the_paper_s_edge_keeps_weights_that_sum_to_one(train):
 )
 def test_a_class_without_a_name_has_its_own_in_snake_case(called, name):
     assert type(called, (EarlyExports,), {"__module__": __name__}).name == name
+
+
+def test_a_wrong_parameter_names_the_method():
+    with refused("method uwa: unknown key 'fitt'; did you mean 'fit'"):
+        methods.get(ComponentRef(name="uwa", params={"fitt": "em"}))

@@ -43,3 +43,15 @@ def test_what_is_told_of_the_weights(federation):
     assert told["log_likelihood"] == pytest.approx(float(densities[held].mean()))
     assert told["weight_on_holders"] == pytest.approx(0.25 * held.sum().item() / 3)
     assert (told["weight_max"], told["weight_over_99"]) == (0.25, 0)
+
+
+def test_flows_are_fitted_with_other_draws_in_each_round(federation):
+    given = {"method": "uwa(fit='flow')"}
+    fed, method = federation(**given), methods.get(small_spec(**given).method)
+    z = torch.randn(60, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) ** 3
+    y = torch.zeros(60, dtype=torch.int64)
+    densities = []
+    for fed.round in (1, 1, 2):
+        densities.append(method._fitted(fed, 0, z, y).log_density(z))
+    assert torch.equal(densities[0], densities[1])
+    assert not torch.equal(densities[0], densities[2])

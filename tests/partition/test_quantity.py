@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.refusals import refused
 
 from fedlogit.partition import get, make_split
 
@@ -49,3 +50,8 @@ def test_a_text_can_be_divided_too():
     sizes = [len(p) for p in get("quantity(0.5)").split(np.zeros(1000, int), 4, 1, 3)]
     assert sum(sizes) == 1000
     assert len(set(sizes)) == 4
+
+
+def test_what_cannot_be_drawn_names_the_parameter_to_raise():
+    with refused("use a larger beta, a smaller min_size or fewer clients"):
+        get("quantity(0.001, min_size=100)").split(LABELS, 10, 10, 0)

@@ -1,6 +1,7 @@
 """Subsample, public set, partition of the rest, and the file that keeps them."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -284,3 +285,24 @@ def test_samples_that_are_shared_or_held_twice_must_be_declared(twice, said):
         Shared(twice=twice).split(LABELS, 3, 4, 0)
     parts = Declared(twice=twice).split(LABELS, 3, 4, 0)
     assert sum(map(len, parts)) == len(LABELS) + 1
+
+
+def test_parts_are_64_bit_whatever_a_partition_divides_into():
+    class Narrow(Partition):
+        name: ClassVar[str] = "narrow"
+
+        def divide(self, labels, clients, classes, seed, groups):
+            return np.array_split(np.arange(len(labels), dtype=np.int16), clients)
+
+    parts = Narrow().split(np.arange(10), 2, 10, 0)
+    assert {part.dtype for part in parts} == {np.dtype(np.int64)}
+
+
+def test_a_division_knows_the_centres_of_its_data_set(digits):
+    data = replace(digits, group_train=np.arange(len(digits.y_train)) % 2)
+    spec = SplitSpec.model_validate(
+        {"dataset": "digits", "partition": "natural", "clients": 2, "seed": 0, "train_size": None}
+    )
+    first, second = divide(spec, data).clients
+    assert set(data.group_train[first]) == {0}
+    assert set(data.group_train[second]) == {1}

@@ -247,3 +247,9 @@ def test_an_analysis_that_does_not_exist_is_named(make_run, make_artefact):
     assert "answer" in analysis_names()
     with pytest.raises(FedlogitError, match=r"analysis of who_to_trust/table1.*anser.*answer"):
         analyse(make_artefact(make_run(), analysis="anser", **NO_AXES))
+
+
+def test_the_best_mean_has_no_interval_of_its_own():
+    values = pd.DataFrame({"a": [0.5, 0.6], "b": [0.4, 0.5]})
+    best = candidates(values).iloc[0]
+    assert (best["method"], best["difference"], best["low"], best["high"]) == ("a", 0, 0, 0)

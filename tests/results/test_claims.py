@@ -547,3 +547,16 @@ def test_numbers_on_an_axis_are_compared_as_numbers(judge, runs):
     said = judge(swept, "greater", left={"decay": 1}, right={"decay": 0.5})
     assert said["result"] == "holds"
     assert judge(swept, "greater", left={"decay": 0}, right={"decay": 0.5})["result"] != "holds"
+
+
+def test_a_claim_says_what_its_data_stand_in_for(runs, judge, make_run):
+    noted = [make_run(0.7, method="uwa", seed=seed, note="stand-in") for seed in range(3)]
+    assert judge(runs(0.6) + noted, "greater", **GREATER)["data"] == "MNIST: stand-in"
+
+
+def test_a_page_of_claims_says_whether_anything_was_run(make_run, make_artefact):
+    rows = judge_claims(make_artefact(make_run()))
+    others = claims_markdown(rows, [make_artefact(make_run())])
+    assert "No run decides a claim." in others
+    planned = [{"before": 0, "axes": AXES}]
+    assert "Nothing was run." in claims_markdown(rows, [make_artefact(missing=planned)])
