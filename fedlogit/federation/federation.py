@@ -410,7 +410,7 @@ class Federation:
     ) -> torch.Tensor:
         """Send a message to every client, or to so many of them; return what they read."""
         to = len(self.clients) if receivers is None else receivers
-        self.ledger.down(kind, message, to, bits=bits)
+        self.ledger.down(kind, message, clients=to, bits=bits)
         return message
 
     def exchange(
