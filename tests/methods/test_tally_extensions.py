@@ -44,10 +44,12 @@ def test_sparse_gossip_costs_its_links(federation):
         "tally_train(warm_up=0)",
         "tally_train(warm_up=0, topology='ring')",
         "tally_train(warm_up=0, topology='regular', degree=3, signal='probabilities')",
+        "tally_train(warm_up=0, topology='ring', signal='top_k', k=3)",
     ):
         fed, _ = peers_after(1, federation, call, clients=6)
         sent[call] = sum(fed.ledger.totals()["up"].values()) / (6 * 16)
-    assert list(sent.values()) == [5, 2, 3 * 40]
+    # Of three ranks a byte each is the class, and four its probability.
+    assert list(sent.values()) == [5, 2, 3 * 40, 2 * 3 * (1 + 4)]
 
 
 def test_the_margin_is_averaged_over_rounds_and_survives_a_checkpoint(federation):
