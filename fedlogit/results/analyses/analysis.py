@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
-__all__ = ["Analysis"]
+__all__ = ["Analysis", "sorted_as"]
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,19 @@ class Analysis:
     said: tuple[str, ...]
     heads: int = 1
     right: tuple[str, ...] = ()
+
+
+def sorted_as(frame: pd.DataFrame, order: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
+    """Return rows by these columns, each in the order of its values; equal ones as they were.
+
+    Args:
+        frame: Whose columns have no other values than these.
+        order: The values of each column; the first column counts most.
+    """
+    places = {
+        name: {value: place for place, value in enumerate(dict.fromkeys(values))}
+        for name, values in order.items()
+    }
+    return frame.sort_values(
+        [*order], key=lambda column: column.map(places[str(column.name)]), kind="stable"
+    ).reset_index(drop=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import summarise
 from fedlogit.results.formatting import number
@@ -53,16 +53,9 @@ def analyse(artefact: Artefact) -> Analysis:
         numbers[name] = summarise(frame, _KEYS, name)["mean"]
     for name in _SECONDS:  # a machine that was busy during one run would make a mean its own
         numbers[name] = frame.groupby(_KEYS, sort=False)[name].median().to_numpy()
-    numbers = _in_order(artefact, numbers)
+    order = {key: artefact.in_order(key) or list(numbers[key]) for key in _KEYS[:2]}
+    numbers = sorted_as(numbers, order)
     return Analysis(numbers, _shown(artefact, numbers), _SAID, heads=2, right=_RIGHT)
-
-
-def _in_order(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return rows by data set and partition, and then as the grid has them."""
-    places = {key: artefact.in_order(key) or list(numbers[key]) for key in _KEYS[:2]}
-    return numbers.sort_values(
-        _KEYS[:2], key=lambda column: column.map(places[str(column.name)].index), kind="stable"
-    ).reset_index(drop=True)
 
 
 _SAID = (

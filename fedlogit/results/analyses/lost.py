@@ -12,7 +12,7 @@ import pandas as pd
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.options import Lost
-from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
@@ -154,12 +154,7 @@ def _in_order(artefact: Artefact, options: Lost, rows: pd.DataFrame) -> pd.DataF
     labels = [artefact.label(v, options.condition) for v in artefact.in_order(options.condition)]
     order = {key: artefact.in_order(key) or list(rows[key]) for key in _KEYS}
     order["condition"] = list(dict.fromkeys([options.against, *labels]))
-    places = {key: {value: i for i, value in enumerate(values)} for key, values in order.items()}
-    return rows.sort_values(
-        [*_KEYS, "condition"],
-        key=lambda column: column.map(places[str(column.name)]),
-        kind="stable",
-    ).reset_index(drop=True)
+    return sorted_as(rows, order)
 
 
 def _shown(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> pd.DataFrame:

@@ -28,6 +28,7 @@ __all__ = [
     "POINTS_LOST",
     "Dash",
     "Stroke",
+    "all_diverged",
     "band",
     "bars",
     "competitors",
@@ -82,8 +83,13 @@ def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
     """
     found = [(ref, run) for ref, run in gather(artefact) if not run.diverged]
     if not found:
-        raise FedlogitError(f"{artefact.name}: every run diverged, so there is nothing to draw")
+        raise all_diverged(artefact)
     yield from found
+
+
+def all_diverged(artefact: Artefact) -> FedlogitError:
+    """Return the error of a figure of whose runs none can be drawn."""
+    return FedlogitError(f"{artefact.name}: every run diverged, so there is nothing to draw")
 
 
 def panel_name(artefact: Artefact, ref: RunRef) -> str:

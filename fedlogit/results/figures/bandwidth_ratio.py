@@ -39,13 +39,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             f"C = {number:,}: {found:,.0f}", (number, found), (8, -4), textcoords="offset points",
             va="top", color=GREY,
         )  # fmt: skip
-    axes.plot(
-        [],
-        [],
-        "o",
-        color=PALETTE["vermillion"],
-        label="our runs, FedMD / TallyTrain",
-    )
+    axes.plot([], [], "o", color=PALETTE["vermillion"], label="our runs, FedMD / TallyTrain")
     axes.set(
         xscale="log",
         yscale="log",

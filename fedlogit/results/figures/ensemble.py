@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import bars, in_per_cent, legend, title, values
+from fedlogit.results.figures._parts import all_diverged, bars, in_per_cent, legend, title, values
 from fedlogit.results.style import GREY, INK, looks, new_figure
 
 __all__ = ["draw"]
@@ -27,7 +26,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     frame = collect(artefact, (_ALONE, _TARGETS, _ORACLE))
     frame = frame[~frame["diverged"]]
     if frame.empty:
-        raise FedlogitError(f"{artefact.name}: every run diverged, so there is nothing to draw")
+        raise all_diverged(artefact)
     panels = list(frame.groupby(["dataset", "partition"], sort=False))
     methods = values(frame, "method")
     figure, grid = new_figure(1, len(panels), panel=(3.6, 0.9 + 0.35 * len(methods)))
