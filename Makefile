@@ -52,9 +52,8 @@ reproduce: $(STAMP) ## Download real data, train, write every table and figure, 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
 	$(EVERY_SCALE)
-	@$(MAKE) pull
-	@$(SNAKEMAKE) $(COVERED) -- covered
-	@python -m fedlogit summary $(PAPERS)
+	@pulled=0; $(MAKE) pull || pulled=$$?; $(SNAKEMAKE) $(COVERED) -- covered; \
+		python -m fedlogit summary $(PAPERS); exit $$pulled
 
 .PHONY: redraw
 redraw: $(STAMP) ## Draw again what finished runs cover and remove the rest (CHECK=1: only compare)

@@ -172,16 +172,21 @@ def tell(
     return 0
 
 
+def _get(folder: Path) -> str:
+    """Return the command that fetches a run."""
+    return f"python -m fedlogit pull {folder}"
+
+
 def _unfinished(runs: Path, run: str) -> str:
     folder = runs / run
     return (
-        f"left alone: {folder} is here and not finished; rm -r {folder}; dvc pull {folder} has the"
-        " published one"
+        f"left alone: {folder} is here and not finished; rm -r {folder}; {_get(folder)}"
+        " has the published one"
     )
 
 
 def _missing(folder: Path, why: str | None) -> str:
-    return f"error: {folder} is missing; {why or f'dvc pull {folder}'}"
+    return f"error: {folder} is missing; {why or _get(folder)}"
 
 
 def _damage(root: Path, folder: Path) -> str:
@@ -189,7 +194,7 @@ def _damage(root: Path, folder: Path) -> str:
     try:
         check_run(root, folder)
     except FedlogitError as error:
-        return f"{error}; rm -r {folder}; dvc pull {folder} has the published one"
+        return f"{error}; rm -r {folder}; {_get(folder)} has the published one"
     return ""
 
 

@@ -6,9 +6,11 @@ of runs. The parts of DVC that they are made of (remotes, the cache, lists of fi
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import copyfile, rmtree
 
@@ -91,26 +93,44 @@ def _temporary_folder(runs: Path) -> Iterator[Path]:
 
 
 class _Objects:
-    """The files that a remote and DVC's cache here have, by digest."""
+    """The files that a remote and DVC's cache here have, by digest.
+
+    DVC takes an object of its cache for what its name says, whatever a disk made of it since.
+    """
 
     def __init__(self, repo: Repo, remote: str | None) -> None:
+        self._name = remote or repo.config["core"].get("remote")
         self._remote = repo.cloud.get_remote_odb(remote, "fetch")
         self._cache = repo.cache.local
         self._failed: dict[str, BaseException] = {}
 
     def fetch(self, digests: Iterable[str], what: str) -> None:
-        """Copy those into the cache that it lacks and the remote has, undamaged.
+        """Copy those into the cache that it lacks, or has damaged, and the remote has whole.
 
         Raises:
             FedlogitError: if the first cannot be fetched, although the remote may have it.
         """
-        lacking = sorted({digest for digest in digests if not self._cache.exists(digest)})
+        lacking = sorted({digest for digest in digests if not self._has(digest)})
         # What stops the first would stop thousands of others, each after its own tries.
         self._fetch(lacking[:1], what)
         error = self._failed.get(lacking[0]) if lacking else None
         if error and not isinstance(error, FileNotFoundError):
-            raise FedlogitError(f"nothing could be fetched: {error}") from error
+            where = f"remote {self._name} ({self._remote.path})"
+            raise FedlogitError(f"nothing could be fetched from {where}: {error}") from error
         self._fetch(lacking[1:], what)
+
+    def _has(self, digest: str) -> bool:
+        """Return whether the cache has an object whole; one that is damaged is removed."""
+        path = Path(self._cache.oid_to_path(digest))
+        try:
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False))
+        except FileNotFoundError:
+            return False
+        if found.hexdigest() == digest.removesuffix(".dir"):
+            return True
+        path.unlink()
+        return False
 
     def _fetch(self, digests: list[str], what: str) -> None:
         paths = [self._remote.oid_to_path(digest) for digest in digests]
@@ -156,6 +176,8 @@ class _Objects:
             return
         error = self._failed.get(digest)
         if isinstance(error, FileNotFoundError):
-            raise FedlogitError(f"the remote has no {what.removeprefix('the ')} ({digest})")
-        why = f"could not be fetched: {error}" if error else "is damaged in the remote"
+            raise FedlogitError(
+                f"remote {self._name} has no {what.removeprefix('the ')} ({digest})"
+            )
+        why = f"could not be fetched: {error}" if error else f"is damaged in remote {self._name}"
         raise FedlogitError(f"{what} {why} ({digest})")

@@ -18,6 +18,8 @@ from typing import Any
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
 from fedlogit.commands._first import tell_first
+from fedlogit.commands._options import positive
+from fedlogit.commands._remote import folder_in_repository
 from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.locks import held
@@ -25,8 +27,11 @@ from fedlogit.papers import Paper, expand, load_paper
 from fedlogit.results.runs.finished import Sorted, sort_runs
 
 USUALLY_LEFT_OUT = ("smoke", "quick")
-LIMIT = 100_000_000
-"""Bytes that the remote inside the repository may hold (every clone has a copy)."""
+LIMIT = 250
+"""Megabytes that a remote inside the repository may hold, unless more are allowed.
+
+Every clone has a copy. Hosts of git ask for repositories below a gigabyte, history included.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--papers", type=Path, default=Path("workflow/papers"), help="what tables and figures need"
     )
     parser.add_argument("--remote", help="push to this remote of DVC instead of the default")
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=LIMIT,
+        metavar="MB",
+        help="what a remote in this repository may hold, as every clone has a copy of it;"
+        " default: %(default)s",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -68,30 +81,35 @@ def main(args: argparse.Namespace) -> int:
     found = sort_runs(args.runs, is_wanted)
     waiting = f"another process publishes in {listing.parent}; waiting for it to end"
     with held(listing.with_name(".publish.lock"), waiting):
-        _publish(args, listing, found, needed.keys())
+        is_new = _publish(args, listing, found, needed.keys())
     refused = [f"error: refused {reason}" for reason in found.refused.values()]
     tell_first(refused, Path("logs/refused.txt"))
     if found.refused:
         return 2
-    print(f"Next: make redraw, then git add {listing} dvc-remote results (docs/cache.md)")
+    if is_new:
+        inside = folder_in_repository(args.remote)
+        added = [str(listing), "results", *([str(inside)] if inside else [])]
+        print(f"Next: make redraw, then git add {' '.join(added)} (docs/cache.md)")
     return 0
 
 
 def _publish(
     args: argparse.Namespace, listing: Path, found: Sorted, needed: Collection[str]
-) -> None:
-    """Add what was found to the list, for who alone writes it, and say what came of it."""
+) -> bool:
+    """Add what was found to the list, for who alone writes it; return whether that changed it."""
     published = before = read_listing(listing)
     changed = [run for run in changed_runs(listing) if run in found.ready] if published else []
-    if args.replace and changed:
-        published = {run: out for run, out in published.items() if run not in changed}
+    unused = published.keys() - needed if args.prune else set()
+    left = unused | {*changed} if args.replace else unused
+    if left:
+        published = {run: out for run, out in published.items() if run not in left}
         write_listing(listing, published)
     new = [run for run in found.ready if run not in published]
     if new:
         try:
-            add(listing, new, published, args.remote)
+            add(listing, new, published, args.remote, args.limit)
         except BaseException:  # an interruption, too
-            if len(published) < len(before):
+            if left:
                 write_listing(listing, before)
             raise
     left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
@@ -100,28 +118,23 @@ def _publish(
         f" left out {len(found.left_out)} that nothing but {' or '.join(left_out) or '-'} needs;"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
-    _tell_unused(listing, {*published, *new}.difference(needed), args.prune)
+    if unused:
+        print(f"{len(unused)} taken off the list, as no table or figure needs them")
+    elif more := {*published, *new}.difference(needed):
+        print(f"{len(more)} of them no table or figure needs any more (--prune takes them off)")
     if changed and not args.replace:
         print(
             f"not published again, although they differ from the cache (--replace would;"
             f" dvc checkout --force {listing} restores the cache's): {_some(changed)}",
             file=sys.stderr,
         )
+    return bool(new or left)
 
 
 def _some(runs: Sequence[str]) -> str:
     """Return the first runs, and how many more there are."""
     more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
     return ", ".join(runs[:3]) + more
-
-
-def _tell_unused(listing: Path, unused: set[str], prune: bool) -> None:
-    """Say which runs of the list nothing shows, after taking them off if that was asked for."""
-    if unused and prune:
-        write_listing(listing, {r: o for r, o in read_listing(listing).items() if r not in unused})
-        print(f"{len(unused)} of them taken off the list, as no table or figure needs them")
-    elif unused:
-        print(f"{len(unused)} of them no table or figure needs any more (--prune takes them off)")
 
 
 def _check_scales(names: Sequence[str], papers: Sequence[Paper]) -> None:
@@ -148,9 +161,20 @@ def needed_runs(papers: Sequence[Paper]) -> dict[str, set[str]]:
 
 
 def add(
-    listing: Path, new: Sequence[str], published: Mapping[str, dict[str, Any]], remote: str | None
+    listing: Path,
+    new: Sequence[str],
+    published: Mapping[str, dict[str, Any]],
+    remote: str | None,
+    limit: float = LIMIT,
 ) -> None:
     """Store new runs, push them, and then list them.
+
+    Args:
+        listing: The list of the published runs.
+        new: Those to add.
+        published: The entries of the others.
+        remote: A remote of DVC; None is the default one.
+        limit: Megabytes that a remote inside the repository may hold.
 
     Raises:
         FedlogitError: if DVC fails, or all runs together would be too large.
@@ -160,11 +184,12 @@ def add(
         write_listing(part, {run: {"path": f"{listing.stem}/{run}"} for run in new})
         dvc("commit", "--force", str(part))
         outs = dict(published) | read_listing(part, listing.stem)
-        size = sum(out.get("size", 0) for out in outs.values())
-        if size > LIMIT and remote is None:
+        size = sum(out.get("size", 0) for out in outs.values()) / 1e6
+        if size > limit and (inside := folder_in_repository(remote)):
             raise FedlogitError(
-                f"with {len(new)} new runs the cache would have {size / 1e6:.0f} MB, more than"
-                f" {LIMIT / 1e6:.0f}; give another remote (--remote), or publish fewer scales"
+                f"with {len(new)} new runs {inside}, of which every clone has a copy, would hold"
+                f" {size:.1f} MB, more than {limit:g}; push to a remote elsewhere (--remote), take"
+                " off what no table needs (--prune), or allow more (--limit)"
             )
         dvc("push", *(["--remote", remote] if remote else []), str(part))
         write_listing(listing, outs)

@@ -1,6 +1,8 @@
 """Fetch the published runs that are not here, and say which could not be fetched.
 
     python -m fedlogit pull
+    python -m fedlogit pull mnist results/runs/cifar10/iid     # only those in these folders
+    python -m fedlogit pull --paper celm --scale paper --artefacts table6 figure3
     python -m fedlogit pull --remote lab
 
 Runs that are here stay as they are, whoever made them: the same spec gives the same numbers, but
@@ -11,22 +13,73 @@ to go on where it meets one of those, and fetches none of the others.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from collections.abc import Collection
+from pathlib import Path, PurePath
 
 from fedlogit.commands._cache import is_here, kept, tell
+from fedlogit.commands._many.wanted import asks_for_paper, paper_options, planned_runs
 from fedlogit.commands._objects import put_in_place
+from fedlogit.errors import FedlogitError, unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.add_argument(
+        "folders", nargs="*", type=Path, metavar="FOLDER",
+        help="only the runs in these, such as mnist or results/runs/mnist",
+    )  # fmt: skip
+    paper_options(parser)
     parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
     parser.add_argument("--remote", help="fetch from this remote of DVC instead of the default")
 
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
-    outs = kept(args.runs.with_suffix(".dvc"))
+    published = kept(args.runs.with_suffix(".dvc"))
+    asked = _asked(args, published)
+    outs = {run: out for run, out in published.items() if run in asked}
+    if len(outs) < len(published):
+        print(f"of {len(published)} published runs {len(outs)} are asked for")
     missing = {run: out["md5"] for run, out in outs.items() if not is_here(args.runs / run)}
     reasons = put_in_place(args.runs, missing, args.remote) if missing else {}
     pulled = missing.keys() - reasons.keys()
     return tell(args.runs, outs, reasons, outs.keys() - pulled)
+
+
+def _asked(args: argparse.Namespace, published: Collection[str]) -> Collection[str]:
+    """Return the published runs that the options ask for.
+
+    Raises:
+        FedlogitError: if there is none.
+    """
+    of_paper = asks_for_paper(args)
+    if args.folders and of_paper:
+        raise FedlogitError("give either folders, or --paper and --scale")
+    if of_paper:
+        planned = planned_runs(args, args.runs.parent)
+        found = {*published}.intersection(planned)
+        if not found:
+            raise FedlogitError(f"none of the {len(planned)} runs asked for is published")
+        if lacking := len(planned) - len(found):
+            print(f"not published: {lacking} of the {len(planned)} runs asked for")
+        return found
+    if not args.folders:
+        return published
+    return {run for folder in args.folders for run in _in_folder(folder, args.runs, published)}
+
+
+def _in_folder(folder: Path, runs: Path, published: Collection[str]) -> set[str]:
+    """Return the published runs in a folder, given from here or from the folder of all runs.
+
+    Raises:
+        FedlogitError: if there is none.
+    """
+    here, root = folder.resolve(), runs.resolve()
+    parts = here.relative_to(root).parts if here.is_relative_to(root) else folder.parts
+    found = {PurePath(run).parts for run in published}
+    for depth, part in enumerate(parts):
+        known = {run[depth] for run in found if len(run) > depth}
+        if part not in known:
+            raise unknown("folder of published runs", part, known)
+        found = {run for run in found if run[depth] == part}
+    return {str(PurePath(*run)) for run in found}

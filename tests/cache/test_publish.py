@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.cached_runs import shown_at_quick
 from support.calls import RUNS, dvc, script
-from support.small import SMALL
 
 from fedlogit.files import json_digest, write_json
 from fedlogit.locks import held
@@ -22,26 +22,6 @@ LISTING = Path("results/runs.dvc")
 
 def listed() -> list[str]:
     return [out["path"] for out in yaml.safe_load(LISTING.read_text())["outs"]]
-
-
-def shown_at_quick(seed: int) -> None:
-    """Write a paper whose only table shows the small run with a seed, at scale `quick`."""
-    names = {"datasets": {"digits": {}}, "partitions": {"k": SMALL["partition"]}}
-    axes = {"dataset": ["digits"], "partition": ["k"], "method": ["average"]}
-    table = {"title": "T", "grid": axes, "rows": ["method"], "columns": ["partition"]}
-    scales = {"paper": {"seeds": [99]}, "quick": {"seeds": [seed]}}
-    given = {"dataset", "partition", "method", "seed"}
-    paper = {
-        "paper": "pilot",
-        "title": "A pilot study",
-        "seeds": [99],
-        "defaults": {key: value for key, value in SMALL.items() if key not in given},
-        "methods": {"average": "average"},
-        "labels": {"digits": "Digits", "k": "Three classes", "average": "Average"},
-        "tables": {"t": table},
-        "scales": {name: {"summary": "A test's."} | scale for name, scale in scales.items()},
-    }
-    Path("workflow/papers/pilot.yaml").write_text(yaml.safe_dump(paper | names))
 
 
 def slowed(folder: Path) -> Path:
@@ -56,7 +36,7 @@ def slowed(folder: Path) -> Path:
 def test_only_whole_runs_are_published_and_once(project, finished):
     whole, misnamed, damaged = (finished(seed=seed) for seed in range(3))
     quick, unfinished = finished(seed=5), finished(seed=3)
-    shown_at_quick(seed=5)
+    shown_at_quick(5)
     (unfinished / "result.json").unlink()
     moved = misnamed.with_name("seed1-00000000")
     misnamed.rename(moved)
@@ -92,7 +72,7 @@ def test_runs_come_back_and_others_stay(published, finished):
     assert script("cached").stdout.startswith("cache: 2 finished runs")
     shutil.rmtree(mine)  # no table or figure of any paper needs these two
     assert "2 of them no table or figure needs any more (--prune" in script("publish").stdout
-    assert "2 of them taken off the list" in script("publish", "--prune").stdout
+    assert "2 taken off the list" in script("publish", "--prune").stdout
     assert listed() == []
 
 
@@ -134,6 +114,35 @@ def test_what_cannot_be_replaced_stays_listed(published):
     assert "not published again, although they differ" in script("publish").stderr
 
 
+def test_a_remote_in_the_repository_has_a_limit_and_others_have_none(published, finished):
+    before, folder = LISTING.read_text(), finished(seed=7)
+    size = sum(out["size"] for out in yaml.safe_load(before)["outs"]) / 1e6
+    done = script("publish", "--limit", f"{size:.6f}")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: with 1 new runs dvc-remote, of which every clone has a")
+    assert f" MB, more than {size:g}; push to a remote elsewhere (--remote)" in done.stderr
+    assert LISTING.read_text() == before
+    assert dvc("remote", "add", "lab", "../lab").returncode == 0
+    done = script("publish", "--limit", f"{size:.6f}", "--remote", "lab")
+    assert done.stdout.endswith(f"then git add {LISTING} results (docs/cache.md)\n"), done.stderr
+    assert str(folder.relative_to("results")) in listed()
+
+
+def test_what_is_taken_off_counts_no_more(published, finished):
+    shown_at_quick(7)
+    new = finished(seed=7)
+    limit = sum(path.stat().st_size for path in new.rglob("[!.]*")) / 1e6
+    done = script("publish", "--with", "quick", "--limit", f"{limit:.6f}", "--prune")
+    assert done.returncode == 0, done.stderr
+    assert listed() == [str(new.relative_to("results"))]
+
+
+def test_what_publishes_nothing_names_no_next_step(published):
+    assert "Next: " not in script("publish").stdout
+    said = f"Next: make redraw, then git add {LISTING} results dvc-remote (docs/cache.md)\n"
+    assert script("publish", "--prune").stdout.endswith(said)
+
+
 def test_damage_is_named(published):
     first, second = published
     # A remote whose disk rots: the object no longer is what its name says.
@@ -150,7 +159,7 @@ def test_damage_is_named(published):
     assert not (broken / "rounds.csv").exists()
     told = script("cached")
     assert told.returncode == 2
-    assert f"error: {broken} is missing; dvc pull {broken}" in told.stderr
+    assert f"error: {broken} is missing; python -m fedlogit pull {broken}" in told.stderr
     # A run that lost a file after it was pulled.
     (whole,) = {first, second} - {broken}
     (whole / "rounds.csv").unlink()

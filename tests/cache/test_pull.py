@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from dvc_objects.fs import generic
+from support.cached_runs import shown_at_quick
 from support.calls import RUNS, dvc, script
 
 from fedlogit.commands import _objects
@@ -77,7 +78,10 @@ def test_a_run_that_is_not_finished_stays_and_is_named(away):
     (half / "spec.json").write_text("{}")
     done = script("pull")
     assert done.returncode == 0
-    assert f"left alone: {half} is here and not finished; rm -r {half}; dvc pull" in done.stderr
+    assert (
+        f"left alone: {half} is here and not finished; rm -r {half}; python -m fedlogit pull"
+        in done.stderr
+    )
     assert [path.name for path in half.iterdir()] == ["spec.json"]
     assert "; here: 1\n" in done.stdout
 
@@ -169,7 +173,8 @@ def test_a_remote_that_does_not_answer_is_asked_once(away, monkeypatch):
             kwargs["on_error"](path, target, TimeoutError("no answer"))
 
     monkeypatch.setattr(generic, "transfer", silent)
-    why = "nothing could be fetched: no answer"
+    where = f"remote cache ({Path('dvc-remote/files/md5').resolve()})"
+    why = f"nothing could be fetched from {where}: no answer"
     assert put_in_place(RUNS, trees(), remote=None) == dict.fromkeys(trees(), why)
     assert [len(paths) for paths in asked] == [1]
 
@@ -181,7 +186,7 @@ def test_a_run_that_was_changed_by_hand_stays_and_is_an_error(published):
     done = script("pull")
     assert done.returncode == 2
     assert f"error: {changed} is damaged or truncated" in done.stderr
-    assert f"rm -r {published[0]}; dvc pull {published[0]}" in done.stderr
+    assert f"rm -r {published[0]}; python -m fedlogit pull {published[0]} has" in done.stderr
     assert changed.read_bytes() == before
 
 
@@ -191,7 +196,7 @@ def test_what_the_remote_lacks_is_named_and_the_rest_comes(away):
     gone.unlink()
     done = script("pull")
     assert done.returncode == 2
-    why = f"the remote has no rounds.csv ({digest_of(gone)})"
+    why = f"remote cache has no rounds.csv ({digest_of(gone)})"
     assert done.stderr.splitlines() == [f"error: {lacking} is missing; {why}"]
     assert (whole / "result.json").exists()
     assert not lacking.exists()
@@ -207,9 +212,63 @@ def test_what_is_damaged_in_the_remote_is_named(away):
     done = script("pull")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        f"error: {first} is missing; rounds.csv is damaged in the remote ({digest_of(damaged)})",
-        f"error: {second} is missing; the remote has no list of its files ({digest_of(tree)})",
+        f"error: {first} is missing; rounds.csv is damaged in remote cache ({digest_of(damaged)})",
+        f"error: {second} is missing; remote cache has no list of its files ({digest_of(tree)})",
     ]
+
+
+@pytest.mark.parametrize("name", ["rounds.csv", "tree"])
+def test_what_is_damaged_in_the_cache_here_is_fetched_again(published, name):
+    """DVC would take it for what its name says, so that each remedy would bring the damage back."""
+    damaged = Path(".dvc/cache/files/md5", objects(published[0])[name].relative_to(REMOTE))
+    before = damaged.read_bytes()
+    damaged.chmod(0o644)
+    damaged.write_text("round\n1\n")
+    shutil.rmtree(published[0])
+    done = script("pull", str(published[0]))
+    assert done.returncode == 0, done.stderr
+    assert damaged.read_bytes() == before
+    assert (published[0] / "rounds.csv").read_bytes() == objects(published[0])[
+        "rounds.csv"
+    ].read_bytes()
+
+
+def test_only_what_is_asked_for_comes(away):
+    mine, other = away
+    assert mine.parent == other.parent
+    done = script("pull", str(mine.relative_to(RUNS)))
+    assert done.stdout.startswith("of 2 published runs 1 are asked for\ncache: 1 finished runs, ")
+    assert (mine.exists(), other.exists()) == (True, False)
+    done = script("pull", str(mine.parent))
+    assert done.stdout.startswith("cache: 2 finished runs")
+    assert other.exists()
+
+
+def test_a_folder_without_published_runs_is_refused(away):
+    done = script("pull", "digitz")
+    said = "unknown folder of published runs 'digitz'; did you mean 'digits'? (one of: digits)"
+    assert (done.returncode, done.stderr) == (2, f"error: {said}\n")
+
+
+def test_the_runs_of_a_paper_come_and_those_that_are_not_published_are_counted(away):
+    shown_at_quick(1)
+    done = script("pull", "--paper", "pilot", "--scale", "quick")
+    assert done.returncode == 0, done.stderr
+    assert [folder.exists() for folder in away] == [False, True]
+    shown_at_quick(1, 2)
+    done = script("pull", "--paper", "pilot", "--scale", "quick")
+    assert done.stdout.startswith("not published: 1 of the 2 runs asked for\nof 2 published")
+    done = script("pull", "--paper", "pilot", "--scale", "quick", "--seeds", "2")
+    said = "error: none of the 1 runs asked for is published\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+@pytest.mark.parametrize("options", [["digits", "--paper", "pilot"], ["--seeds", "1"]])
+def test_half_of_what_asks_for_a_paper_is_refused(away, options):
+    done = script("pull", *options)
+    assert done.returncode == 2
+    assert "--paper and --scale" in done.stderr
+    assert not any(folder.exists() for folder in away)
 
 
 def test_a_remote_that_does_not_answer_is_named(away):

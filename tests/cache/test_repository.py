@@ -7,9 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from support.calls import ROOT
 
 from fedlogit.commands._cache import read_listing
+from fedlogit.commands.publish import LIMIT
+from fedlogit.data.cards import DATASETS
 from fedlogit.papers import run_dir
 from fedlogit.spec import RunSpec
 
@@ -38,9 +41,22 @@ def test_every_published_run_is_there_and_named_by_its_spec():
 
 def test_the_cache_is_small_and_git_has_no_run_beside_it():
     objects = [path for path in OBJECTS.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in objects) < 100_000_000
+    assert sum(path.stat().st_size for path in objects) < LIMIT * 1e6
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert "/results/runs" in ignored
+
+
+def test_each_data_set_of_a_published_run_can_be_kept_in_a_labs_remote_alone():
+    """`dvc pull` of one file fails if the remote lacks any of its outputs."""
+    published = {run.split("/")[0] for run in read_listing(ROOT / "results" / "runs.dvc")}
+    kept = {path.stem for path in (ROOT / "data").glob("[!.]*.dvc")}
+    assert kept == published - {"sklearn_docs"}, "which comes with scikit-learn"
+    for name in kept:
+        outs = yaml.safe_load((ROOT / "data" / f"{name}.dvc").read_text())["outs"]
+        assert [out["path"] for out in outs] == [
+            f"prepared/{name}.{end}" for end in ("json", "npz")
+        ]
+        assert name in DATASETS
 
 
 def test_dvc_never_phones_home():

@@ -128,13 +128,16 @@ def test_runs_and_data_travel(kind, request, project, finished: Callable[..., Pa
     add_remote(settings, DATA)
     (DATA / "prepared").mkdir()
     (DATA / "prepared" / "tiny.npz").write_bytes(b"arrays")
-    (DATA / "prepared.dvc").write_text("outs:\n- path: prepared/tiny.npz\n")
-    for step in (("commit", "--force", "prepared.dvc"), ("push", "--remote", "lab")):
+    (DATA / "tiny.dvc").write_text("outs:\n- path: prepared/tiny.npz\n")
+    (DATA / "absent.dvc").write_text(
+        f"outs:\n- path: prepared/absent.npz\n  md5: {'0' * 32}\n  size: 1\n  hash: md5\n"
+    )
+    for step in (("commit", "--force", "tiny.dvc"), ("push", "--remote", "lab", "tiny.dvc")):
         done = dvc(*step, cwd=DATA)
         assert done.returncode == 0, done.stderr
     shutil.rmtree(DATA / "prepared")
     shutil.rmtree(DATA / ".dvc" / "cache")
-    done = dvc("pull", "--remote", "lab", cwd=DATA)
+    done = dvc("pull", "--remote", "lab", "tiny.dvc", cwd=DATA)
     assert done.returncode == 0, done.stderr
     assert (DATA / "prepared" / "tiny.npz").read_bytes() == b"arrays"
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fedlogit.papers import run_dir
 from support.calls import ROOT, RUNS, script
-from support.small import small_spec
+from support.small import SMALL, small_spec
 
 
 @pytest.fixture
@@ -52,3 +53,23 @@ def published(project, finished: Callable[..., Path], tmp_path_factory) -> tuple
         shutil.copytree(project, made)
     shutil.copytree(made, project, dirs_exist_ok=True)
     return folders[0], folders[1]
+
+
+def shown_at_quick(*seeds: int) -> None:
+    """Write a paper whose only table shows the small runs with these seeds, at scale `quick`."""
+    names = {"datasets": {"digits": {}}, "partitions": {"k": SMALL["partition"]}}
+    axes = {"dataset": ["digits"], "partition": ["k"], "method": ["average"]}
+    table = {"title": "T", "grid": axes, "rows": ["method"], "columns": ["partition"]}
+    scales = {"paper": {"seeds": [99]}, "quick": {"seeds": [*seeds]}}
+    given = {"dataset", "partition", "method", "seed"}
+    paper = {
+        "paper": "pilot",
+        "title": "A pilot study",
+        "seeds": [99],
+        "defaults": {key: value for key, value in SMALL.items() if key not in given},
+        "methods": {"average": "average"},
+        "labels": {"digits": "Digits", "k": "Three classes", "average": "Average"},
+        "tables": {"t": table},
+        "scales": {name: {"summary": "A test's."} | scale for name, scale in scales.items()},
+    }
+    Path("workflow/papers/pilot.yaml").write_text(yaml.safe_dump(paper | names))

@@ -15,7 +15,14 @@ from fedlogit.runs.places import run_dir
 from fedlogit.runs.run import check_folder
 from fedlogit.spec import RunSpec
 
-__all__ = ["Wanted", "asked_runs", "what_options"]
+__all__ = [
+    "Wanted",
+    "asked_runs",
+    "asks_for_paper",
+    "paper_options",
+    "planned_runs",
+    "what_options",
+]
 
 
 @dataclass(frozen=True)
@@ -37,13 +44,18 @@ def what_options(parser: argparse.ArgumentParser) -> None:
         "specs", nargs="*", type=Path, metavar="SPECS",
         help="a folder of specs, or a JSON file of one spec or of a list",
     )  # fmt: skip
+    paper_options(parser)
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+
+
+def paper_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that ask for the runs of a paper."""
     parser.add_argument("--paper", help="instead: the runs of this paper's tables and figures …")
     parser.add_argument("--scale", help="… at this scale;")
     parser.add_argument("--artefacts", nargs="+", metavar="NAME", help="only of table1, figure2, …")
     parser.add_argument("--seeds", nargs="+", type=int, help="instead of the paper's seeds")
     parser.add_argument("--datasets", nargs="+", metavar="NAME", help="only on these data sets")
     parser.add_argument("--papers", type=Path, default=Path("workflow/papers"), help="their folder")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
 
 
 def asked_runs(args: argparse.Namespace) -> Wanted:
@@ -53,17 +65,28 @@ def asked_runs(args: argparse.Namespace) -> Wanted:
         FedlogitError: if they ask for none, or for a paper, scale, table or figure that is not
             there.
     """
-    if bool(args.specs) == bool(args.paper):
+    of_paper = asks_for_paper(args)
+    if bool(args.specs) == of_paper:
         raise FedlogitError("give either files of specs, or --paper and --scale")
-    if bool(args.paper) != bool(args.scale):
-        raise FedlogitError("give --paper and --scale together")
-    wanted = Wanted(_planned(args)) if args.paper else _read(args.specs)
+    wanted = Wanted(planned_runs(args, args.results)) if of_paper else _read(args.specs)
     if not wanted.runs and not wanted.refused:
         raise FedlogitError(f"no specs in {', '.join(map(str, args.specs))}")
     return wanted
 
 
-def _planned(args: argparse.Namespace) -> dict[str, RunSpec]:
+def asks_for_paper(args: argparse.Namespace) -> bool:
+    """Return whether any option of `paper_options` but the folder of papers is given."""
+    return any((args.paper, args.scale, args.artefacts, args.seeds, args.datasets))
+
+
+def planned_runs(args: argparse.Namespace, results: Path) -> dict[str, RunSpec]:
+    """Return the runs of a paper's tables and figures that the options of `paper_options` ask for.
+
+    Raises:
+        FedlogitError: if there is no such paper, scale, table or figure.
+    """
+    if not (args.paper and args.scale):
+        raise FedlogitError("give --paper and --scale together")
     try:
         from fedlogit.config import Settings
         from fedlogit.papers import Plan
@@ -73,7 +96,7 @@ def _planned(args: argparse.Namespace) -> dict[str, RunSpec]:
             " where it is (python -m fedlogit bundle)"
         ) from None
     given = {key: getattr(args, key) for key in ("scale", "seeds", "datasets")}
-    plan = Plan(Settings.load(given | {"papers": args.paper}, "options"), args.papers, args.results)
+    plan = Plan(Settings.load(given | {"papers": args.paper}, "options"), args.papers, results)
     found = plan.of(args.paper, args.scale)
     if args.artefacts:
         found = [plan.artefact(args.paper, args.scale, name) for name in args.artefacts]

@@ -1,0 +1,26 @@
+"""Where a remote of DVC lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+
+__all__ = ["folder_in_repository"]
+
+
+def folder_in_repository(remote: str | None) -> Path | None:
+    """Return the folder, from the repository's root, of a remote of DVC; None if it is elsewhere.
+
+    Args:
+        remote: Its name; None is the default one.
+    """
+    with Repo() as repo:
+        try:
+            found = repo.cloud.get_remote_odb(remote, "push")
+        except DvcException:  # `dvc push` says what is wrong with it
+            return None
+        root, folder = Path(repo.root_dir).resolve(), Path(found.path).resolve()
+    is_inside = found.fs.protocol == "local" and folder.is_relative_to(root)
+    return folder.relative_to(root).parent.parent if is_inside else None
