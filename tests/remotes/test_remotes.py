@@ -158,5 +158,5 @@ def test_a_remote_where_nobody_answers_is_told_once(url, published):
     assert done.returncode == 2
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == len(published)
-    assert all("nothing could be fetched: " in line for line in errors), done.stderr
+    assert all("nothing could be fetched from remote lab (" in line for line in errors), done.stderr
     assert not RUNS.exists() or not any(RUNS.iterdir())
