@@ -20,6 +20,13 @@ export DVC_NO_ANALYTICS := 1
 # Images of containers set it; each of hundreds of processes would then compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# A misspelt PAPERS would train everything. A make that another calls gets settings of that one, too.
+SETTINGS := $(strip PAPERS SCALE SEEDS DATASETS ENGINE CORES ARGS PYTHON VENV PUBLISH CHECK TESTS BENCH \
+	$(if $(filter mutation-test,$(MAKECMDGOALS)),SEED SAMPLE))
+GIVEN := $(foreach v,$(if $(filter 0,$(MAKELEVEL)),$(.VARIABLES)),$(if $(filter command,$(origin $v)),$v))
+$(foreach v,$(filter-out $(SETTINGS),$(GIVEN)),$(error $v is no setting of \
+	make$(if $(MAKECMDGOALS), $(MAKECMDGOALS)); $(or $(filter $vS $(v:S=),$(SETTINGS)),one of $(SETTINGS)) is))
+
 comma := ,
 empty :=
 list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]

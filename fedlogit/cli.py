@@ -1,8 +1,8 @@
 """The command line: ``python -m fedlogit COMMAND``, each a module of `fedlogit.commands`.
 
 A user's mistake becomes one line and exit code 2, in options, too, and so does what the system
-refuses, such as to read a file; Ctrl-C becomes 130. Who stops reading, as ``head`` does, ends a
-command with 141 and without a word.
+refuses, such as to read a file. An error that nobody expected has such a line below its traceback.
+Ctrl-C becomes 130. Who stops reading, as ``head`` does, ends a command with 141 and without a word.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import NoReturn, TextIO
 
 from fedlogit.commands._all import command_names, first_line, load
@@ -92,6 +93,7 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     """Call ``main(argv)`` and exit with its code."""
     # For people: one line, without the place in our code.
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    sys.excepthook = _tell_unexpected
     for stream in (sys.stdout, sys.stderr):
         _print_anything(stream)
     code: int | str | None
@@ -108,6 +110,19 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     if "triton" not in sys.modules:  # torchvision imports it; it complains of what is frozen
         gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
     sys.exit(code)
+
+
+def _tell_unexpected(
+    kind: type[BaseException], error: BaseException, where: TracebackType | None
+) -> None:
+    """Print a traceback, and then the one line that every error which would come again has.
+
+    With more memory it might not come again.
+    """
+    sys.__excepthook__(kind, error, where)
+    if not issubclass(kind, MemoryError):
+        said = traceback.format_exception_only(error)[0].strip().partition("\n")[0]
+        print(f"error: {_printable(said)} (unexpected; where is above)", file=sys.stderr)  # noqa: T201
 
 
 def _print_anything(stream: TextIO) -> None:

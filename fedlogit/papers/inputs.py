@@ -47,6 +47,13 @@ class Inputs:
         self._forced = forced
         check_all(plan.papers.values(), Path(references))
 
+    def download(self, dataset: str) -> list[str]:
+        """Return nothing: a download needs no file, but a data set that there is."""
+        from fedlogit.data import card
+
+        card(dataset)
+        return []
+
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""
         spec = self._plan.spec_of_split(split)

@@ -6,9 +6,11 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from textwrap import dedent
 from typing import TextIO
+
+from fedlogit.papers.failures import no_such_target
 
 __all__ = ["Progress", "be_brief", "duration"]
 
@@ -20,6 +22,7 @@ _SELECTING = "Select jobs to execute..."
 _MISTAKE = re.compile(
     r"^ *UserMistake\b[^\n]*:\n(.+?)(?=\nWildcards:|\n  File |\Z)", re.MULTILINE | re.DOTALL
 )
+_NO_RULE = re.compile(r"^MissingRuleException:\nNo rule to produce (.+) \(if you use", re.MULTILINE)
 
 
 class Progress(logging.Filter):
@@ -33,6 +36,7 @@ class Progress(logging.Filter):
         whole: Let all messages of Snakemake pass, too (``snakemake -p``).
         terminal: The stream of one line; None writes each line as a message.
         clock: Seconds, of any beginning.
+        targets: Gives what may be asked for, to suggest the nearest.
     """
 
     def __init__(
@@ -40,8 +44,10 @@ class Progress(logging.Filter):
         whole: bool = False,
         terminal: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
+        targets: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         super().__init__()
+        self._targets = targets
         self._whole, self._terminal, self._clock = whole, terminal, clock
         self._names: dict[int, str] = {}
         self._finished: list[str] = []
@@ -66,6 +72,8 @@ class Progress(logging.Filter):
             return self._tell(record)
         elif event == "error" and (mistake := _MISTAKE.search(str(record.msg))):
             record.msg = f"error: {dedent(mistake[1])}"
+        elif event == "error" and (missing := _NO_RULE.search(str(record.msg))):
+            record.msg = f"error: {no_such_target(missing[1], self._targets())}"
         if event in _CHATTER or record.msg == _SELECTING:
             return self._whole
         self._end_line()
@@ -114,8 +122,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def be_brief(logger: logging.Logger, whole: bool) -> None:
+def be_brief(
+    logger: logging.Logger, whole: bool, targets: Callable[[], Iterable[str]] = tuple
+) -> None:
     """Shorten the messages of Snakemake's logger; once, also where the workflow is read again."""
     for old in [f for f in logger.filters if type(f).__name__ == Progress.__name__]:
         logger.removeFilter(old)
-    logger.addFilter(Progress(whole, sys.stderr if sys.stderr.isatty() else None))
+    terminal = sys.stderr if sys.stderr.isatty() else None
+    logger.addFilter(Progress(whole, terminal, targets=targets))

@@ -97,6 +97,16 @@ def test_a_users_mistake_is_one_line(snakemake, told):
     assert snakemake("error", other) == other
 
 
+def test_a_target_that_no_rule_makes_is_one_line_with_the_nearest(snakemake):
+    snakemake.use(Progress(targets=lambda: ["tally_train", "celm"]))
+    told = (
+        "MissingRuleException:\nNo rule to produce tally_trian (if you use input functions make"
+        " sure that they don't raise unexpected exceptions)."
+    )
+    said = "error: no rule makes 'tally_trian'; did you mean 'tally_train'?"
+    assert snakemake("error", told).startswith(said)
+
+
 def test_all_lines_of_a_mistake_are_told(snakemake):
     told = "InputFunctionException:\nError:\n  UserMistake:\n    2 missing:\n      a\n      b"
     assert snakemake("error", f"{told}\nWildcards:\n") == "error: 2 missing:\n  a\n  b"

@@ -296,14 +296,36 @@ def test_a_path_of_another_scale_can_be_asked_for(dry, tmp_path):
             "tables/fedol/extendd/table1.csv",
             "unknown scale of paper fedol 'extendd'; did you mean 'extended'? (one of: ",
         ),
+        (
+            "figurs/fedol/extended/figure2.png",
+            "no rule makes 'results/figurs/fedol/extended/figure2.png'; did you mean"
+            " 'results/figures/{paper}/{scale}/{id}.png'? (",
+        ),
+        ("../data/prepared/mnst.npz", "unknown dataset 'mnst'; did you mean 'mnist'? (one of: "),
     ],
 )
 def test_a_wrong_path_is_one_line(snakemake, tmp_path, path, said):
-    done = snakemake(tmp_path, f"results/{path}")
+    done = snakemake(tmp_path, os.path.normpath(f"results/{path}"))
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith(f"error: {said}")
     assert "Traceback" not in done.stdout
     assert "InputFunctionException" not in done.stdout
+
+
+def test_a_step_that_would_fail_again_is_tried_once_and_told_in_the_end(snakemake, tmp_path):
+    prepared = tmp_path / "data/prepared"
+    prepared.mkdir(parents=True)
+    for suffix in ("json", "npz"):
+        (prepared / f"digits.{suffix}").write_text("{}")
+    picture = "results/figures/who_to_trust/smoke/uwa_weights.png"
+    folders = ("--directory", str(tmp_path), "--retries", "2")
+    done = snakemake.run(*folders, "--config", *SMOKE, "--", picture)
+    assert done.returncode == 1
+    assert done.stdout.count("Error in rule partition:") == 1
+    assert "Trying to restart" not in done.stdout
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("failed: ")]
+    assert "/indices.npz (logs/partition/" in told
+    assert told.endswith("digits.npz is not a readable .npz archive: File is not a zip file")
 
 
 def test_probes_of_another_data_set_are_prepared_too(dry, tmp_path):

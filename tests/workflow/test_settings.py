@@ -153,6 +153,27 @@ def test_the_summary_of_make_reproduce_is_of_what_was_asked_for(tmp_path, overri
     assert summary.split() == ["python", "-m", "fedlogit", "summary", *asked.split()]
 
 
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        ("reproduce PAPER=celm", "PAPER is no setting of make reproduce; PAPERS is."),
+        ("reproduce SEED=1", "SEED is no setting of make reproduce; SEEDS is."),
+        ("reproduce SCALES=paper", "SCALES is no setting of make reproduce; SCALE is."),
+        ("redraw X=1", "X is no setting of make redraw; one of PAPERS SCALE "),
+        ("redraw CHECK=1", None),
+        ("mutation-test SEED=1 SAMPLE=2", None),
+    ],
+)
+def test_make_refuses_what_is_none_of_its_settings(asked, refused):
+    alone = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    command = ["make", "-C", str(REPOSITORY), "--no-print-directory", "-n", *asked.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
+    assert done.returncode == (2 if refused else 0)
+    if refused:
+        assert f"*** {refused}" in done.stderr
+        assert (done.stderr.count("\n"), done.stdout) == (1, "")
+
+
 def test_pip_is_that_of_outside_also_in_an_activated_environment(tmp_path):
     inside = tmp_path / ".venv/bin"
     inside.mkdir(parents=True)

@@ -3,8 +3,11 @@
 import signal
 import threading
 
+from fedlogit.papers.failures import error_in, failure
 from fedlogit.papers.progress import be_brief
 from fedlogit.reading import load_yaml
+from snakemake.io import strip_wildcard_constraints
+from snakemake.jobs import Job
 from snakemake.logging import logger as snakemakes
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
@@ -16,9 +19,34 @@ os.environ |= {
 }
 
 
-# As a module, messages are not ours to shorten.
+def targets():
+    """Return what may be asked for: rules without wildcards, and the patterns of files."""
+    names = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
+    files = [file for rule in workflow.rules for file in rule.output]
+    return names + [strip_wildcard_constraints(file) for file in files]
+
+
+def restarts(job):
+    """Return how often a job may be tried again: not after an error that it would meet again.
+
+    Snakemake knows no exit codes here. A download may find the network better the next time.
+    """
+    hopeless = job.rule.name != "download" and error_in(job.log)
+    return 0 if hopeless else job.rule.restart_times
+
+
+# As a module, messages and jobs are not ours to change.
 if workflow.modifier.parent_modifier is None:
-    be_brief(snakemakes, workflow.output_settings.printshellcmds)
+    be_brief(snakemakes, workflow.output_settings.printshellcmds, targets)
+    Job.restart_times = property(restarts)
+
+
+onerror:
+    # Far above, between other messages, each error was told in full.
+    for _failed in workflow.scheduler.failed:
+        for _job in getattr(_failed, "jobs", [_failed]):
+            if not all(map(os.path.exists, _job.output)):
+                print(failure(_job.output, _job.log), file=sys.stderr)
 
 
 # Slurm sends SIGUSR1 (sbatch --signal) to all processes of a job. Training saves itself on it; what

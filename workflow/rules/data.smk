@@ -6,6 +6,8 @@ if SETTINGS.mirror:
 
 # Where Snakemake itself runs: nodes of a cluster often have no network.
 rule download:
+    input:
+        asked(INPUTS.download),
     output:
         f"{DATA}/raw/{{dataset}}/source.json",
     log:

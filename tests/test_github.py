@@ -1,0 +1,33 @@
+"""What a host of the repository reads: it names only what is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_continuous_integration_runs_the_projects_own_script_on_a_python_that_it_takes():
+    job = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["ci"]
+    (script,) = [step["run"] for step in job["steps"] if "run" in step]
+    assert os.access(ROOT / script, os.X_OK)
+    (version,) = [s["with"]["python-version"] for s in job["steps"] if "setup" in s.get("uses", "")]
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert [*map(int, version.split("."))] >= [*map(int, needed.removeprefix(">=").split("."))]
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", ".github/PULL_REQUEST_TEMPLATE.md"],
+)
+def test_links_of_pages_about_taking_part_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    links = re.findall(r"\]\((?!https:)([^)#]+)", text)
+    assert links
+    assert all(((ROOT / page).parent / link).exists() for link in links), links
