@@ -6,23 +6,16 @@ import csv
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
+
+from fedlogit.runs.outcomes import untimed_rows, weights
+
+__all__ = ["outcome", "rows", "same", "untimed_rows", "weights"]
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
     """Return a run's rows, one a round."""
     with (folder / "rounds.csv").open() as file:
         return list(csv.DictReader(file))
-
-
-def untimed_rows(folder: Path) -> list[dict[str, str]]:
-    """Return a run's rows without columns of seconds, which no two runs share."""
-    return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in rows(folder)]
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Return the weights that a run exported."""
-    return load_file(folder / "exports" / "weights.safetensors")
 
 
 def outcome(folder: Path) -> tuple[list[dict[str, str]], dict[str, torch.Tensor]]:

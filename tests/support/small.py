@@ -11,24 +11,12 @@ from fedlogit import methods
 from fedlogit.data import Dataset
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
+from fedlogit.runs import conformance
 from fedlogit.runs.setup import divide, federate, sample_shape
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
-SMALL = {
-    "dataset": "digits",
-    "partition": "k_classes(3, private_size=90)",
-    "clients": 4,
-    "public": {"size": 60},
-    "models": ["mlp(hidden=[16])"],
-    "server": {"model": "mlp(hidden=[24])", "epochs": 20},
-    "method": "average",
-    "rounds": 3,
-    "local": {"epochs": 1, "first_epochs": 2},
-    "batch": 32,
-    "optimizer": {"name": "adam", "lr": 0.003},
-    "seed": 0,
-}
+SMALL = conformance.SMALL | {"method": "average"}
 # What turns it into a text: docstrings of scikit-learn, 300 tokens, sequences of 32.
 TEXT = {
     "dataset": "sklearn_docs",

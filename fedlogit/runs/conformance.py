@@ -1,0 +1,230 @@
+"""What every method must keep, tried on one that may come from anywhere, in runs of a second."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import redirect_stderr, suppress
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedlogit import methods
+from fedlogit.data import Dataset
+from fedlogit.errors import FedlogitError
+from fedlogit.federation import Federation
+from fedlogit.files import read_json
+from fedlogit.methods import Method
+from fedlogit.runs.outcomes import difference, distance, sent, weights
+from fedlogit.runs.run import run
+from fedlogit.runs.setup import divide
+from fedlogit.runs.workplace import Options
+from fedlogit.spec import RunSpec
+
+__all__ = ["SMALL", "Finding", "findings"]
+
+SMALL: dict[str, Any] = {
+    "dataset": "digits",
+    "partition": "k_classes(3, private_size=90)",
+    "clients": 4,
+    "public": {"size": 60},
+    "models": ["mlp(hidden=[16])"],
+    "server": {"model": "mlp(hidden=[24])", "epochs": 20},
+    "rounds": 3,
+    "local": {"epochs": 1, "first_epochs": 2},
+    "batch": 32,
+    "optimizer": {"name": "adam", "lr": 0.003},
+    "seed": 0,
+}
+"""A run of a second on real data (scikit-learn's digits), which lacks but a method."""
+
+_ENGINES = ("stacked", "native", "unpadded")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found.
+
+    Attributes:
+        check: What must be so.
+        wrong: What is wrong, and what usually mends it; "" if nothing is.
+        skipped: Why the check says nothing of this method or spec; "" if it does.
+    """
+
+    check: str
+    wrong: str = ""
+    skipped: str = ""
+
+
+def findings(spec: RunSpec, dataset: Dataset, folder: Path) -> Iterator[Finding]:
+    """Yield what each check of a method found; the others come only if its run finishes.
+
+    Args:
+        spec: A spec whose method is checked; a few rounds are enough.
+        dataset: The data set it names.
+        folder: Where runs are made. It must be empty, and is no longer needed afterwards.
+
+    Raises:
+        FedlogitError: if the method refuses the spec.
+    """
+    runs = _Runs(spec, dataset, folder)
+    _seed_global_generators(0)
+    whole = runs.make("whole")
+    first = _finishes(whole)
+    yield first
+    if first.wrong:
+        return
+    checks = (_repeats, _resumes, _threads, _engines, _sends, _counts, _absences, _adversaries)
+    for check in checks:
+        yield check(runs, whole)
+
+
+class _Runs:
+    """Makes runs of one spec, or of one that differs from it in some keys."""
+
+    def __init__(self, spec: RunSpec, dataset: Dataset, folder: Path) -> None:
+        self.spec = self._with(spec, export=["weights"])
+        self._dataset, self._folder = dataset, folder
+        self.method = methods.get(spec.method)
+
+    @staticmethod
+    def _with(spec: RunSpec, **changes: Any) -> RunSpec:
+        given = spec.model_dump(mode="json") | changes
+        return methods.complete(RunSpec.read(given, "the spec"))
+
+    def make(
+        self, name: str, stop: int = 0, workers: int = 1, engine: str = "loop", **changes: Any
+    ) -> Path:
+        """Make a run, or go on with it, and return its folder.
+
+        Args:
+            name: Of the folder.
+            stop: The round after which it is stopped, as a cluster does; 0 lets it finish.
+            workers: Threads.
+            engine: What runs the clients.
+            changes: Keys of the spec.
+        """
+        spec = self._with(self.spec, **changes) if changes else self.spec
+        method = methods.get(spec.method)
+        options = Options(torch.device("cpu"), workers, engine, progress=False)
+        folder, split = self._folder / name, divide(spec, self._dataset)
+        with suppress(SystemExit):
+            method = _stopping(method, stop) if stop else method
+            run(spec, method, self._dataset, split, folder, options)
+        return folder
+
+    def resumed(self, name: str, whole: Path, **changes: Any) -> str:
+        """Return what is wrong with runs that are stopped after each round and then finished."""
+        for stop in range(1, self.spec.rounds):
+            with redirect_stderr(StringIO()):  # both say so
+                folder = self.make(f"{name}-{stop}", stop, **changes)
+                self.make(folder.name, **changes)
+            if wrong := difference(whole, folder):
+                return (
+                    f"stopped after round {stop}: {wrong}; keep what the method remembers in"
+                    " fed.server_state"
+                )
+        return ""
+
+
+def _stopping(method: Method, stop: int) -> Method:
+    """Return the same method, which asks for an end in a round, as a time limit would."""
+
+    def round_(self: Method, fed: Federation, r: int) -> None:
+        type(method).round(self, fed, r)
+        if r == stop:
+            signal.raise_signal(signal.SIGTERM)
+
+    name = type(method).name
+    kind = type(type(method).__name__, (type(method),), {"round": round_, "name": name})
+    return kind.model_validate(method.model_dump())  # type: ignore[attr-defined]
+
+
+def _seed_global_generators(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - which is what a method may not use
+    torch.manual_seed(seed)
+
+
+def _finishes(whole: Path) -> Finding:
+    check = "a run finishes with finite numbers"
+    result = read_json(whole / "result.json")
+    if result["status"] != "finished":
+        return Finding(check, f"{result['status']}: {result['message']}")
+    for name, value in weights(whole).items():
+        if not value.float().isfinite().all():
+            return Finding(check, f"the final weights {name} are not finite")
+    return Finding(check)
+
+
+def _repeats(runs: _Runs, whole: Path) -> Finding:
+    _seed_global_generators(1)
+    wrong = difference(whole, runs.make("again"))
+    hint = f"{wrong}; draw random numbers from fedlogit.rng" if wrong else ""
+    return Finding("a second run has the same bits, whatever global generators are seeded", hint)
+
+
+def _resumes(runs: _Runs, whole: Path) -> Finding:
+    check = "a run that is stopped and resumed has the same bits"
+    if runs.spec.rounds < 2:
+        return Finding(check, skipped="the spec has one round")
+    return Finding(check, runs.resumed("stopped", whole))
+
+
+def _threads(runs: _Runs, whole: Path) -> Finding:
+    wrong = difference(whole, runs.make("threads", workers=3))
+    hint = f"{wrong}; clients run side by side, in any order" if wrong else ""
+    return Finding("three threads give the same bits as one", hint)
+
+
+def _engines(runs: _Runs, whole: Path) -> Finding:
+    ran = []
+    for engine in _ENGINES:
+        with suppress(FedlogitError):  # it says that it cannot run this
+            ran.append((engine, runs.make(engine, engine=engine)))
+    check = f"other engines agree with the loop ({', '.join(name for name, _ in ran) or '–'})"
+    found = [f"{name}: {apart}" for name, folder in ran if (apart := distance(whole, folder))]
+    return Finding(check, "; ".join(found), "" if ran else "none of them can run this spec")
+
+
+def _sends(runs: _Runs, whole: Path) -> Finding:
+    check = "what clients send is counted"
+    if not runs.method.needs_public:
+        return Finding(check, skipped="the method need not send anything")
+    nothing = "clients send nothing; what they send goes through fed.uplink"
+    return Finding(check, "" if sent(whole).get("bytes_up") else nothing)
+
+
+def _counts(runs: _Runs, whole: Path) -> Finding:
+    check = "a run that only counts bytes counts the same (ledger_only)"
+    if not runs.method.fixed_messages:
+        return Finding(check, skipped="the class does not say fixed_messages = True")
+    counted, trained = sent(runs.make("counted", ledger_only=True, export=[])), sent(whole)
+    apart = [f"{k} {trained.get(k)} and {counted.get(k)}" for k in trained if trained != counted]
+    return Finding(check, "; ".join(apart))
+
+
+def _absences(runs: _Runs, _whole: Path) -> Finding:
+    check = "clients may be absent in a round"
+    if not runs.method.supports_partial_participation:
+        lacks = "the class does not say supports_partial_participation = True"
+        return Finding(check, skipped=lacks)
+    whole = runs.make("absences", participation=0.7)
+    return Finding(check, runs.resumed("absences", whole, participation=0.7))
+
+
+def _adversaries(runs: _Runs, _whole: Path) -> Finding:
+    check = "predictions of adversaries are falsified"
+    if not runs.method.sends_predictions:
+        return Finding(check, skipped="the property sends_predictions is False")
+    share = 1 / runs.spec.clients
+    try:
+        folder = runs.make("attacked", adversaries={"share": share, "attack": "random_logits"})
+    except FedlogitError as error:
+        return Finding(check, str(error))
+    return Finding(check, _finishes(folder).wrong)

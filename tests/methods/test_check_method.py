@@ -1,0 +1,112 @@
+"""`check_method` finds the mistakes that people make, and none in what is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.calls import script
+
+RIGHT = '''
+from __future__ import annotations
+
+import threading
+
+import torch
+
+from fedlogit.federation import Federation
+from fedlogit.methods.logit_federation import LogitFederation
+
+
+class Median(LogitFederation):
+    """The element-wise median of the clients' logits."""
+
+    def aggregate(self, fed, logits):
+        return logits.median(0).values.softmax(1)
+'''
+AGGREGATE = "        return logits.median(0).values.softmax(1)\n"
+MISTAKES = {
+    "a run finishes with finite numbers": (
+        "        next(fed.clients[0].model.parameters()).data.fill_(torch.nan)\n" + AGGREGATE
+    ),
+    "a second run has the same bits": (
+        "        weights = torch.rand(len(logits), 1, 1)\n"
+        "        return (weights * logits).sum(0).softmax(1)\n"
+    ),
+    "a run that is stopped and resumed": (
+        "        key = (id(fed), fed.round - 1)\n"
+        "        before = seen.get(key, logits)\n"
+        "        seen[id(fed), fed.round] = logits\n"
+        "        return (logits + before).mean(0).softmax(1)\n"
+    ),
+    "three threads give the same bits": (
+        "        main = threading.main_thread()\n"
+        "        here = fed.for_each(fed.clients, lambda _: threading.current_thread() is main)\n"
+        "        return (logits / (1 + sum(here))).mean(0).softmax(1)\n"
+    ),
+}
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """Return a function that writes a module and checks a method of it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def check(code: str, module: str, *options: str):
+        Path(f"{module}.py").write_text(code)
+        return script("check_method", f"{module}:Median", *options)
+
+    return check
+
+
+def test_a_method_that_is_right_passes_every_check(outside):
+    done = outside(RIGHT, "right")
+    assert done.returncode == 0, done.stdout
+    said = done.stdout.splitlines()
+    assert said[-1] == "right:Median on digits: no checks failed"
+    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 9
+    assert "(stacked)" in said[4]
+    assert not list(Path().glob("results*"))
+
+
+@pytest.mark.parametrize("check", MISTAKES)
+def test_each_mistake_is_found_first_by_its_check(outside, check):
+    code = RIGHT.replace(AGGREGATE, MISTAKES[check]) + "\n\nseen: dict = {}\n"
+    done = outside(code, f"wrong_{list(MISTAKES).index(check)}")
+    line, *_ = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert done.returncode == 1
+    assert line.removeprefix("FAILED   ").startswith(check), done.stdout
+
+
+def test_what_is_sent_past_the_ledger_is_found(outside):
+    code = RIGHT + (
+        "\n    def round(self, fed, r):\n"
+        "        fed.train_private()\n"
+        "        points = fed.public\n"
+        "        fed.distil(points, fed.logits(points).mean(0).softmax(1))\n"
+    )
+    done = outside(code, "silent")
+    assert "FAILED   what clients send is counted: clients send nothing" in done.stdout
+
+
+def test_a_spec_that_suits_the_method_can_be_given(outside):
+    spec = {"dataset": "digits", "partition": "iid(60)", "clients": 2, "public": {"size": 20}}
+    spec |= {"models": ["mlp(hidden=[4])"], "rounds": 1, "optimizer": {"name": "sgd", "lr": 0.1}}
+    Path("spec.json").write_text(json.dumps(spec | {"local": {"epochs": 1}, "seed": 0}))
+    done = outside(RIGHT, "given", "--spec", "spec.json")
+    assert (
+        "skipped  a run that is stopped and resumed has the same bits: the spec has" in done.stdout
+    )
+    assert done.returncode == 0, done.stdout
+    Path("spec.json").write_text(json.dumps(spec | {"public": None}))
+    done = outside(RIGHT, "given", "--spec", "spec.json")
+    assert done.returncode == 2
+    assert "error: " in done.stderr
+
+
+def test_a_method_that_there_is_not_is_one_line():
+    done = script("check_method", "avarage")
+    assert done.returncode == 2
+    assert "did you mean 'average'?" in done.stderr
