@@ -76,8 +76,9 @@ def test_a_run_goes_on_at_another_commit_of_the_same_code(train, tmp_path, monke
     with stop_after(2, monkeypatch):
         train(tmp_path / "x", every=0, method="uwa")
     monkeypatch.setattr(
-        "fedlogit.runs.provenance.commit_facts", lambda: facts | {"uncommitted": False}
+        "fedlogit.runs.provenance.commit_facts",
+        lambda: {"commit": "b" * 40, "uncommitted": False},
     )
     train(tmp_path / "x", method="uwa")
     found = read_json(tmp_path / "x" / "result.json")["provenance"]
-    assert (found["commit"], found["uncommitted"]) == ("a" * 40, False)
+    assert (found["commit"], found["uncommitted"]) == ("b" * 40, False)
