@@ -212,6 +212,10 @@ readme: $(STAMP) ## Write results into README and docs, from the files that hold
 papers: $(STAMP) ## Write docs/papers, docs/claims.md, docs/record.md, docs/models-and-data.md and dvc.yaml
 	@python scripts/papers.py
 
+.PHONY: code-versions
+code-versions: $(STAMP) ## Write results/code_versions.csv, which says of which commit each published run's code is
+	@python scripts/code_versions.py
+
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files
 	@python scripts/schemas.py

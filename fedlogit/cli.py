@@ -21,8 +21,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, TextIO
 
+import fedlogit
 from fedlogit.commands._all import command_names, first_line, load
 from fedlogit.errors import FedlogitError
+from fedlogit.runs.library_code import code_version, commit_facts
 from fedlogit.stopping import exit_code, exit_when_asked, is_stop
 
 __all__ = [
@@ -46,6 +48,9 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(_overview(), file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2
+    if argv[0] == "--version":
+        print(_version())  # noqa: T201
+        return 0
     return call(argv[0], argv[1:], f"{PROGRAM} {argv[0]}")
 
 
@@ -183,6 +188,15 @@ class _Parser(argparse.ArgumentParser):
         raise FedlogitError(f"{message}; {self.prog} --help lists the options")
 
 
+def _version() -> str:
+    """Return what ``--version`` says: as a run's result, by which code a run would be made."""
+    facts = commit_facts()
+    commit = [f"commit {facts['commit']}"] if facts else []
+    changed = ["uncommitted changes"] if facts.get("uncommitted") else []
+    told = ", ".join([f"code_version {code_version()}", *commit, *changed])
+    return f"fedlogit {fedlogit.__version__} ({told})"
+
+
 def _overview() -> str:
     """Return what ``--help`` says: a line per command, from files that are not imported."""
     width = max(map(len, command_names()))
@@ -194,5 +208,6 @@ def _overview() -> str:
             *lines,
             "",
             f"{PROGRAM} COMMAND --help lists a command's options.",
+            f"{PROGRAM} --version says which code this is.",
         ]
     )

@@ -90,7 +90,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=count, default=os.cpu_count() or 1, help="threads on a CPU"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="tell no progress")
 
 
 def engine_options(parser: argparse.ArgumentParser) -> None:

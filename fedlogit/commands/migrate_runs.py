@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    kept = [migrate(args.runs, folder) for folder in tqdm(sorted(old_runs(args.runs)), unit="run")]
+    old = tqdm(sorted(old_runs(args.runs)), unit="run", disable=None)
+    kept = [migrate(args.runs, folder) for folder in old]
     print(f"{len(kept)} runs of version 0.1, {len(kept) - sum(kept)} of them there twice")
 
 

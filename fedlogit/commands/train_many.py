@@ -14,9 +14,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-
-from tqdm import tqdm
 
 from fedlogit.commands._first import tell_first, write_lines
 from fedlogit.commands._many.archive import pack
@@ -35,6 +34,7 @@ from fedlogit.commands._options import (
     wanted_device,
 )
 from fedlogit.errors import FedlogitError
+from fedlogit.runs.progress import Counter, counter
 from fedlogit.runs.setup import choose_device
 from fedlogit.stopping import exit_code
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--archive", type=given_file, metavar="FILE", help="put what is finished here"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="tell no progress")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
     before = states(wanted, args.results, broken)
     tasks = _tasks(args).of(wanted.runs)
     done = list(before.values()).count("finished")
-    with tqdm(total=len(before), initial=done, unit="run", disable=args.quiet) as bar:
+    with closing(counter(len(before), "run", done=done, show=not args.quiet)) as bar:
         teller = _Teller(bar, args.results / "runs")
         crew = Crew(device, args.jobs, limits, teller.tell)
         signals = crew.carry_out(tasks)
@@ -151,7 +151,7 @@ def _tasks(args: argparse.Namespace) -> Tasks:
 class _Teller:
     """Tells what each task printed, above the bar, and counts the runs that ended."""
 
-    def __init__(self, bar: tqdm, runs: Path) -> None:
+    def __init__(self, bar: Counter, runs: Path) -> None:
         self._bar, self._runs = bar, runs
 
     def tell(self, task: Task, outcome: Outcome) -> None:

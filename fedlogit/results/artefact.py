@@ -140,12 +140,35 @@ class Artefact(BaseModel):
 
     @property
     def not_run(self) -> str:
-        """Return which runs it is drawn without, such as ``not run: CIFAR-10``, or ""."""
+        """Return which runs it is drawn without, such as ``not run: CIFAR-10``, or "".
+
+        A row, column or method that has no run at all is not in a table, so it is named.
+        """
         parts = [
             self.label(dataset) + (f" ({missing} of {of} runs)" if missing < of else "")
             for dataset, (missing, of) in self.left_out.items()
         ]
-        return f"not run: {', '.join(parts)}" if parts else ""
+        absent = self._without_a_run()
+        told = [f"not run: {', '.join(parts)}"] if parts else []
+        told += [f"no run at all of {', '.join(absent)}"] if absent else []
+        return "; ".join(told)
+
+    def _without_a_run(self) -> list[str]:
+        """Return the methods, and other values on its axes, of which there is no run anywhere.
+
+        Those that are planned only on data sets without any run are not named beside these.
+        """
+        lacking = {name for name, (missing, of) in self.left_out.items() if missing == of}
+        places = [left.axes for left in self.missing if left.axes.get("dataset") not in lacking]
+        named = [*(self.rows or ()), *(self.columns or ()), "method"]
+        found = []
+        for axis in dict.fromkeys(named) if self.runs else ():
+            if axis not in ("dataset", "seed"):
+                planned = dict.fromkeys(place[axis] for place in places if axis in place)
+                there = {run.axes.get(axis) for run in self.runs}
+                kind = "" if axis == "method" else f"{self.label(axis)} "
+                found += [kind + self.label(v, axis) for v in planned if v not in there]
+        return found
 
     @property
     def why_cannot(self) -> str:

@@ -14,7 +14,7 @@ import torch
 from fedlogit.errors import DataError, Diverged
 from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write_sealed
 from fedlogit.runs.client_files import again, saying
-from fedlogit.runs.provenance import code_version
+from fedlogit.runs.library_code import code_version
 from fedlogit.spec import RunSpec
 
 __all__ = ["ClientLogits", "load_answers", "pass_on_logits", "save_logits"]

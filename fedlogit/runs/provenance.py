@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import os
 import platform
@@ -18,50 +17,25 @@ from typing import Any
 import numpy as np
 import torch
 
-import fedlogit
 from fedlogit.data import Dataset
 from fedlogit.errors import DataError
 from fedlogit.partition import Split
+from fedlogit.runs.library_code import code_version, commit_facts
 from fedlogit.runs.own_code import own_code
 from fedlogit.spec import RunSpec
 
 __all__ = [
     "Provenance",
     "check_facts",
-    "code_version",
     "differences",
 ]
 
 
-# What a run's numbers come from; not tables, figures and plans.
-_SOURCES = (
-    "aggregation",
-    "data",
-    "engine",
-    "federation",
-    "methods",
-    "models",
-    "partition",
-    "runs",
-)
 # Facts that decide no bit of a result; and a device's model, which may: a job that Slurm puts back
 # into its queue may get a node with another CPU, so a result names all models it was made on. What
 # must be the same is the kind of device and the route of f32 products.
-_INCIDENTAL = ("host_cores", "started", "command", "device", "earlier_devices")
-
-
-def code_version() -> str:
-    """Return the package's version and a digest of the sources that a run executes."""
-    root = Path(fedlogit.__file__).parent
-    files = set(root.glob("*.py"))
-    for folder in _SOURCES:
-        found = (root / folder).rglob("*")
-        files |= {path for path in found if path.suffix in (".py", ".cpp", ".h")}
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
-    return f"{fedlogit.__version__}+{digest.hexdigest()[:12]}"
+_OF_GIT = ("commit", "uncommitted")
+_INCIDENTAL = (*_OF_GIT, "host_cores", "started", "command", "device", "earlier_devices")
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -124,6 +98,7 @@ class Provenance:
         self._start: dict[str, Any] = {
             "spec_digest": spec.digest(),
             "code_version": code_version(),
+            **commit_facts(),
             **({"own_code": own} if (own := own_code(spec.model_dump(mode="json"))) else {}),
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,

@@ -13,8 +13,8 @@ from fedlogit.component import ComponentRef
 from fedlogit.errors import DataError
 from fedlogit.files import arrays_digest, load_npz, save_npz
 from fedlogit.runs.client_files import saying
+from fedlogit.runs.library_code import code_version
 from fedlogit.runs.logit_files import ClientLogits
-from fedlogit.runs.provenance import code_version
 
 __all__ = ["load_targets", "pass_on_targets", "save_targets"]
 

@@ -32,7 +32,7 @@ class Options:
         engine: How clients are run: ``auto``, ``loop``, ``native``, ``unpadded``, ``graphed`` or
             ``stacked``.
         checkpoint_seconds: Least time between checkpoints; 0 saves after every round.
-        progress: Show a progress bar.
+        progress: Show a progress bar, or lines of it in a log.
     """
 
     device: torch.device

@@ -12,12 +12,12 @@ from typing import IO
 import pytest
 from support.small import SMALL
 
-from fedlogit import cli, commands
+from fedlogit import __version__, cli, commands
 from fedlogit.cli import call, command_names, main
 from fedlogit.commands._all import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
-from fedlogit.runs.provenance import code_version
+from fedlogit.runs.library_code import code_version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,6 +106,21 @@ def test_a_module_that_the_library_itself_lacks_is_no_users_mistake(tmp_path, mo
     assert cli.command_names() == ["broken"]
     with pytest.raises(ModuleNotFoundError, match=r"fedlogit\.nowhere"):
         call("broken", [])
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({}, ""),
+        ({"commit": "f00", "uncommitted": False}, ", commit f00"),
+        ({"commit": "f00", "uncommitted": True}, ", commit f00, uncommitted changes"),
+    ],
+)
+def test_the_version_is_told_with_that_of_the_code(facts, told, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "commit_facts", lambda: facts)
+    assert main(["--version"]) == 0
+    said = capsys.readouterr().out
+    assert said == f"fedlogit {__version__} (code_version {code_version()}{told})\n"
 
 
 def test_no_commands_source_is_part_of_what_a_runs_code_is(monkeypatch):

@@ -3,11 +3,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from support.refusals import refused
+from support.sealed import seal
 
 from fedlogit.errors import DataError
+from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper
 from fedlogit.results.dvc_metrics import numbers
 from fedlogit.results.verdicts.compare import (
@@ -43,6 +46,25 @@ def test_a_number_is_joined_with_its_runs(make_run, make_artefact, reference):
     assert row["std"] == pytest.approx(0.02)
     assert row["difference"] == pytest.approx(0.0012)
     assert (row["n"], row["verdict"], row["scale"]) == (3, "inconclusive", "paper")
+
+
+def test_a_number_names_its_runs_their_hours_and_the_versions_of_their_code(
+    make_run, make_artefact, reference
+):
+    runs = [make_run(0.8, seed=seed) for seed in (0, 1)]
+    told = read_json(runs[1].dir / "result.json")
+    told["provenance"] |= {"code_version": "0.2.0+def", "wall_seconds": 1800.0}
+    told["provenance"] |= {"clients_wall_seconds": 3600.0}
+    write_json(runs[1].dir / "result.json", told)
+    seal(runs[1].dir)
+    lines = [f"table1,mnist,k_classes(2),{method},accuracy,0.8," for method in ("average", "uwa")]
+    rows = compare([make_artefact(*runs)], reference(*lines))
+    ours, other = rows.to_dict("records")
+    assert ours["hours"] == pytest.approx(12.5 / 3600 + 0.5 + 1)
+    assert ours["code_versions"] == "0.1.0+abc; 0.2.0+def"
+    assert ours["runs"] == " ".join(sorted(run.dir.name.rpartition("-")[2] for run in runs))
+    assert np.isnan(other["hours"])
+    assert other["code_versions"] == other["runs"] == ""
 
 
 # Seeds .818, .820, .822: s = .002. With a paper's ± of .002 and n = 3 the 90 % interval is

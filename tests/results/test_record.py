@@ -93,6 +93,24 @@ def test_each_number_has_its_answer(answered):
     assert (answered["n"].tolist(), answered["planned"].tolist()) == ([3, 1, 1, 0], [3] * 4)
 
 
+def test_each_number_leads_to_its_runs(answered):
+    # Runs of 12.5 s each: three seeds, one, one at the scale quick, none.
+    assert answered["hours"].tolist()[:3] == pytest.approx([37.5 / 3600, 12.5 / 3600, 12.5 / 3600])
+    assert pd.isna(answered["hours"][3])
+    assert answered["code_versions"].tolist() == ["0.1.0+abc"] * 3 + [""]
+    assert answered["runs"].str.split().str.len().tolist() == [3, 1, 1, 0]
+
+
+def test_a_comparison_that_does_not_say_its_runs_hours_is_refused(
+    tmp_path, references, compared, make_run
+):
+    compared("paper", make_run(0.8))
+    path = tmp_path / "results/summary/who_to_trust/paper/compare.csv"
+    pd.read_csv(path).drop(columns="hours").to_csv(path, index=False)
+    with refused(f"{path}: column 'hours' is missing; run make redraw"):
+        record(plan_of(tmp_path / "results", "who_to_trust"), references, tmp_path / "results")
+
+
 def test_the_interval_is_that_of_the_verdict(answered):
     row = answered.iloc[0]
     assert row["difference"] == pytest.approx(-0.0065)

@@ -42,6 +42,33 @@ def test_caption_states_scale_seeds_device_and_unit(three_by_two, make_artefact,
     )
 
 
+def planned(method: str, dataset: str = "mnist", partition: str = "k_classes(2)") -> dict:
+    axes = {"dataset": dataset, "method": method, "partition": partition}
+    return {"before": 1, "axes": {**axes, "seed": 0}}
+
+
+def test_a_method_without_any_run_is_named_below_the_table_that_lacks_it(
+    make_run, make_artefact, tmp_path
+):
+    artefact = make_artefact(
+        make_run(),
+        missing=[planned("uwa"), planned("average", partition="iid"), planned("uwa")],
+        left_out={"mnist": (3, 4)},
+    )
+    text = write_table(artefact, tmp_path / "t")[1].read_text()
+    told = "Not run: mnist (3 of 4 runs); no run at all of UWA, partition iid.\n"
+    assert text.endswith(told)
+
+
+def test_what_has_runs_elsewhere_or_a_data_set_without_any_is_not_named(make_run, make_artefact):
+    artefact = make_artefact(
+        make_run(),
+        missing=[planned("average"), planned("uwa", dataset="cifar10")],
+        left_out={"mnist": (1, 2), "cifar10": (1, 1)},
+    )
+    assert artefact.not_run == "not run: mnist (1 of 2 runs), cifar10"
+
+
 def test_csv_has_all_digits_and_provenance(three_by_two, make_artefact, tmp_path):
     csv = write_table(make_artefact(*three_by_two), tmp_path / "t")[0]
     frame = pd.read_csv(csv).set_index(["method", "partition"])

@@ -420,15 +420,15 @@ def test_short_runs_are_put_together_on_slurm(snakemake, tmp_path):
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (("scal=smoke",), "config.yaml: unknown key 'scal'; did you mean 'scale'?"),
+        (("scal=smoke",), "--config: unknown key 'scal'; did you mean 'scale'?"),
         (("scale=smok",), "unknown scale 'smok'; did you mean 'smoke'? (who_to_trust has "),
         (
             ("papers=[who_to_thrust]",),
             "unknown paper 'who_to_thrust'; did you mean 'who_to_trust'?",
         ),
-        (("seeds=[zero]",), "config.yaml: seeds.0 = 'zero'"),
-        (("data=d$(touch x)",), "config.yaml: data = 'd$(touch x)': should be a folder's path"),
-        (('publish=["quick; touch x #"]',), "config.yaml: publish.0 = 'quick; touch x #'"),
+        (("seeds=[zero]",), "--config: seeds.0 = 'zero'"),
+        (("data=d$(touch x)",), "--config: data = 'd$(touch x)': should be a folder's path"),
+        (('publish=["quick; touch x #"]',), "--config: publish.0 = 'quick; touch x #'"),
     ],
 )
 def test_mistakes_in_the_configuration(snakemake, tmp_path, config, said):
@@ -437,6 +437,15 @@ def test_mistakes_in_the_configuration(snakemake, tmp_path, config, said):
     assert [line for line in done.stdout.splitlines() if said in line]
     assert not (tmp_path / "results").exists()
     assert not (tmp_path / "x").exists()
+
+
+def test_a_mistake_in_a_file_of_settings_is_told_of_that_file(snakemake, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("scal: smoke\n")
+    done = snakemake.run("-n", "--directory", str(tmp_path), "--configfile", str(file))
+    assert done.returncode == 1
+    assert "mine.yaml: unknown key 'scal'; did you mean 'scale'?" in done.stdout
+    assert "config.yaml:" not in done.stdout
 
 
 def test_data_may_lie_in_a_folder_with_spaces(snakemake, tmp_path):

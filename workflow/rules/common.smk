@@ -84,6 +84,17 @@ if Path("config.yaml").exists():
     configfile: "config.yaml"
 
 
+def settings(config):
+    """Return what the user chose; a mistake is told of the file or option that has it."""
+    if workflow.modifier.parent_modifier is None:
+        given = workflow.config_settings
+        for file in given.configfiles:
+            where = os.path.relpath(file)
+            checked(Settings.load, checked(load_yaml, Path(where)), where)
+        checked(Settings.load, given.config, "--config")
+    return checked(Settings.load, config, "config.yaml")
+
+
 def say(line):
     """Tell the user a line, once: jobs read these files, too."""
     if line and workflow.is_main_process:

@@ -17,7 +17,7 @@ from fedlogit.papers.published import check_all
 from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
-from fedlogit.results.verdicts.compare import comparison_in, published
+from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching
 from fedlogit.results.verdicts.rules import PARTLY, VERDICTS, is_exact
 
@@ -40,11 +40,13 @@ JUDGED_SCALE = "paper"
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
 _PUBLISHED = {"mean": "published", "std": "published_std", "n": "published_n"}
 _TOLD = ["scale", "device", "counterpart"]
-_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", *_TOLD]
+_TEXT = [*_TOLD, "code_versions", "runs"]
+_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", *_TOLD, *BEHIND]
 _COLUMNS = [
     *("paper", *_KEYS, *_PUBLISHED.values()),
     *("ours", "std", "n", "planned", *_TOLD),
     *("difference", "low", "high", "verdict", "why"),
+    *BEHIND,
 ]
 _NOT_JUDGED = {
     "reduced scale": "run at a reduced scale only",
@@ -137,6 +139,8 @@ def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     """
     found = comparison_in(path)
     found = found if "where" in found else found.assign(where="")
+    if lacking := [column for column in BEHIND if column not in found]:
+        raise DataError(f"{path}: column {lacking[0]!r} is missing; run make redraw")
     keyed = found.set_index([*_KEYS, "paper"])[_OURS]
     wanted = pd.MultiIndex.from_frame(numbers[[*_KEYS, "mean"]])
     if not keyed.index.is_unique or set(keyed.index) != set(wanted):
@@ -152,7 +156,7 @@ def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
     """Return, for each published number, the comparison to show."""
     if not found:
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
-        return empty.assign(n=0, diverged=0, verdict="not run", **dict.fromkeys(_TOLD, ""))
+        return empty.assign(n=0, diverged=0, verdict="not run", **dict.fromkeys(_TEXT, ""))
     best = found[0].copy()
     told = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
     for row in range(len(numbers)):
@@ -160,7 +164,7 @@ def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
         shown = preferred([Standing(told[p][row]["rank"], told[p][row]["n"]) for p in run])
         if shown is not None:
             best.loc[row] = found[run[shown]].loc[row]
-    return best[_OURS].fillna(dict.fromkeys(_TOLD, ""))
+    return best[_OURS].fillna(dict.fromkeys(_TEXT, ""))
 
 
 def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
@@ -195,7 +199,7 @@ def read_record(results: Path) -> pd.DataFrame:
         DataError: if there is none.
     """
     path = results / "record.csv"
-    text = [*("paper", *_KEYS, *_TOLD), *("verdict", "why")]
+    text = ["paper", *_KEYS, *_TEXT, "verdict", "why"]
     try:
         rows = pd.read_csv(path, dtype=dict.fromkeys(text, str))
         return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))

@@ -26,6 +26,7 @@ from fedlogit.results.verdicts.rules import (
 )
 
 __all__ = [
+    "BEHIND",
     "NOTHING_PUBLISHED",
     "RIGHT",
     "compare",
@@ -50,6 +51,8 @@ _COMPARED = [
     *("n", "diverged", "low", "high", "verdict", "scale", "device", "counterpart"),
 ]
 _RUNS = "runs"
+BEHIND = ("hours", "code_versions", _RUNS)
+"""Columns of a comparison on our runs: how long they took, by which code, and which they are."""
 _NUMBERS = ("paper", "paper_std", "ours", "std", "difference", "low", "high")
 NOTHING_PUBLISHED = "There are no published numbers to compare with."
 
@@ -97,7 +100,8 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
     """Return a row per published number: the paper's, ours, the difference, and a verdict.
 
     `counterpart` says how the settings of our runs differ, where a table stands for another or its
-    scale has other settings. `runs` has the hashes that our runs' folders end in.
+    scale has other settings. `runs` has the hashes that our runs' folders end in, `hours` what all
+    of them took.
 
     Args:
         artefacts: The paper's tables, all at one scale; joined with `reference` by their id, or by
@@ -113,7 +117,7 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
         frames = [(a, collect(a, metrics)) for a in standing_for(artefacts, str(table))]
         rows += [_row(paper, counterpart(frames, paper)) for paper in published.to_dict("records")]
     if not rows:
-        return pd.DataFrame(columns=[*_COMPARED, _RUNS])
+        return pd.DataFrame(columns=[*_COMPARED, *BEHIND])
     frame = pd.DataFrame(rows)
     return frame if frame["where"].any() else frame.drop(columns="where")
 
@@ -123,9 +127,9 @@ def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
     row = {key: paper[key] for key in ("table", *_KEYS, "where", "metric")}
     row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
     if ours is None:
-        row |= dict.fromkeys(("ours", "std", "difference", "low", "high"), math.nan)
+        row |= dict.fromkeys(("ours", "std", "difference", "low", "high", "hours"), math.nan)
         row |= {"n": 0, "diverged": 0, "verdict": "not run"}
-        return row | dict.fromkeys(("scale", "device", "counterpart", _RUNS), "")
+        return row | dict.fromkeys(("scale", "device", "counterpart", "code_versions", _RUNS), "")
     cell = summarise(ours.runs, ["dataset", "method"], paper["metric"]).iloc[0]
     row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
     row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
@@ -133,8 +137,16 @@ def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
     row |= {"low": math.nan, "high": math.nan} if unjudged else _interval(row)
     where = {key: "; ".join(sorted(set(ours.runs[key]))) for key in ("scale", "device")}
     row |= {"verdict": unjudged or _judge(row)}
-    runs = " ".join(sorted(digest[:8] for digest in ours.runs["digest"]))
-    return row | where | {"counterpart": ours.difference, _RUNS: runs}
+    return row | where | {"counterpart": ours.difference} | _behind(ours.runs)
+
+
+def _behind(runs: pd.DataFrame) -> dict[str, Any]:
+    """Return what `BEHIND` names, of the runs of one number."""
+    return {
+        "hours": runs["hours"].sum(),
+        "code_versions": "; ".join(sorted(set(runs["code_version"]))),
+        _RUNS: " ".join(sorted(digest[:8] for digest in runs["digest"])),
+    }
 
 
 def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
@@ -152,7 +164,8 @@ def comparison_in(path: Path) -> pd.DataFrame:
     Raises:
         DataError: if it is missing, no table, or lacks a column.
     """
-    text = dict.fromkeys(("table", *_KEYS, "where", "metric", "counterpart", _RUNS), str)
+    told = ("table", *_KEYS, "where", "metric", "counterpart", "code_versions", _RUNS)
+    text = dict.fromkeys(told, str)
     kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
     rows = read_made(path, _COMPARED, kinds)
     return rows.fillna({key: "" for key in text if key in rows})
