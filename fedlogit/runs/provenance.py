@@ -10,6 +10,7 @@ import resource
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,20 @@ __all__ = [
 ]
 
 
+# Code is what was imported, so that later commits say nothing of it.
+_commit_facts = cache(commit_facts)
 # Facts that decide no bit of a result; and a device's model, which may: a job that Slurm puts back
 # into its queue may get a node with another CPU, so a result names all models it was made on. What
 # must be the same is the kind of device and the route of f32 products.
-_OF_GIT = ("commit", "uncommitted")
-_INCIDENTAL = (*_OF_GIT, "host_cores", "started", "command", "device", "earlier_devices")
+_INCIDENTAL = (
+    "commit",
+    "uncommitted",
+    "host_cores",
+    "started",
+    "command",
+    "device",
+    "earlier_devices",
+)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -98,7 +108,7 @@ class Provenance:
         self._start: dict[str, Any] = {
             "spec_digest": spec.digest(),
             "code_version": code_version(),
-            **commit_facts(),
+            **_commit_facts(),
             **({"own_code": own} if (own := own_code(spec.model_dump(mode="json"))) else {}),
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,

@@ -72,11 +72,11 @@ def test_without_git_a_run_has_no_commit(package, monkeypatch):
 
 def test_a_run_goes_on_at_another_commit_of_the_same_code(train, tmp_path, monkeypatch):
     facts = {"commit": "a" * 40, "uncommitted": True}
-    monkeypatch.setattr("fedlogit.runs.provenance.commit_facts", lambda: facts)
+    monkeypatch.setattr("fedlogit.runs.provenance._commit_facts", lambda: facts)
     with stop_after(2, monkeypatch):
         train(tmp_path / "x", every=0, method="uwa")
     monkeypatch.setattr(
-        "fedlogit.runs.provenance.commit_facts",
+        "fedlogit.runs.provenance._commit_facts",
         lambda: {"commit": "b" * 40, "uncommitted": False},
     )
     train(tmp_path / "x", method="uwa")
