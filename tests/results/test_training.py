@@ -12,7 +12,7 @@ from fedlogit.config import Settings
 from fedlogit.errors import DataError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import Plan, load_paper, run_dir
-from fedlogit.results.pages.commands import commands
+from fedlogit.results.pages.commands import commands, memory
 from fedlogit.results.redraw import differences
 from fedlogit.results.training import read_training, training_table, write_training
 
@@ -114,6 +114,15 @@ def test_hours_on_a_gpu_are_named_as_such(train, tmp_path):
     write_training(plan, tmp_path)
     cells = row_of(commands(plan.papers["celm"], tmp_path), "quick")
     assert cells[3:5] == ["1.00 + 0.25 GPU", "0.7 GB, GPU 0.5 GB"]
+
+
+def test_the_memory_of_a_scale_is_the_largest_of_its_tables(train, tmp_path):
+    paper = train().papers["celm"]
+    assert memory(paper, tmp_path, "quick") == "–", "nothing is drawn"
+    plan = train({"peak_memory_bytes": 700_000_000}, {"peak_memory_bytes": 1_250_000_001})
+    write_training(plan, tmp_path)
+    assert memory(paper, tmp_path, "quick") == "1.3 GB"
+    assert memory(paper, tmp_path, "extended") == "–"
 
 
 def test_a_changed_file_of_hours_is_no_fresh_drawing(train, tmp_path):

@@ -12,7 +12,7 @@ from fedlogit.papers.model import Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.training import FILE, read_training
 
-__all__ = ["commands", "link"]
+__all__ = ["commands", "link", "memory"]
 
 _SUFFIXES = {"table": ("md", "csv"), "figure": ("png", "pdf")}
 """Of each kind, what a reader looks at and what is asked of Snakemake."""
@@ -31,6 +31,17 @@ def commands(paper: Paper, results: Path) -> str:
     took = _took(paper, results / FILE)
     rows = [_row(paper, place, results, took.get(place[1:])) for place in _places(paper)]
     return markdown(pd.DataFrame(rows), right=("In the cache", "Core-hours", "Memory"))
+
+
+def memory(paper: Paper, results: Path, scale: str) -> str:
+    """Return the largest peak memory of a scale's finished runs; "–" where there are none.
+
+    Raises:
+        DataError: if ``training.csv`` is damaged.
+    """
+    rows = [row for (of, _), row in _took(paper, results / FILE).items() if of == scale]
+    peaks = [max((row[key] for row in rows), default=0) for key in ("cpu_mb", "gpu_mb")]
+    return _memory(*peaks)
 
 
 def link(path: Path) -> str:
@@ -82,16 +93,19 @@ def _cost(took: dict[str, Any] | None) -> dict[str, str]:
         return dict.fromkeys(("In the cache", "Core-hours", "Memory", "On"), "–")
     gpu = took["gpu_mb"] or took["gpu_hours"]
     hours = f"{took['cpu_hours']:.2f}" + (f" + {took['gpu_hours']:.2f} GPU" if gpu else "")
-    memory = f"{took['cpu_mb'] / 1000:.1f} GB" + (
-        f", GPU {took['gpu_mb'] / 1000:.1f} GB" if gpu else ""
-    )
     none = not took["finished"]
     return {
         "In the cache": f"{took['finished']} of {took['runs']}",
         "Core-hours": "–" if none else hours,
-        "Memory": "–" if none else memory,
+        "Memory": _memory(took["cpu_mb"], took["gpu_mb"]),
         "On": took["devices"] or "–",
     }
+
+
+def _memory(cpu: int, gpu: int) -> str:
+    """Return peaks in MB as they are shown; 0 is none."""
+    told = [f"{cpu / 1000:.1f} GB"] if cpu else []
+    return ", ".join([*told, f"GPU {gpu / 1000:.1f} GB"] if gpu else told) or "–"
 
 
 def _command(paper: Paper, scale: str, target: str, how: str = "") -> str:

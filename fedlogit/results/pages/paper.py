@@ -16,7 +16,7 @@ from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
 from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown
-from fedlogit.results.pages.commands import commands, link
+from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.numbers import JUDGED_SCALE, comparisons
@@ -146,10 +146,11 @@ def _hours(paper: Paper, results: Path) -> str:
                 "What": scale.summary,
                 "Runs": str(took.get("runs", "–")),
                 "Hours": str(took.get("hours", "–")),
+                "Memory": memory(paper, results, name),
                 "On": took.get("devices", "–"),
             }
         )
-    return markdown(pd.DataFrame(rows), right=("Runs", "Hours"))
+    return markdown(pd.DataFrame(rows), right=("Runs", "Hours", "Memory"))
 
 
 class _Shown(NamedTuple):
