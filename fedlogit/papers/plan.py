@@ -111,6 +111,11 @@ class Plan:
             self._made[paper, scale] = [self._kept(artefact) for artefact in whole]
         return [artefact for artefact in self._made[paper, scale] if artefact.cells]
 
+    def whole(self, paper: str, scale: str) -> list[PlannedArtefact]:
+        """Return the tables and figures of a paper at a scale with all runs, finished or not."""
+        self.of(paper, scale)
+        return list(self._whole[paper, scale].values())
+
     def judged(self, paper: str, scale: str) -> list[PlannedArtefact]:
         """Return what a paper's summary rests on: its tables, and figures that claims name.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,7 +14,7 @@ from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
 from fedlogit.results.runs.run import read_run
 
-__all__ = ["caption", "provenance", "training_seconds"]
+__all__ = ["caption", "provenance", "recorded", "training_seconds"]
 
 _SHARED: dict[str, str | float] = {"clients_started": "", "clients_wall_seconds": 0.0}
 _FACTS = {
@@ -25,6 +27,9 @@ _FACTS = {
     "finished": "",
     "command": "",
     "torch": "",
+    # Version 0.1 recorded no kind of device, and ran on CPUs.
+    "device_type": "cpu",
+    "peak_memory_bytes": math.nan,
     **_SHARED,
 }
 """What is taken of a run's provenance, and what stands for it where the run has none."""
@@ -43,7 +48,6 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
     rows = {}
     for ref in artefact.runs:
         run = read_run(ref.dir, ref.digest)
-        facts: dict[str, Any] = read_json(ref.dir / "result.json")["provenance"]
         rows[ref.digest] = {
             "dir": ref.dir.as_posix(),
             "cell": ref.cell,
@@ -55,8 +59,14 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
             "scale": artefact.scale,
             "rounds": len(run.rounds),
             "diverged": run.diverged,
-        } | {key: facts.get(key, other) for key, other in _FACTS.items()}
+        } | recorded(ref.dir)
     return pd.DataFrame(list(rows.values()))
+
+
+def recorded(folder: Path) -> dict[str, Any]:
+    """Return what a finished run recorded about code, machine, time, memory and command."""
+    facts: dict[str, Any] = read_json(folder / "result.json")["provenance"]
+    return {key: facts.get(key, other) for key, other in _FACTS.items()}
 
 
 def training_seconds(runs: pd.DataFrame) -> float:

@@ -25,6 +25,8 @@ from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
+from fedlogit.results.training import FILE as TRAINING
+from fedlogit.results.training import write_training
 from fedlogit.results.verdicts.compare import published
 
 __all__ = ["differences", "orphans", "redraw", "strangers"]
@@ -35,12 +37,14 @@ _PIXELS = 2.0  # root mean square over pixels of 0 to 255: another font is above
 
 
 def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
-    """Write the tables, figures and summaries that finished runs cover, at every scale; the record.
+    """Write the tables, figures and summaries that finished runs cover, at every scale.
+
+    Also the record, and what training took.
 
     Args:
         plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
         references: The folder of published numbers, ``<paper>.csv``; a study may have none.
-        out: The folder for ``tables``, ``figures``, ``summary`` and the record.
+        out: The folder for ``tables``, ``figures``, ``summary``, the record and ``training.csv``.
 
     Returns:
         What was written.
@@ -61,7 +65,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         folder = out / "summary" / paper / scale
         paths += write_summary(judged, published(references, paper), folder)
     # Comparisons that are older may lie beside these, of runs that no longer are.
-    return paths + write_record(plan, references, out, compared)
+    return [*paths, *write_record(plan, references, out, compared), write_training(plan, out)]
 
 
 def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
@@ -129,6 +133,7 @@ def _made(root: Path) -> Iterator[Path]:
     for kind in _KINDS:
         yield from (root / kind).rglob("*.*")
     yield from root.glob("record.*")
+    yield from root.glob(TRAINING)
 
 
 def _same(old: Path, new: Path) -> bool:

@@ -38,14 +38,9 @@ _commit_facts = cache(commit_facts)
 # into its queue may get a node with another CPU, so a result names all models it was made on. What
 # must be the same is the kind of device and the route of f32 products.
 _INCIDENTAL = (
-    "commit",
-    "uncommitted",
-    "host_cores",
-    "started",
-    "command",
-    "device",
-    "earlier_devices",
-)
+    "commit", "uncommitted",
+    "host_cores", "started", "command", "device", "earlier_devices",
+)  # fmt: skip
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

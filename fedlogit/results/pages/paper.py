@@ -16,6 +16,7 @@ from fedlogit.files import read_json
 from fedlogit.papers.model import Paper
 from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown
+from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.numbers import JUDGED_SCALE, comparisons
@@ -45,7 +46,7 @@ def paper_page(paper: Paper, results: Path) -> str:
         partitions=_partitions(paper),
         settings=_settings(paper),
         hours=_hours(paper, results),
-        commands=_commands(paper, results),
+        commands=commands(paper, results),
         shown_numbers=_numbers(paper, results),
         shown_claims=_claims(paper, results),
         summaries=_summaries(paper, results),
@@ -145,45 +146,11 @@ def _hours(paper: Paper, results: Path) -> str:
                 "What": scale.summary,
                 "Runs": str(took.get("runs", "–")),
                 "Hours": str(took.get("hours", "–")),
+                "Memory": memory(paper, results, name),
                 "On": took.get("devices", "–"),
             }
         )
-    return markdown(pd.DataFrame(rows), right=("Runs", "Hours"))
-
-
-def _commands(paper: Paper, results: Path) -> str:
-    """Return a row per table and figure: the command, and links to where it was made."""
-    rows = []
-    for kind, entries in (("table", paper.tables), ("figure", paper.figures)):
-        suffix = {"table": "md", "figure": "png"}[kind]
-        for key, entry in entries.items():
-            made = [
-                f"[{scale}]({_link(path)})"
-                for scale in paper.scales
-                if scale != "smoke"
-                and (path := results / f"{kind}s" / paper.paper / scale / f"{key}.{suffix}")
-                and path.exists()
-            ]
-            command = _command(paper, kind, key)
-            rows.append(
-                {"Shown": entry.title, "Command": command, "Committed": ", ".join(made) or "–"}
-            )
-    return markdown(pd.DataFrame(rows))
-
-
-def _link(path: Path) -> str:
-    """Return a link from a page in ``docs/papers``; relative paths are the repository's."""
-    return path.as_posix() if path.is_absolute() else f"../../{path.as_posix()}"
-
-
-def _command(paper: Paper, kind: str, key: str) -> str:
-    """Return the command for a table or figure at scale `paper`, or else the first that has it."""
-    scales = [name for name, s in paper.scales.items() if s.include is None or key in s.include]
-    if not scales:
-        return "–"
-    scale = "paper" if "paper" in scales else scales[0]
-    file = f"results/{kind}s/{paper.paper}/{scale}/{key}.{'csv' if kind == 'table' else 'pdf'}"
-    return f"`snakemake --cores all --config papers={paper.paper} scale={scale} -- {file}`"
+    return markdown(pd.DataFrame(rows), right=("Runs", "Hours", "Memory"))
 
 
 class _Shown(NamedTuple):
@@ -253,7 +220,7 @@ def _summaries(paper: Paper, results: Path) -> str:
     """Return links to the summaries of all scales that have one."""
     found = {s: results / "summary" / paper.paper / s / "summary.md" for s in paper.scales}
     return ", ".join(
-        f"[{scale}]({_link(path)})"
+        f"[{scale}]({link(path)})"
         for scale, path in found.items()
         if scale != "smoke" and path.exists()
     )

@@ -1,0 +1,113 @@
+"""A row per table and figure of a paper's page: two commands, and what its runs took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.papers.model import Paper
+from fedlogit.results.formatting import markdown
+from fedlogit.results.training import FILE, read_training
+
+__all__ = ["commands", "link", "memory"]
+
+_SUFFIXES = {"table": ("md", "csv"), "figure": ("png", "pdf")}
+"""Of each kind, what a reader looks at and what is asked of Snakemake."""
+
+
+def commands(paper: Paper, results: Path) -> str:
+    """Return a row for each table and figure at each scale that has it, but ``smoke``.
+
+    Args:
+        paper: Its file.
+        results: The folder with ``tables``, ``figures`` and ``training.csv``.
+
+    Raises:
+        DataError: if ``training.csv`` is damaged.
+    """
+    took = _took(paper, results / FILE)
+    rows = [_row(paper, place, results, took.get(place[1:])) for place in _places(paper)]
+    return markdown(pd.DataFrame(rows), right=("In the cache", "Core-hours", "Memory"))
+
+
+def memory(paper: Paper, results: Path, scale: str) -> str:
+    """Return the largest peak memory of a scale's finished runs; "–" where there are none.
+
+    Raises:
+        DataError: if ``training.csv`` is damaged.
+    """
+    rows = [row for (of, _), row in _took(paper, results / FILE).items() if of == scale]
+    peaks = [max((row[key] for row in rows), default=0) for key in ("cpu_mb", "gpu_mb")]
+    return _memory(*peaks)
+
+
+def link(path: Path) -> str:
+    """Return a link from a page in ``docs/papers``; relative paths are the repository's."""
+    return path.as_posix() if path.is_absolute() else f"../../{path.as_posix()}"
+
+
+def _places(paper: Paper) -> Iterator[tuple[str, str, str]]:
+    """Yield the kind, scale and name of each table, then of each figure."""
+    for kind, entries in (("table", paper.tables), ("figure", paper.figures)):
+        for key in entries:
+            for name, scale in paper.scales.items():
+                if name != "smoke" and (scale.include is None or key in scale.include):
+                    yield kind, name, key
+
+
+def _took(paper: Paper, path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return by scale and name what training took; {} where nobody has drawn yet."""
+    if not path.exists():
+        return {}
+    rows = read_training(path)
+    of_paper = rows[rows["paper"] == paper.paper].to_dict("records")
+    return {(row["scale"], row["id"]): {str(k): v for k, v in row.items()} for row in of_paper}
+
+
+def _row(
+    paper: Paper, place: tuple[str, str, str], results: Path, took: dict[str, Any] | None
+) -> dict[str, str]:
+    kind, scale, key = place
+    seen, asked = _SUFFIXES[kind]
+    base = results / f"{kind}s" / paper.paper / scale
+    made = (base / f"{key}.{seen}").exists()
+    target = f"results/{kind}s/{paper.paper}/{scale}/{key}.{asked}"
+    lacking = took is None or took["finished"] < took["runs"]
+    return {
+        "Shown": paper.artefacts[key].title,
+        "Scale": f"[{scale}]({link(base / f'{key}.{seen}')})" if made else scale,
+        **_cost(took),
+        "Draw it from the cache": _command(paper, scale, target, "frozen=true partial=true ")
+        if made
+        else "–",
+        "Train what is missing, then draw it": _command(paper, scale, target) if lacking else "–",
+    }
+
+
+def _cost(took: dict[str, Any] | None) -> dict[str, str]:
+    """Return runs, hours, memory and devices as they are shown."""
+    if took is None:
+        return dict.fromkeys(("In the cache", "Core-hours", "Memory", "On"), "–")
+    gpu = took["gpu_mb"] or took["gpu_hours"]
+    hours = f"{took['cpu_hours']:.2f}" + (f" + {took['gpu_hours']:.2f} GPU" if gpu else "")
+    none = not took["finished"]
+    return {
+        "In the cache": f"{took['finished']} of {took['runs']}",
+        "Core-hours": "–" if none else hours,
+        "Memory": _memory(took["cpu_mb"], took["gpu_mb"]),
+        "On": took["devices"] or "–",
+    }
+
+
+def _memory(cpu: int, gpu: int) -> str:
+    """Return peaks in MB as they are shown; 0 is none."""
+    told = [f"{cpu / 1000:.1f} GB"] if cpu else []
+    return ", ".join([*told, f"GPU {gpu / 1000:.1f} GB"] if gpu else told) or "–"
+
+
+def _command(paper: Paper, scale: str, target: str, how: str = "") -> str:
+    config = f"{how}papers={paper.paper} scale={scale}"
+    return f"`snakemake --cores all --config {config} -- {target}`"

@@ -1,0 +1,82 @@
+"""What training took, table by table: runs that are planned and finished, hours and memory.
+
+`metrics.json` has a sum for each scale; a reader who wants one table needs its share of it, and how
+many of its runs would still have to be trained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fedlogit.errors import DataError
+from fedlogit.papers import Plan
+from fedlogit.results.formatting import write_csv
+from fedlogit.results.provenance import recorded, training_seconds
+
+__all__ = ["FILE", "read_training", "training_table", "write_training"]
+
+FILE = "training.csv"
+_TEXTS = ("paper", "scale", "id", "devices")
+_COUNTS = ("runs", "finished", "cpu_mb", "gpu_mb")
+_HOURS = ("cpu_hours", "gpu_hours")
+_FACTS = ("device", "wall_seconds", "clients_started", "clients_wall_seconds")
+
+
+def write_training(plan: Plan, results: Path) -> Path:
+    """Write ``training.csv`` into a folder, as from `training_table`; return its path."""
+    return write_csv(results / FILE, training_table(plan))
+
+
+def training_table(plan: Plan) -> pd.DataFrame:
+    """Return a row for each table and figure of every scale but ``smoke``.
+
+    Columns are `paper`, `scale`, `id`, `runs` (planned), `finished` (of these), and of the finished
+    ones `cpu_hours` (of a core), `gpu_hours` (of a whole GPU), `cpu_mb` and `gpu_mb`, the largest
+    peak memory (that of the process, or what was allocated on the GPU), and `devices`.
+
+    Raises:
+        DataError: if a result is damaged.
+    """
+    rows = []
+    for paper in plan.papers.values():
+        for scale in paper.scales:
+            for artefact in plan.whole(paper.paper, scale) if scale != "smoke" else ():
+                place = {"paper": paper.paper, "scale": scale, "id": artefact.id}
+                rows.append(place | _took(plan, plan.runs(artefact)))
+    return pd.DataFrame(rows)
+
+
+def read_training(path: Path) -> pd.DataFrame:
+    """Return what `write_training` wrote.
+
+    Raises:
+        DataError: if it is no such table.
+    """
+    types = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_COUNTS, int) | dict.fromkeys(_HOURS, float)
+    try:
+        rows = pd.read_csv(path, dtype=types)[[*types]]
+    except (OSError, KeyError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise DataError(f"{path}: not what training took ({said}); run make redraw") from None
+    return rows.fillna({"devices": ""})
+
+
+def _took(plan: Plan, runs: Sequence[str]) -> dict[str, Any]:
+    """Return what the finished ones among some runs took, and how many there are."""
+    facts = [recorded(plan.results / "runs" / run) for run in runs if plan.finished(run)]
+    columns = [*_FACTS, "device_type", "peak_memory_bytes"]
+    finished = pd.DataFrame(facts, columns=columns)
+    took: dict[str, Any] = {"runs": len(runs), "finished": len(finished)}
+    for name, part in (
+        ("cpu", finished[finished["device_type"] != "cuda"]),
+        ("gpu", finished[finished["device_type"] == "cuda"]),
+    ):
+        took[f"{name}_hours"] = round(training_seconds(part) / 3600, 3)
+        peak = part["peak_memory_bytes"].max()
+        took[f"{name}_mb"] = 0 if math.isnan(peak) else math.ceil(peak / 1e6)
+    return took | {"devices": ", ".join(sorted(set(finished["device"])))}
