@@ -76,9 +76,7 @@ def row_of(page: str, scale: str) -> list[str]:
     )
 
 
-def test_a_committed_table_has_a_command_that_draws_it_and_one_that_trains_the_rest(
-    train, tmp_path
-):
+def test_the_command_of_a_committed_table_trains_nothing(train, tmp_path):
     plan = train({"wall_seconds": 5400, "peak_memory_bytes": 700_000_000})
     write_training(plan, tmp_path)
     table = tmp_path / "tables/celm/quick/table1.md"
@@ -87,25 +85,17 @@ def test_a_committed_table_has_a_command_that_draws_it_and_one_that_trains_the_r
     paper = plan.papers["celm"]
     cells = row_of(commands(paper, tmp_path), "quick")
     target = "papers=celm scale=quick -- results/tables/celm/quick/table1.csv`"
-    assert cells[2:6] == [f"1 of {of_table1(plan)['runs']}", "1.50", "0.7 GB", "CPU test"]
-    assert cells[6] == f"`snakemake --cores all --config frozen=true partial=true {target}"
-    assert cells[7] == f"`snakemake --cores all --config {target}"
+    assert cells[2:5] == [f"1 of {of_table1(plan)['runs']}", "1.50", "0.7 GB"]
+    assert cells[5] == f"`snakemake --cores all --config frozen=true partial=true {target}"
     others = row_of(commands(paper, tmp_path), "paper")
-    assert others[3:7] == ["–"] * 4, "nothing is committed, so nothing can be drawn again"
-
-
-def test_a_whole_table_has_no_command_that_trains_the_rest(train, tmp_path):
-    plan = train()
-    rows = training_table(plan)
-    rows["finished"] = rows["runs"]
-    rows.to_csv(tmp_path / "training.csv", index=False)
-    assert row_of(commands(plan.papers["celm"], tmp_path), "quick")[7] == "–"
+    assert others[3:5] == ["–"] * 2
+    assert "frozen" not in others[5], "nothing is committed, so nothing can be drawn again"
 
 
 def test_before_anything_is_drawn_the_page_has_the_commands_that_train(tmp_path):
     cells = row_of(commands(load_paper("celm", PAPERS), tmp_path), "quick")
-    assert cells[2:7] == ["–"] * 5
-    assert cells[7].startswith("`snakemake --cores all --config papers=celm scale=quick -- ")
+    assert cells[2:5] == ["–"] * 3
+    assert cells[5].startswith("`snakemake --cores all --config papers=celm scale=quick -- ")
 
 
 def test_hours_on_a_gpu_are_named_as_such(train, tmp_path):

@@ -1,4 +1,4 @@
-"""A row per table and figure of a paper's page: two commands, and what its runs took."""
+"""A row per table and figure of a paper's page: its command, and what its runs took."""
 
 from __future__ import annotations
 
@@ -74,23 +74,21 @@ def _row(
     seen, asked = _SUFFIXES[kind]
     base = results / f"{kind}s" / paper.paper / scale
     made = (base / f"{key}.{seen}").exists()
+    config = f"papers={paper.paper} scale={scale}"
+    config = f"frozen=true partial=true {config}" if made else config
     target = f"results/{kind}s/{paper.paper}/{scale}/{key}.{asked}"
-    lacking = took is None or took["finished"] < took["runs"]
     return {
         "Shown": paper.artefacts[key].title,
         "Scale": f"[{scale}]({link(base / f'{key}.{seen}')})" if made else scale,
         **_cost(took),
-        "Draw it from the cache": _command(paper, scale, target, "frozen=true partial=true ")
-        if made
-        else "–",
-        "Train what is missing, then draw it": _command(paper, scale, target) if lacking else "–",
+        "Command": f"`snakemake --cores all --config {config} -- {target}`",
     }
 
 
 def _cost(took: dict[str, Any] | None) -> dict[str, str]:
-    """Return runs, hours, memory and devices as they are shown."""
+    """Return runs, hours and memory as they are shown."""
     if took is None:
-        return dict.fromkeys(("In the cache", "Core-hours", "Memory", "On"), "–")
+        return dict.fromkeys(("In the cache", "Core-hours", "Memory"), "–")
     gpu = took["gpu_mb"] or took["gpu_hours"]
     hours = f"{took['cpu_hours']:.2f}" + (f" + {took['gpu_hours']:.2f} GPU" if gpu else "")
     none = not took["finished"]
@@ -98,7 +96,6 @@ def _cost(took: dict[str, Any] | None) -> dict[str, str]:
         "In the cache": f"{took['finished']} of {took['runs']}",
         "Core-hours": "–" if none else hours,
         "Memory": _memory(took["cpu_mb"], took["gpu_mb"]),
-        "On": took["devices"] or "–",
     }
 
 
@@ -106,8 +103,3 @@ def _memory(cpu: int, gpu: int) -> str:
     """Return peaks in MB as they are shown; 0 is none."""
     told = [f"{cpu / 1000:.1f} GB"] if cpu else []
     return ", ".join([*told, f"GPU {gpu / 1000:.1f} GB"] if gpu else told) or "–"
-
-
-def _command(paper: Paper, scale: str, target: str, how: str = "") -> str:
-    config = f"{how}papers={paper.paper} scale={scale}"
-    return f"`snakemake --cores all --config {config} -- {target}`"
