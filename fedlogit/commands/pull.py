@@ -75,7 +75,10 @@ def _in_folder(folder: Path, runs: Path, published: Collection[str]) -> set[str]
         FedlogitError: if there is none.
     """
     here, root = folder.resolve(), runs.resolve()
-    parts = here.relative_to(root).parts if here.is_relative_to(root) else folder.parts
+    is_below = here.is_relative_to(root)
+    if folder.is_absolute() and not is_below:
+        raise FedlogitError(f"{folder} is not in {runs}, where runs are")
+    parts = here.relative_to(root).parts if is_below else folder.parts
     found = {PurePath(run).parts for run in published}
     for depth, part in enumerate(parts):
         known = {run[depth] for run in found if len(run) > depth}

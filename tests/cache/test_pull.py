@@ -248,6 +248,8 @@ def test_a_folder_without_published_runs_is_refused(away):
     done = script("pull", "digitz")
     said = "unknown folder of published runs 'digitz'; did you mean 'digits'? (one of: digits)"
     assert (done.returncode, done.stderr) == (2, f"error: {said}\n")
+    elsewhere = script("pull", "/elsewhere/digits")
+    assert elsewhere.stderr == "error: /elsewhere/digits is not in results/runs, where runs are\n"
 
 
 def test_the_runs_of_a_paper_come_and_those_that_are_not_published_are_counted(away):
