@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from tqdm import tqdm
 
-from fedlogit.commands._first import tell_first
+from fedlogit.commands._first_lines import tell_first
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.formatting import write_text
 from fedlogit.results.runs.finished import check_run

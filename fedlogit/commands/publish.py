@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
-from fedlogit.commands._first import tell_first
+from fedlogit.commands._first_lines import tell_first
 from fedlogit.commands._options import positive
 from fedlogit.commands._remote import folder_in_repository
 from fedlogit.commands._settings import papers_in

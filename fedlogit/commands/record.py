@@ -18,8 +18,8 @@ from fedlogit.commands._cache import read_listing
 from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
 from fedlogit.errors import DataError
 from fedlogit.papers import Plan
-from fedlogit.results.record.current import refuse_stale
 from fedlogit.results.record.files import write_record
+from fedlogit.results.record.stale import refuse_stale
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,13 +29,13 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import forget_outputs
+from fedlogit.runs.integrity import check_finished
 from fedlogit.runs.library_code import code_version
 from fedlogit.runs.own_code import own_code
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.run import Options, check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
-from fedlogit.runs.whole import check_finished
 from fedlogit.spec import RunSpec
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from fedlogit.commands._first import tell_first, write_lines
+from fedlogit.commands._first_lines import tell_first, write_lines
 from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.crew import Crew, Limits
 from fedlogit.commands._many.filing import files_of_runs

@@ -24,11 +24,11 @@ from fedlogit.runs.checkpoint import (
     save_checkpoint,
 )
 from fedlogit.runs.finishing import keep_outputs, outputs_are_kept, publish_outputs
+from fedlogit.runs.integrity import read_spec_json
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import Progress
 from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.stages import Precomputed, continue_from
-from fedlogit.runs.whole import read_spec_json
 from fedlogit.runs.workplace import Options, Workplace
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round

@@ -9,7 +9,7 @@ from pathlib import Path
 from fedlogit.commands._many.tasks import clients_folder
 from fedlogit.commands._many.wanted import Wanted
 from fedlogit.errors import DataError
-from fedlogit.runs.whole import check_finished
+from fedlogit.runs.integrity import check_finished
 
 __all__ = ["damaged", "report", "states"]
 

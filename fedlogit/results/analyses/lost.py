@@ -17,7 +17,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
-from fedlogit.runs.whole import anew
+from fedlogit.runs.integrity import anew
 
 __all__ = ["analyse", "losses"]
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import NullLocator
 from fedlogit.papers.options import Pareto
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._names import NEAR, Obstacle, anchors, place
+from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, place
 from fedlogit.results.figures._parts import (
     bars,
     competitors,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.runs.run import Run, read_run
+from fedlogit.runs.integrity import anew, read_spec_json
 from fedlogit.runs.outputs import NOT_KEPT
 from fedlogit.runs.places import run_dir
-from fedlogit.runs.whole import anew, read_spec_json
 from fedlogit.spec import RunSpec
 
 __all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "folders_with", "sort_runs"]

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError
 from fedlogit.files import load_npz
-from fedlogit.runs.whole import anew, check_export, read_result, read_spec_json
+from fedlogit.runs.integrity import anew, check_export, read_result, read_spec_json
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
