@@ -21,7 +21,7 @@ from fedlogit.results.collect import describe, seeds, summarise
 from fedlogit.results.metrics import is_share
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import INK, Look, family, header, in_order, look, looks
+from fedlogit.results.style import GREY, INK, Look, family, header, in_order, look, looks
 
 __all__ = [
     "BARS",
@@ -41,6 +41,7 @@ __all__ = [
     "method_handle",
     "panel_name",
     "panels_of",
+    "published_handle",
     "reference_handle",
     "reference_line",
     "reported",
@@ -152,6 +153,14 @@ def method_handle(artefact: Artefact, method: str, stroke: Stroke) -> Line2D:
     colour, marker, dash = stroke
     label = artefact.label(method)
     return Line2D([], [], color=colour, marker=marker, linestyle=dash, label=label)
+
+
+def published_handle(label: str) -> Line2D:
+    """Return the legend entry of the paper's numbers, whose markers are hollow."""
+    return Line2D(
+        [], [], marker="o", markersize=8, markeredgewidth=1.3, markerfacecolor="white",
+        markeredgecolor=GREY, linestyle="none", label=label,
+    )  # fmt: skip
 
 
 def reported(artefact: Artefact) -> str:

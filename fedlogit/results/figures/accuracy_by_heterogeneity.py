@@ -19,6 +19,7 @@ from fedlogit.results.figures._parts import (
     competitors,
     legend,
     method_handle,
+    published_handle,
     reference_handle,
     reference_line,
     reported,
@@ -28,7 +29,7 @@ from fedlogit.results.figures._parts import (
     values,
 )
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.style import GREY, INK, new_figure
+from fedlogit.results.style import INK, new_figure
 
 __all__ = ["draw", "enlarged"]
 
@@ -161,8 +162,7 @@ def _paper(
 
 def _paper_handles(label: str) -> list[Line2D]:
     """Return the legend entries of the paper's numbers."""
-    hollow = {"mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
     return [
-        Line2D([], [], marker="o", label=label, **hollow),  # type: ignore[arg-type]
+        published_handle(label),
         Line2D([], [], color=INK, linestyle=":", linewidth=1.1, label="reported reference"),
     ]

@@ -17,11 +17,19 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.options import BySetting
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import bars, legend, reported, share_axis, title, values
+from fedlogit.results.figures._parts import (
+    bars,
+    legend,
+    published_handle,
+    reported,
+    share_axis,
+    title,
+    values,
+)
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import GREY, INK, MARKERS, PALETTE, look, new_figure
+from fedlogit.results.style import INK, MARKERS, PALETTE, look, new_figure
 from fedlogit.results.verdicts.counterparts import matching, values_here
 from fedlogit.spec import RunSpec
 
@@ -243,6 +251,5 @@ def _handles(looks: Mapping[tuple[str, str], _Style], several: bool, paper: str)
         drawn = {"color": style.colour, "marker": style.marker, "ls": style.dash}
         handles.append(Line2D([], [], label=name, **drawn))  # type: ignore[arg-type]
     if paper:
-        hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ms": 8, "mew": 1.3, "ls": "none"}
-        handles.append(Line2D([], [], label=paper, **hollow))  # type: ignore[arg-type]
+        handles.append(published_handle(paper))
     return handles

@@ -22,6 +22,7 @@ from fedlogit.results.figures._parts import (
     competitors,
     kin_look,
     legend,
+    published_handle,
     share_axis,
     title,
     values,
@@ -76,8 +77,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         )
     ]
     if has_paper:
-        hollow = {"marker": "o", "mfc": "white", "mec": GREY, "ls": "none"}
-        handles.append(Line2D([], [], label="reported in the paper", **hollow))  # type: ignore[arg-type]
+        handles.append(published_handle("reported in the paper"))
     title(figure, artefact, frame, bars(frame))
     legend(figure, handles)
     return figure
