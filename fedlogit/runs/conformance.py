@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Iterator
-from contextlib import redirect_stderr, suppress
+from contextlib import nullcontext, redirect_stderr, suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -113,7 +113,7 @@ class _Runs:
         method = methods.get(spec.method)
         options = Options(torch.device("cpu"), workers, engine, progress=False)
         folder, split = self._folder / name, divide(spec, self._dataset)
-        with suppress(SystemExit):
+        with suppress(SystemExit) if stop else nullcontext():
             method = _stopping(method, stop) if stop else method
             run(spec, method, self._dataset, split, folder, options)
         return folder
