@@ -1,7 +1,7 @@
 """Check a method, also of your own package: what every method must keep, in runs of a second.
 
     python -m fedlogit check_method my_package.my_module:Median
-    python -m fedlogit check_method 'uwa(fit=em)'
+    python -m fedlogit check_method "uwa(fit='em')"
     python -m fedlogit check_method my_package.my_module:Median --spec spec.json
 
 Without a spec it trains four clients on scikit-learn's digits for three rounds. Exit code 1 means

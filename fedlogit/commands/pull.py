@@ -1,7 +1,7 @@
 """Fetch the published runs that are not here, and say which could not be fetched.
 
     python -m fedlogit pull
-    python -m fedlogit pull mnist results/runs/cifar10/iid     # only those in these folders
+    python -m fedlogit pull mnist results/runs/fashion_mnist/iid    # only those in these
     python -m fedlogit pull --paper celm --scale paper --artefacts table6 figure3
     python -m fedlogit pull --remote lab
 
