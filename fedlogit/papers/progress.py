@@ -12,7 +12,7 @@ from typing import TextIO
 
 from fedlogit.papers.failures import no_such_target
 
-__all__ = ["Progress", "be_brief", "duration"]
+__all__ = ["SnakemakeProgress", "be_brief", "duration"]
 
 _TRAINING = ("train", "train_clients")
 _CHATTER = ("job_started", "job_info", "group_info", "shellcmd")
@@ -25,7 +25,7 @@ _MISTAKE = re.compile(
 _NO_RULE = re.compile(r"^MissingRuleException:\nNo rule to produce (.+) \(if you use", re.MULTILINE)
 
 
-class Progress(logging.Filter):
+class SnakemakeProgress(logging.Filter):
     """A line per finished step, and no paragraph about each job.
 
     A user's mistake is told by itself, without where it was found; other errors pass as they are. A
@@ -126,7 +126,7 @@ def be_brief(
     logger: logging.Logger, whole: bool, targets: Callable[[], Iterable[str]] = tuple
 ) -> None:
     """Shorten the messages of Snakemake's logger; once, also where the workflow is read again."""
-    for old in [f for f in logger.filters if type(f).__name__ == Progress.__name__]:
+    for old in [f for f in logger.filters if type(f).__name__ == SnakemakeProgress.__name__]:
         logger.removeFilter(old)
     terminal = sys.stderr if sys.stderr.isatty() else None
-    logger.addFilter(Progress(whole, terminal, targets=targets))
+    logger.addFilter(SnakemakeProgress(whole, terminal, targets=targets))

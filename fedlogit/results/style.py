@@ -25,6 +25,7 @@ from matplotlib.textpath import text_to_path
 from fedlogit.files import write_atomic
 
 __all__ = [
+    "HUES",
     "INK",
     "PALETTE",
     "Look",
@@ -52,6 +53,7 @@ PALETTE = {
     "grey": "#8a8a8a",
     "black": "#000000",
 }
+HUES = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
 MARKERS = "osD^vP*Xph<>d8H"
 
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from fedlogit.spec import RunSpec
 
-__all__ = ["Counter", "Progress", "clients_bar", "counter"]
+__all__ = ["Counter", "RoundProgress", "clients_bar", "counter"]
 
 _BETWEEN = 60.0  # seconds between two lines in a log
 
@@ -95,7 +95,7 @@ def counter(total: int, unit: str, name: str = "", *, done: int = 0, show: bool 
     return bar
 
 
-class Progress:
+class RoundProgress:
     """A count of rounds that also tells how far the current one is, for rounds of many minutes."""
 
     def __init__(self, spec: RunSpec, show: bool) -> None:

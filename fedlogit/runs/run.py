@@ -26,7 +26,7 @@ from fedlogit.runs.checkpoint import (
 from fedlogit.runs.finishing import keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.integrity import read_spec_json
 from fedlogit.runs.outputs import write_outputs
-from fedlogit.runs.progress import Progress
+from fedlogit.runs.progress import RoundProgress
 from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.stages import Precomputed, continue_from
 from fedlogit.runs.workplace import Options, Workplace
@@ -146,7 +146,7 @@ def run(
         _say(f"{folder} had finished before; its result is put back")
         return
     with (
-        closing(Progress(spec, options.progress)) as progress,
+        closing(RoundProgress(spec, options.progress)) as progress,
         place.federation(progress.stage) as fed,
     ):
         play: Callable[[Federation, int], None] = method.round
@@ -162,7 +162,7 @@ def _train(
     folder: Path,
     options: Options,
     provenance: Provenance,
-    progress: Progress,
+    progress: RoundProgress,
 ) -> None:
     rows = load_checkpoint(folder, fed)
     progress.rounds(rows)

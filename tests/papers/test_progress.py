@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from fedlogit.papers.progress import Progress, be_brief, duration
+from fedlogit.papers.progress import SnakemakeProgress, be_brief, duration
 
 
 class Clock:
@@ -23,7 +23,7 @@ def clock():
 @pytest.fixture
 def snakemake(clock):
     """Return a function that sends a message of Snakemake's and returns what is printed of it."""
-    held = {"filter": Progress(clock=clock)}
+    held = {"filter": SnakemakeProgress(clock=clock)}
 
     def send(event: str | None, message: str | None = None, **facts) -> str | None:
         record = logging.LogRecord("snakemake", logging.INFO, "", 0, message, (), None)
@@ -72,7 +72,7 @@ def test_paragraphs_about_jobs_are_left_out_unless_asked_for(snakemake):
     chatter = ("shellcmd", "job_started", "group_info")
     assert [snakemake(event, "text") for event in chatter] == [None] * 3
     assert snakemake(None, "Select jobs to execute...") is None
-    snakemake.use(Progress(whole=True))
+    snakemake.use(SnakemakeProgress(whole=True))
     assert [snakemake(event, "text") for event in chatter] == ["text"] * 3
 
 
@@ -98,7 +98,7 @@ def test_a_users_mistake_is_one_line(snakemake, told):
 
 
 def test_a_target_that_no_rule_makes_is_one_line_with_the_nearest(snakemake):
-    snakemake.use(Progress(targets=lambda: ["tally_train", "celm"]))
+    snakemake.use(SnakemakeProgress(targets=lambda: ["tally_train", "celm"]))
     told = (
         "MissingRuleException:\nNo rule to produce tally_trian (if you use input functions make"
         " sure that they don't raise unexpected exceptions)."
@@ -114,7 +114,7 @@ def test_all_lines_of_a_mistake_are_told(snakemake):
 
 def test_a_terminal_has_one_line_and_errors_begin_a_new_one(snakemake):
     screen = io.StringIO()
-    snakemake.use(Progress(terminal=screen))
+    snakemake.use(SnakemakeProgress(terminal=screen))
     snakemake("run_info", "", stats={"train": 2, "total": 2})
     assert finish(snakemake, 1, "train", "a", 2) is None
     assert finish(snakemake, 2, "train", "b", 2) is None

@@ -8,7 +8,7 @@ import pytest
 from support.small import small_spec
 
 from fedlogit.runs import progress
-from fedlogit.runs.progress import Progress, counter
+from fedlogit.runs.progress import RoundProgress, counter
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def clock(monkeypatch) -> SimpleNamespace:
 
 
 def test_an_accuracy_stands_with_the_round_in_which_it_was_measured(capsys, terminal):
-    bar = Progress(small_spec(rounds=4), show=True)
+    bar = RoundProgress(small_spec(rounds=4), show=True)
     tested, not_tested = {"round": 1, "accuracy": 0.5}, {"round": 2}
     bar.rounds([tested])
     bar.rounds([tested, not_tested])
@@ -38,7 +38,7 @@ def test_an_accuracy_stands_with_the_round_in_which_it_was_measured(capsys, term
 
 
 def test_without_a_test_there_is_no_accuracy(capsys, terminal):
-    bar = Progress(small_spec(rounds=4), show=True)
+    bar = RoundProgress(small_spec(rounds=4), show=True)
     bar.rounds([{"round": 1}])
     bar.close()
     assert "accuracy" not in capsys.readouterr().err
@@ -59,7 +59,7 @@ def test_a_log_gets_a_line_a_minute_and_one_at_the_end(capsys, clock):
 
 
 def test_a_logs_line_names_the_run_and_says_how_far_a_long_round_is(capsys, clock):
-    bar = Progress(small_spec(rounds=4), show=True)
+    bar = RoundProgress(small_spec(rounds=4), show=True)
     bar.rounds([{"round": 1, "accuracy": 0.5}])  # from a checkpoint
     clock.now = 60.0
     bar.stage()
@@ -70,7 +70,7 @@ def test_a_logs_line_names_the_run_and_says_how_far_a_long_round_is(capsys, cloc
 
 
 def test_rounds_of_a_checkpoint_do_not_shorten_the_time_left(capsys, clock):
-    bar = Progress(small_spec(rounds=4), show=True)
+    bar = RoundProgress(small_spec(rounds=4), show=True)
     bar.rounds([{"round": 1}, {"round": 2}])
     clock.now = 60.0
     bar.rounds([{"round": 1}, {"round": 2}, {"round": 3}])

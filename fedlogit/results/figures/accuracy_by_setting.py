@@ -29,13 +29,12 @@ from fedlogit.results.figures._parts import (
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import INK, MARKERS, PALETTE, look, new_figure
+from fedlogit.results.style import HUES, INK, MARKERS, look, new_figure
 from fedlogit.results.verdicts.counterparts import matching, values_here
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]
 
-_COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
 _DASHES = ("--", ":", "-.")
 _WIDEST = 30  # letters beside a panel, which is three inches high
 _BESIDE = 0.02  # of the axis, between two lines that would hide each other's bars
@@ -130,7 +129,7 @@ def _colours(runs: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
         names = runs.loc[runs["line"] == line, "method"].str.partition("(")[0].unique()
         colour = look(names[0]).colour if len(names) == 1 else ""
         if not colour or colour in chosen.values():
-            free = [c for c in _COLOURS if c not in chosen.values()] or _COLOURS
+            free = [c for c in HUES if c not in chosen.values()] or HUES
             colour = free[0]
         chosen[line] = colour
     return chosen

@@ -15,11 +15,10 @@ from fedlogit.results.analyses.lost import losses
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import POINTS_LOST, legend, title, values
-from fedlogit.results.style import GREY, INK, PALETTE, new_figure
+from fedlogit.results.style import GREY, HUES, INK, new_figure
 
 __all__ = ["draw"]
 
-_COLOURS = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
 _BAR = 0.15  # inches that a bar is high
 _GAP = 0.14  # inches between the bars of two methods
 
@@ -34,7 +33,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     numbers = losses(artefact, options)
     shown = numbers[numbers["condition"] != options.against]
     conditions = values(shown, "condition")
-    colours = dict(zip(conditions, cycle(_COLOURS), strict=False))
+    colours = dict(zip(conditions, cycle(HUES), strict=False))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     methods = values(shown, "method")
     most = shown.groupby(["dataset", "partition"])["condition"].nunique().max()
