@@ -85,12 +85,14 @@ class Lost(Options):
     Attributes:
         condition: The axis of the conditions.
         against: The label of the condition that the others are compared with.
+        gained: Draw points gained in place of points lost.
     """
 
     axes = ("condition",)
 
     condition: str
     against: str
+    gained: bool = False
 
 
 class Contribution(Options):
@@ -110,10 +112,13 @@ class ByRound(Options):
     Attributes:
         log: Draw the vertical axis logarithmically.
         shade_warm_up: Shade the rounds before a method sends anything but its model.
+        enlarge: Show below each panel the last third of the rounds, on an axis that has the
+            methods near the best alone; for a metric of which more is better.
     """
 
     log: bool = False
     shade_warm_up: bool = False
+    enlarge: bool = False
 
 
 class ByPublic(Options):

@@ -66,7 +66,7 @@ class Look(NamedTuple):
 
 _COLOURS = {
     "blue": {"average": "o", "shapfed": "s", "fedprox": "<"},
-    "orange": {"uwa": "s", "uwa_em": "p", "fedet": "D", "unlabelled": "o", "lm_fedavg_1": "P"},
+    "orange": {"uwa": "s", "uwa_em": "p", "fedet": "D", "lm_fedavg_1": "P"},
     "green": {
         **{"meta_model": "D", "meta_model_forest": "d", "meta_model_boosting": "h"},
         **{"cgsv": "P", "fedhkt": "s", "lm_bridge": ">"},
@@ -77,7 +77,7 @@ _COLOURS = {
     },
     "purple": {"fedol": "*", "rc_fd": "d"},
     "sky": {"fedavg": "^", "lm_fedavg": "o"},
-    "indigo": {"tally_train": "v", "lm_tally_train": "s", "fedkt": "X"},
+    "indigo": {"tally_train": "v", "unlabelled": "o", "lm_tally_train": "s", "fedkt": "X"},
     "wine": {"celm": "p", "feddf": "P"},
     "grey": {"local": "h", "no_consensus": "8"},
     "black": {"fully_informed": "H"},
@@ -228,7 +228,7 @@ def _lines(text: str, width: float, font: FontProperties) -> list[str]:
     # counts with the space behind it.
     limit = 70 * width + 1
     lines: list[str] = []
-    for word in text.split():
+    for word in text.split(" "):  # words joined by a no-break space stay together
         longer = f"{lines[-1]} {word}" if lines else word
         wide, _, _ = text_to_path.get_text_width_height_descent(longer, font, ismath=False)
         if lines and wide <= limit:

@@ -13,6 +13,7 @@ from fedlogit.results.analyses.contribution import Compared
 from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures._parts import in_per_cent
 from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged
+from fedlogit.results.figures.accuracy_by_round import last_third
 from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.contributions_by_value import correlation
 from fedlogit.results.figures.pseudo_labels import by_iteration
@@ -243,9 +244,19 @@ def test_a_heat_map_of_one_cell_is_left_out_beside_others_and_named(make_celm, m
     (axes,) = drawn.axes
     assert axes.get_title(loc="left") == "mnist, frm"
     assert "left out, as one cell was run: cifar10, frm" in texts(drawn).replace("\n", " ")
-    # .2 points around 50.1: the colours go half a point to both sides.
-    assert axes.collections[0].get_clim() == pytest.approx((49.6, 50.6))
+    # The lowest tenth is below 50.02, the best is 50.2: half a point to both sides of 50.11.
+    assert axes.collections[0].get_clim() == pytest.approx((49.61, 50.61))
     assert len(draw(make_artefact(alone, kind="figure", plot="probe_heat_map")).axes) == 1
+
+
+def test_a_single_low_cell_leaves_the_others_distinct(make_celm, make_artefact):
+    accuracies = [0.2, *(0.8 + 0.01 * n for n in range(10))]
+    runs = [
+        make_celm(accuracy, method=f"celm(steps={steps}, rate=0.1)")
+        for steps, accuracy in enumerate(accuracies, 1)
+    ]
+    (axes,) = draw(make_artefact(*runs, kind="figure", plot="probe_heat_map")).axes
+    assert axes.collections[0].get_clim() == pytest.approx((80, 89)), "the lowest of eleven is left"
 
 
 def test_a_correlation_of_some_partitions_says_of_which(make_artefact, make_run):
@@ -291,6 +302,48 @@ def test_the_first_panel_of_a_row_has_numbers_wherever_it_is(make_run, make_arte
     panels = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round")).axes
     numbers = [any(t.label1.get_visible() for t in axes.yaxis.get_major_ticks()) for axes in panels]
     assert [numbers[i] for i in (0, 1, 3)] == [True, False, True]
+
+
+def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
+    make_run, make_artefact
+):
+    curves = {"uwa": [0.1, 0.5, 0.80, 0.81, 0.82, 0.83], "average": [0.0] * 6}
+    curves |= {"meta_model": [0.5, 0.8, 0.88, 0.88, 0.88, 0.88], "fully_informed": [0.85] * 6}
+    runs = [make_run(curve, method=method) for method, curve in curves.items()]
+    options = {"enlarge": True}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
+    whole, part = figure.axes
+    assert part.get_title(loc="left") == "last third of the rounds, enlarged"
+    assert (whole.get_xlabel(), part.get_xlabel()) == ("", "Round")
+    # Rounds 4 to 6: from UWA's .81 to the meta-model's .88, and a twentieth of that on both sides.
+    assert part.get_xlim() == pytest.approx((3.9, 6.1))
+    assert part.get_ylim() == pytest.approx((0.81 - 0.0035, 0.88 + 0.0035))
+    assert whole.get_ylim()[0] < 0
+
+
+def test_every_enlarged_panel_has_numbers_of_its_own(make_run, make_artefact):
+    runs = [make_run([0.1, a], partition=p) for a, p in ((0.5, "k_classes(2)"), (0.9, "iid(10)"))]
+    options = {"enlarge": True}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
+    numbers = [any(t.label1.get_visible() for t in a.yaxis.get_major_ticks()) for a in figure.axes]
+    assert numbers == [True, False, True, True]
+
+
+def test_near_the_best_is_judged_where_a_method_ends():
+    rows = [("a", 9, 0.9), ("a", 10, 0.9), ("b", 9, 0.9), ("b", 10, 0.7), ("c", 3, 0.9)]
+    frame = pd.DataFrame(rows, columns=["method", "round", "accuracy"])
+    assert last_third(frame, "accuracy", 0.1)["method"].tolist() == ["a", "a"]
+    assert last_third(frame, "accuracy", 0.2)["method"].tolist() == ["a", "a", "b", "b"]
+
+
+def test_the_band_of_a_reference_by_round_goes_from_the_lowest_to_the_highest_seed(
+    make_run, make_artefact
+):
+    ends = (0.5, 0.6, 0.9)
+    runs = [make_run(end, method="fully_informed", seed=seed) for seed, end in enumerate(ends)]
+    (axes,) = draw(make_artefact(make_run(), *runs, kind="figure", plot="accuracy_by_round")).axes
+    (band,) = axes.patches
+    assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((0.5, 0.9))
 
 
 def test_mean_weights_by_class():

@@ -23,7 +23,7 @@ def lost(make_tested, make_artefact):
         place = {"axis": "adversaries", "condition": adversaries}
         return make_tested(accuracy, method=method, seed=seed, **place)
 
-    def make(kind, seeds=()):
+    def make(kind, seeds=(), **more):
         axes = PLACE | {"method": "fedavg", "adversaries": json.dumps(LOUD)}
         return draw(
             make_artefact(
@@ -34,7 +34,7 @@ def lost(make_tested, make_artefact):
                 kind="figure",
                 plot=kind,
                 labels=LABELS,
-                options={"condition": "adversaries", "against": "None"},
+                options={"condition": "adversaries", "against": "None", **more},
                 cannot=[{"before": 3, "axes": axes, "why": "has a reason"}],
             )
         )
@@ -48,6 +48,12 @@ def test_a_bar_is_as_long_as_what_is_lost_and_who_cannot_has_the_word(lost):
     assert bar.get_width() == pytest.approx(20)
     assert [text.get_text() for text in axes.texts] == ["n/a"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["average", "fedavg"]
+
+
+def test_a_gain_is_drawn_to_the_right_where_gains_are_wanted(lost):
+    axes = lost("accuracy_lost", gained=True).axes[0]
+    assert axes.patches[0].get_width() == pytest.approx(-20)
+    assert axes.get_xlabel() == "Points gained (below 0: lost)"
 
 
 def test_a_line_begins_at_nothing_lost_without_adversaries(lost):

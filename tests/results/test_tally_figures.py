@@ -70,6 +70,28 @@ def test_pareto_may_be_of_what_a_client_sends_in_the_whole_run(make_tally, make_
         draw(make_artefact(run, kind="figure", plot="pareto", options={"y": "bytes_sent"}))
 
 
+def test_points_of_equal_bytes_stand_beside_each_other(make_tally, make_artefact):
+    """Three send 1 MB and one 2 MB; the worst of the three stands left, the best right."""
+    ends = {"fedavg": 0.6, "tally_train": 0.5, "fedmd": 0.7, "local": 0.9}
+    sent = dict.fromkeys(ends, 4_000_000) | {"local": 8_000_000}  # by four peers
+    runs = [
+        make_tally(
+            (0.1, 0.2, end), method=name, sent={"votes": sent[name]}, axes=AXES | {"method": name}
+        )
+        for name, end in ends.items()
+    ]
+    figure = draw(make_artefact(*runs, kind="figure", plot="pareto"))
+    found = {
+        float(y[0]): float(x[0])
+        for x, y in (line.get_data() for line in figure.axes[0].lines)
+        if len(x) == 1
+    }
+    assert found == pytest.approx({0.5: 1 / 1.13, 0.6: 1, 0.7: 1.13, 0.9: 2})
+    assert "points of equal bytes moved sideways" in " ".join(
+        t.get_text().replace("\n", " ") for t in figure.texts
+    )
+
+
 def test_a_name_alone_stands_at_the_right_of_its_point():
     (box,) = place(np.array([[2.0, 1.0]]), ["FedAvg"], [], (5.0, 3.0))
     assert box[0] == pytest.approx(2 + NEAR)
@@ -148,9 +170,9 @@ def test_lines_with_bars_stand_side_by_side(make_tally, make_artefact):
         return sorted({float(line.get_xdata()[0]) for line in lines if line.get_marker() in "os"})
 
     assert places(single) == [16]
-    assert places(several) == pytest.approx([15.84, 16.16])
+    assert places(several) == pytest.approx([15.72, 16.28])
     logarithmic = several.model_copy(update={"options": options | {"log": True}})
-    assert places(logarithmic) == pytest.approx([16 / 2**0.01, 16 * 2**0.01])
+    assert places(logarithmic) == pytest.approx([16 / 2**0.0175, 16 * 2**0.0175])
 
 
 def test_levels_are_lines_across(make_tally, make_artefact):
@@ -161,12 +183,11 @@ def test_levels_are_lines_across(make_tally, make_artefact):
     levels = [{"method": "bridge"}, {"method": "bridge", "metric": "peak_accuracy"}]
     options = {"x": "public.size", "levels": levels}
     artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
-    axes = draw(artefact).axes[0]
-    across = [y.tolist() for y in heights(axes) if len(y) == 2]
+    figure = draw(artefact)
+    across = [y.tolist() for y in heights(figure.axes[0]) if len(y) == 2]
     assert across == [[0.6, 0.6], [0.7, 0.7]], "the last round, and the best"
-    assert [text.get_text() for text in axes.texts] == [
-        "bridge", "bridge, test accuracy in the best tested round"
-    ]  # fmt: skip
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named[-2:] == ["bridge", "bridge, test accuracy in the best tested round"]
 
 
 def test_a_level_is_of_its_panel(make_tally, make_artefact):

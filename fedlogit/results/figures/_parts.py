@@ -25,6 +25,7 @@ from fedlogit.results.style import GREY, INK, Look, family, header, in_order, lo
 
 __all__ = [
     "BARS",
+    "POINTS_GAINED",
     "POINTS_LOST",
     "Dash",
     "Stroke",
@@ -54,9 +55,10 @@ __all__ = [
 
 Dash = Literal["-", "--", ":", "-."]
 BARS = "bars: standard deviation over seeds"
+POINTS_GAINED = "Points gained (below 0: lost)"
 POINTS_LOST = "Points lost (below 0: gained)"
 _DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
-_LIGHT = 0.2  # relative luminance from which dark text has more contrast than white
+_LIGHT = 0.245  # relative luminance from which dark text has more contrast than white
 _HANDLE = 3.6  # times the size of a legend's letters, so that a line shows its dashes; else 2
 
 
@@ -202,8 +204,13 @@ def kin_colour(method: str) -> str:
     return kin_look(method).colour
 
 
-def reference_line(axes: Axes, runs: pd.DataFrame, metric: str) -> bool:
-    """Draw the reference as a dashed line with its spread; return whether there is one."""
+def reference_line(
+    axes: Axes, runs: pd.DataFrame, metric: str, *, every_seed: bool = False
+) -> bool:
+    """Draw the reference as a dashed line in a band; return whether there is one.
+
+    The band has one standard deviation on either side, or goes from the lowest to the highest seed.
+    """
     runs = runs[runs["method"] == REFERENCE]
     if runs.empty or not runs[metric].notna().any():
         return False
@@ -211,7 +218,9 @@ def reference_line(axes: Axes, runs: pd.DataFrame, metric: str) -> bool:
     mean, std = float(cell["mean"]), float(cell["std"])
     axes.axhline(mean, color=INK, linestyle="--", linewidth=1.2, zorder=1)
     if std == std:  # NaN for a single seed
-        axes.axhspan(mean - std, mean + std, color=INK, alpha=0.12, linewidth=0, zorder=0)
+        ends = (runs[metric].min(), runs[metric].max()) if every_seed else (mean - std, mean + std)
+        low, high = map(float, ends)
+        axes.axhspan(low, high, color=INK, alpha=0.12, linewidth=0, zorder=0)
     return True
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -31,9 +33,18 @@ from fedlogit.results.figures._parts import (
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import PALETTE, new_figure
 
-__all__ = ["CELL", "draw"]
+__all__ = ["CELL", "draw", "last_third"]
 
 CELL = ("dataset", "partition", "method")
+_NEAR = 0.12  # of a row's height: how far below the best a method may end to be shown enlarged
+
+
+class _Lines(NamedTuple):
+    """What all panels have in common: the metric, a stroke a method, the methods of one round."""
+
+    metric: str
+    strokes: dict[str, Stroke]
+    once: Collection[str]
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -42,63 +53,53 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     The band spans the seeds, from the least to the largest. The dashed line is where the reference
     ends, whose rounds are not comparable; a method of one round is a dashed line with its band, to
     compare the others' later rounds with. A run that diverged contributes the rounds it had. The
-    option ``log`` makes the vertical axis logarithmic.
+    option ``log`` makes the vertical axis logarithmic. With ``enlarge`` the row below has the last
+    third of the rounds of the methods that end near the best, each panel on its own axis.
     """
     final, frame = collect(artefact), curves(artefact)
     if artefact.metric not in frame:
         raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
-    shown = competitors(frame)
-    if alone := shown.empty:  # then the reference is a method as any other
-        shown = frame
+    shown, references = competitors(frame), final
+    if shown.empty:  # then the reference is a method as any other
+        shown, references = frame, competitors(final)
     # Partitions that differ in a dataset's parameters only have one label, and one column.
     shown = shown.assign(column=shown["partition"].map(artefact.label))
-    datasets, styles = values(shown, "dataset"), strokes(values(shown, "method"))
     last = shown.groupby("method")["round"].max()
-    once = set(last.index[last == 1])
-    columns = values(shown, "column")
-    figure, grid = new_figure(len(datasets), len(columns), panel=(3.1, 2.5), share_y="row")
-    options, has_reference = artefact.read_options(ByRound), False
-    for row, dataset in zip(grid, datasets, strict=True):
-        for axes, column in zip(row, columns, strict=True):
-            here = shown[(shown["dataset"] == dataset) & (shown["column"] == column)]
-            axes.set_visible(not here.empty)
-            if here.empty:
-                continue
-            if len(several := here["partition"].unique()) > 1:
-                raise FedlogitError(
-                    f"{artefact.name}: partitions {' and '.join(map(str, several))} of {dataset}"
-                    f" share the label {column!r}"
-                )
-            if not alone:
-                beside = _reference(final, dataset, here)
-                has_reference |= reference_line(axes, beside, artefact.metric)
-            _panel(axes, here, styles, artefact.metric, once)
-            share_axis(axes.yaxis, artefact.metric)
-            if options.log:
-                axes.set_yscale("log")
-                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-                axes.yaxis.set_minor_locator(NullLocator())
-            if options.shade_warm_up:
-                _shade_warm_up(axes, here)
-            fewer = f" ({seeds(here)})" * (seeds(here) != seeds(shown))
-            axes.set_title(f"{artefact.label(dataset)}, {column}{fewer}")
-    for row in grid:
-        first = _there(row)[0]
-        first.set_ylabel(metric_label(artefact.metric).capitalize())
-        first.tick_params(labelleft=True)  # shared axes have numbers in the first column alone
-    for panels in grid.T:
-        _there(panels)[-1].set_xlabel("Round")
-    handles: list[Artist] = [
-        method_handle(artefact, method, style._replace(dash="--") if method in once else style)
-        for method, style in styles.items()
-    ]
-    handles += [reference_handle(artefact)] if has_reference else []
-    if options.shade_warm_up and "seconds_probe" in shown:
-        handles.append(Patch(color=PALETTE["grey"], alpha=0.18, lw=0, label="warm-up of CELM"))
+    lines = _Lines(artefact.metric, strokes(values(shown, "method")), set(last.index[last == 1]))
+    datasets, columns = values(shown, "dataset"), values(shown, "column")
+    rows = 1 + artefact.read_options(ByRound).enlarge
+    figure, grid = new_figure(rows * len(datasets), len(columns), panel=(3.1, 2.5))
+    has_reference = False
+    for dataset, own in zip(datasets, np.split(grid, len(datasets)), strict=True):
+        parts = [shown[(shown["dataset"] == dataset) & (shown["column"] == c)] for c in columns]
+        for row in own:
+            for axes, runs in zip(row, parts, strict=True):
+                has_reference |= _panel(artefact, axes, runs, references, lines)
+            _share_height(_there(row))
+        for axes, column, runs in zip(own[0], columns, parts, strict=True):
+            few = "" if runs.empty or seeds(runs) == seeds(shown) else f" ({seeds(runs)})"
+            axes.set_title(f"{artefact.label(dataset)}, {column}{few}")
+        for axes, runs in zip(own[1:].flat, parts, strict=False):
+            _enlarge(axes, runs, references, lines)
+    _name_axes(grid, artefact.metric)
     title(figure, artefact, final, band(shown))
-    legend(figure, handles)
+    legend(figure, _handles(artefact, shown, lines, has_reference))
     return figure
+
+
+def last_third(runs: pd.DataFrame, metric: str, near: float) -> pd.DataFrame:
+    """Return the rows of the last third of the rounds, of the methods that end near the best.
+
+    Args:
+        runs: The rounds of a panel.
+        metric: One of which more is better.
+        near: How far below the best of them a method's mean may end, in units of the metric.
+    """
+    measured = runs.dropna(subset=[metric])
+    last = measured["round"].max()
+    late = measured[measured["round"] >= last - max(1, last // 3)]
+    ends = late.groupby(["method", "round"])[metric].mean().groupby("method").last()
+    return late[late["method"].isin(ends.index[ends >= ends.max() - near])]
 
 
 def _there(panels: Iterable[Axes]) -> list[Axes]:
@@ -106,26 +107,50 @@ def _there(panels: Iterable[Axes]) -> list[Axes]:
     return [axes for axes in panels if axes.get_visible()]
 
 
-def _reference(final: pd.DataFrame, dataset: str, here: pd.DataFrame) -> pd.DataFrame:
+def _panel(
+    artefact: Artefact, axes: Axes, runs: pd.DataFrame, references: pd.DataFrame, lines: _Lines
+) -> bool:
+    """Draw a panel; return whether it has the reference."""
+    axes.set_visible(not runs.empty)
+    if runs.empty:
+        return False
+    if len(several := runs["partition"].unique()) > 1:
+        raise FedlogitError(
+            f"{artefact.name}: partitions {' and '.join(map(str, several))} of"
+            f" {runs['dataset'].iloc[0]} share the label {runs['column'].iloc[0]!r}"
+        )
+    options = artefact.read_options(ByRound)
+    has_reference = reference_line(
+        axes, _reference(references, runs), lines.metric, every_seed=True
+    )
+    _draw_lines(axes, runs, lines)
+    share_axis(axes.yaxis, lines.metric)
+    if options.log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+    if options.shade_warm_up:
+        _shade_warm_up(axes, runs)
+    return has_reference
+
+
+def _reference(references: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return the reference's runs on a data set; those of a panel's partition, if it has some."""
-    own = final[(final["dataset"] == dataset) & (final["method"] == REFERENCE)]
-    alike = own[own["partition"].isin(here["partition"])]
+    own = references[
+        references["dataset"].isin(runs["dataset"]) & (references["method"] == REFERENCE)
+    ]
+    alike = own[own["partition"].isin(runs["partition"])]
     return own if alike.empty else alike
 
 
-def _panel(
-    axes: Axes,
-    runs: pd.DataFrame,
-    styles: dict[str, Stroke],
-    metric: str,
-    once: Collection[str],
-) -> None:
-    """Draw the methods of a panel; those of one round, `once`, as a level for the others."""
-    measured = runs.dropna(subset=[metric])
-    for method, (colour, marker, dash) in styles.items():
-        own = measured[measured["method"] == method].groupby("round")[metric]
+def _draw_lines(axes: Axes, runs: pd.DataFrame, lines: _Lines) -> None:
+    """Draw the methods of a panel; those of one round as a level for the others."""
+    measured = runs.dropna(subset=[lines.metric])
+    for method, (colour, marker, dash) in lines.strokes.items():
+        own = measured[measured["method"] == method].groupby("round")[lines.metric]
         band = own.agg(["mean", "min", "max"])
-        if method in once and len(band):
+        if method in lines.once and len(band):
             mean, low, high = band.iloc[0]
             axes.axhline(mean, color=colour, lw=1.4, ls="--", zorder=1)
             axes.axhspan(low, high, color=colour, alpha=0.15, lw=0, zorder=0)
@@ -134,7 +159,7 @@ def _panel(
             band.index, band["mean"], color=colour, marker=marker, ls=dash, markevery=every, ms=4.5
         )
         axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.15, lw=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, steps=[1, 2, 4, 5, 10]))
 
 
 def _shade_warm_up(axes: Axes, runs: pd.DataFrame) -> None:
@@ -142,3 +167,54 @@ def _shade_warm_up(axes: Axes, runs: pd.DataFrame) -> None:
     if "seconds_probe" in runs and runs["seconds_probe"].notna().any():
         last = runs.loc[runs["seconds_probe"].notna(), "round"].max()
         axes.axvspan(0.5, last + 0.5, color=PALETTE["grey"], alpha=0.18, lw=0, zorder=0)
+
+
+def _share_height(panels: Sequence[Axes]) -> None:
+    """Give panels side by side one vertical axis, with numbers at the first."""
+    ends = [axes.get_ylim() for axes in panels]
+    for axes in panels:
+        axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+        axes.tick_params(labelleft=axes is panels[0])
+
+
+def _enlarge(axes: Axes, runs: pd.DataFrame, references: pd.DataFrame, lines: _Lines) -> None:
+    """Show the last third of the rounds, from the lowest method near the best to the highest."""
+    if runs.empty:
+        return
+    low, high = axes.get_ylim()
+    near = _NEAR * (high - low)
+    part = last_third(runs, lines.metric, near)
+    there = part.groupby(["method", "round"])[lines.metric].agg(["min", "max"])
+    ends = [there["min"].min(), there["max"].max()]
+    level = _reference(references, runs)[lines.metric].mean()
+    ends += [level] if abs(level - ends[1]) <= near else []
+    axes.set_title("last third of the rounds, enlarged")
+    axes.tick_params(labelleft=True)
+    for limits, least, most in (
+        (axes.set_xlim, part["round"].min(), part["round"].max()),
+        (axes.set_ylim, min(ends), max(ends)),
+    ):
+        if margin := 0.05 * (most - least):
+            limits(least - margin, most + margin)
+
+
+def _name_axes(grid: np.ndarray, metric: str) -> None:
+    """Name the vertical axis at the first panel of a row, the rounds at the last of a column."""
+    for row in filter(None, map(_there, grid)):
+        row[0].set_ylabel(metric_label(metric).capitalize())
+    for panels in filter(None, map(_there, grid.T)):
+        panels[-1].set_xlabel("Round")
+
+
+def _handles(
+    artefact: Artefact, shown: pd.DataFrame, lines: _Lines, has_reference: bool
+) -> list[Artist]:
+    """Return the entries of the legend."""
+    handles: list[Artist] = [
+        method_handle(artefact, name, line._replace(dash="--") if name in lines.once else line)
+        for name, line in lines.strokes.items()
+    ]
+    handles += [reference_handle(artefact)] if has_reference else []
+    if artefact.read_options(ByRound).shade_warm_up and "seconds_probe" in shown:
+        handles.append(Patch(color=PALETTE["grey"], alpha=0.18, lw=0, label="warm-up of CELM"))
+    return handles

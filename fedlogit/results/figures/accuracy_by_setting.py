@@ -37,7 +37,7 @@ __all__ = ["draw"]
 
 _DASHES = ("--", ":", "-.")
 _WIDEST = 30  # letters beside a panel, which is three inches high
-_BESIDE = 0.02  # of the axis, between two lines that would hide each other's bars
+_BESIDE = 0.035  # of the axis, between two lines that would hide each other's bars
 _ROOM = 0.09  # of the axis, for the number at a tick
 
 
@@ -66,6 +66,8 @@ class _Style(NamedTuple):
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow.
 
+    Methods without a place on the axis may be levels, which are lines across.
+
     Where there are bars, lines stand beside each other, so that none hides another's; the ticks are
     at the true values.
     """
@@ -82,13 +84,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     looks = dict(zip(lines, _styles(shown, [line for line, _ in lines], options), strict=True))
     panels = values(shown, "panel")
     figure, grid = new_figure(1, len(panels), panel=(3.9, 3.0), share_y=True)
-    has_paper = False
+    has_paper, levels = False, dict[str, str]()
     for axes, panel in zip(grid.flat, panels, strict=True):
         here = shown[shown["panel"] == panel]
         for (line, metric), style in looks.items():
             _line(axes, here[here["line"] == line], metric, style)
         has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
-        _levels(axes, artefact, _of_panel(frame[level], panel), metrics[0], options)
+        levels |= _levels(axes, artefact, _of_panel(frame[level], panel), metrics[0], options)
         _across(axes, here, artefact, options)
         axes.set_title(panel)
         share_axis(axes.yaxis, metrics[0])
@@ -97,7 +99,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     moved = any(style.shift for style in looks.values())
     shifted = ", points moved sideways so that bars can be told apart" if moved else ""
     title(figure, artefact, frame, bars(frame) + shifted)
-    legend(figure, _handles(looks, len(metrics) > 1, reported(artefact) if has_paper else ""))
+    handles = _handles(looks, len(metrics) > 1)
+    handles += [Line2D([], [], color=INK, ls=d, lw=1.1, label=n) for n, d in levels.items()]
+    legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])
     return figure
 
 
@@ -203,21 +207,19 @@ def _of_panel(levels: pd.DataFrame, panel: str) -> pd.DataFrame:
 
 def _levels(
     axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: BySetting
-) -> None:
-    """Draw other methods as horizontal lines, each with its name."""
+) -> dict[str, str]:
+    """Draw other methods as horizontal lines; return the dash of each by its name."""
+    drawn = {}
     for level, dash in zip(options.levels, itertools.cycle(_DASHES), strict=False):
-        other = level.metric not in ("", metric)
-        found = runs[runs["method"] == level.method].dropna(subset=[level.metric or metric])
+        measured = level.metric or metric
+        found = runs[runs["method"] == level.method].dropna(subset=[measured])
         if found.empty:
             continue
-        mean = summarise(found, ["method"], level.metric or metric)["mean"].item()
-        name = artefact.label(level.method)
+        mean = summarise(found, ["method"], measured)["mean"].item()
         axes.axhline(mean, color=INK, ls=dash, lw=1.1, zorder=1)
-        axes.annotate(
-            f"{name}, {metric_label(level.metric)}" if other else name,
-            (0.99, mean), (0, 2), xycoords=("axes fraction", "data"),
-            textcoords="offset points", ha="right", fontsize=8, color=INK,
-        )  # fmt: skip
+        name = artefact.label(level.method)
+        drawn[f"{name}, {metric_label(measured)}" if level.metric else name] = dash
+    return drawn
 
 
 def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: BySetting) -> None:
@@ -242,13 +244,11 @@ def _apart(places: Sequence[float]) -> list[int]:
     return chosen
 
 
-def _handles(looks: Mapping[tuple[str, str], _Style], several: bool, paper: str) -> list[Line2D]:
+def _handles(looks: Mapping[tuple[str, str], _Style], several: bool) -> list[Line2D]:
     handles = []
     for (line, metric), style in looks.items():
         parts = [line, metric_label(metric)] if several or not line else [line]
         name = ", ".join(filter(None, parts))
         drawn = {"color": style.colour, "marker": style.marker, "ls": style.dash}
         handles.append(Line2D([], [], label=name, **drawn))  # type: ignore[arg-type]
-    if paper:
-        handles.append(published_handle(paper))
     return handles

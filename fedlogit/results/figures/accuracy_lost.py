@@ -14,7 +14,7 @@ from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import POINTS_LOST, legend, title, values
+from fedlogit.results.figures._parts import POINTS_GAINED, POINTS_LOST, legend, title, values
 from fedlogit.results.style import GREY, HUES, INK, new_figure
 
 __all__ = ["draw"]
@@ -26,12 +26,15 @@ _GAP = 0.14  # inches between the bars of two methods
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per data set and partition: methods down, points lost across, of one range.
 
-    The options are those of the table `lost`. Bars are means over seeds of the differences of each
-    seed, whiskers one standard deviation. A single condition is named above the panels.
+    The options are those of the table `lost`; with ``gained``, points gained. Bars are means over
+    seeds of the differences of each seed, whiskers one standard deviation. A single condition is
+    named above the panels.
     """
     options = artefact.read_options(Lost)
     numbers = losses(artefact, options)
     shown = numbers[numbers["condition"] != options.against]
+    if options.gained:
+        shown = shown.assign(lost=-shown["lost"])
     conditions = values(shown, "condition")
     colours = dict(zip(conditions, cycle(HUES), strict=False))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
@@ -45,11 +48,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         several = shown["dataset"].nunique() > 1
         name = artefact.label(partition)
         axes.set_title(f"{artefact.label(dataset)}, {name}" if several else name)
-        axes.set_xlabel(POINTS_LOST)
+        axes.set_xlabel(POINTS_GAINED if options.gained else POINTS_LOST)
     frame = collect(artefact)
     alone = f"{conditions[0]} " if len(conditions) == 1 else ""
     whiskers = "whiskers: standard deviation over seeds" if shown["n"].max() > 1 else ""
-    said = [f"{alone}against: {options.against}", whiskers]
+    said = [f"{alone}compared with: {options.against}", whiskers]
     title(figure, artefact, frame, "; ".join(filter(None, said)))
     if len(conditions) > 1:
         legend(figure, [Patch(color=colours[name], label=name) for name in conditions])
@@ -68,7 +71,7 @@ def _panel(
             word = "n/a" if row["cannot"] else "diverged"
             axes.annotate(
                 word, (0, y), (3, 0), textcoords="offset points", va="center", fontsize=7.5,
-                color=colours[row["condition"]], style="italic",
+                color=GREY, style="italic",
             )  # fmt: skip
             continue
         spread = None if math.isnan(row["lost_std"]) else 100 * row["lost_std"]

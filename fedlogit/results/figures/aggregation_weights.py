@@ -95,7 +95,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     bar = figure.colorbar(colours, ax=list(grid[0]), pad=0.02, aspect=25)
     bar.set_label("Mean weight")
     bar.outline.set_visible(False)
-    said = "above, the first seed, with a frame where the client holds the class; below, every seed"
+    several = max(len(panel.weights) for panel in panels) > 1
+    which = ("the first seed, ", "; below, every seed") if several else ("", "")
+    said = f"above, {which[0]}with a frame where the client holds the class{which[1]}"
     title(figure, artefact, collect(artefact), said)
     return figure
 
@@ -146,7 +148,7 @@ def _heat(axes: Axes, panel: Panel, highest: float) -> None:
         axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, ec=PALETTE["orange"], lw=1.1))
     axes.set_title(
         f"{panel.name}: {panel.on_owners():.0%} of weight on\nclients that hold the class"
-        f" ({panel.owners():.0%} of all)"
+        f" (uniform: {panel.owners():.0%})"
     )
     axes.set_xlabel("True class")
     axes.tick_params(length=0, rotation=0)
@@ -160,7 +162,7 @@ def _curve(axes: Axes, panel: Panel, top: float) -> None:
     uniform = 1 / len(panel.owned[0])
     axes.axhline(uniform, color=INK, linestyle="--", linewidth=1.1)
     axes.annotate(
-        "uniform", (1, uniform), (4, 0), textcoords="offset points", va="center", color=GREY
+        "uniform", (1, uniform), (-4, 3), textcoords="offset points", ha="right", color=GREY
     )
     axes.set(xlim=(0, 1), ylim=(0, top), xlabel="Public images, largest weight first")
     in_per_cent(axes.xaxis)

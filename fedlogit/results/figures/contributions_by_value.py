@@ -46,8 +46,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes in panels[max(0, len(methods) - grid.shape[1]) : len(methods)]:
         axes.set_xlabel("Shapley value [points]")
         axes.tick_params(labelbottom=True)
-    extra = "dotted: equal shares; every panel has its own vertical axis"
-    title(figure, artefact, collect(artefact), extra)
+    extra = ["rank correlations are means over runs", "dotted: equal shares"]
+    extra += ["every panel has its own vertical axis"]
+    title(figure, artefact, collect(artefact), "; ".join(extra))
     legend(figure, [_handle(i, artefact.label(name)) for i, name in enumerate(partitions)])
     return figure
 
@@ -87,4 +88,5 @@ def correlation(artefact: Artefact, own: list[Compared]) -> str:
     ranked = dict.fromkeys(one.partition for one in own if len(correlations([one])))
     some = len(ranked) < len({one.partition for one in own})
     of = f" ({', '.join(map(artefact.label, ranked))} only)" if some else ""
-    return f"rank correlation {known.mean():.2f}{of}"
+    mean = f"{known.mean():.2f}".replace("-", "\N{MINUS SIGN}")
+    return f"rank correlation {mean}{of}"

@@ -52,6 +52,7 @@ def _told(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
 def _panel(axes: Axes, artefact: Artefact, found: Ranking) -> None:
     for row, (method, rank) in enumerate(found.ranks.items()):
         colour, marker = kin_look(str(method))
+        axes.axhline(row, color="#e6e6e6", lw=0.6, zorder=0)  # leads from the bars to the names
         axes.plot([1, rank], [row, row], color=colour, lw=0.8, alpha=0.5, zorder=1)
         axes.plot(rank, row, marker=marker, color=colour, ms=6, zorder=3)
         axes.annotate(
@@ -66,5 +67,5 @@ def _panel(axes: Axes, artefact: Artefact, found: Ranking) -> None:
     axes.set_ylim(len(found.ranks) - 0.4, -0.6)
     axes.set_yticks(range(len(found.ranks)), [artefact.label(m) for m in found.ranks.index])
     axes.set_xticks([x for x in (1, 5, 10, 15, 20) if x <= len(found.ranks)])
-    axes.set_xlabel(f"average rank by {metric_label(artefact.metric)} (1 is best)")
+    axes.set_xlabel(f"Average rank by {metric_label(artefact.metric)} (1 is best)")
     axes.grid(visible=False, axis="y")

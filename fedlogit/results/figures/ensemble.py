@@ -74,7 +74,12 @@ def _handles() -> list[Line2D]:
     return [
         Line2D([], [], color=INK, marker="|", ms=10, mew=1.6, ls="none", label="single client"),
         Line2D(
-            [], [], color=GREY, marker="o", ls="none", label="pseudo-labels (each method its mark)"
+            [],
+            [],
+            color=GREY,
+            marker="o",
+            ls="none",
+            label="pseudo-labels (in the method's colour)",
         ),
         Line2D(
             [],

@@ -33,7 +33,9 @@ from fedlogit.results.style import GREY, INK, new_figure
 
 __all__ = ["draw", "frontier"]
 
-_FRONT = "Pareto front: no method sends less and is as accurate"
+_FRONT = "Pareto front: no method needs fewer bytes and is as accurate"
+_BESIDE = 1.13  # times the payload: between points that would hide each other
+_ALIKE = 1.02  # times the payload: within this, points hide each other
 _FEW = 2  # powers of ten on an axis; if there are fewer, more is written on it
 
 
@@ -43,7 +45,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     At scale ``paper`` the paper's points are there, too, hollow.
 
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
-    at its left end, at 0. Bars are standard deviations over seeds.
+    at its left end, at 0. Methods of one payload stand beside each other, about where it is. Bars
+    are standard deviations over seeds.
     """
     options = artefact.read_options(Pareto)
     if artefact.scale != "paper":
@@ -53,11 +56,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = values(frame.dropna(subset=[by]), by)
     columns = min(len(panels), 2)
     figure, grid = new_figure(-(-len(panels) // columns), columns, panel=(6.2, 3.8))
-    has_paper = False
+    has_paper = moves = False
     for axes, panel in zip(grid.flat, panels, strict=False):
         points = _points(frame[frame[by] == panel], artefact.metric, options.x)
         theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
+        moves |= bool((points["x"] != points["payload"]).any())
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
         axes.set_xlabel(_across(options.x))
@@ -78,7 +82,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     ]
     if has_paper:
         handles.append(published_handle("reported in the paper"))
-    title(figure, artefact, frame, bars(frame))
+    moved = "points of equal bytes moved sideways" if moves else ""
+    title(figure, artefact, frame, "; ".join(filter(None, [bars(frame), moved])))
     legend(figure, handles)
     return figure
 
@@ -111,7 +116,19 @@ def _front(points: pd.DataFrame) -> pd.DataFrame:
 def _points(runs: pd.DataFrame, metric: str, across: str) -> pd.DataFrame:
     cells = summarise(runs, ["method"], metric).dropna(subset=["mean"])
     sent = summarise(runs, ["method"], across).set_index("method")["mean"]
-    return cells.assign(payload=_megabytes(cells["method"].map(sent), across))
+    cells = cells.assign(payload=_megabytes(cells["method"].map(sent), across))
+    return cells.assign(x=_beside(cells))
+
+
+def _beside(points: pd.DataFrame) -> pd.Series:
+    """Return where points stand across: those of one payload beside each other, the best last."""
+    ordered = points.sort_values(["payload", "mean"], kind="stable")
+    payload = ordered["payload"]
+    group = (payload > _ALIKE * payload.shift()).cumsum()
+    place = ordered.groupby(group).cumcount()
+    count = group.map(group.value_counts())
+    x = payload * _BESIDE ** (place - (count - 1) / 2)
+    return x.where(count > 1, payload).reindex(points.index)
 
 
 def _published(
@@ -142,7 +159,7 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
         colour, marker = kin_look(row["method"])
         spread = None if np.isnan(row["std"]) else row["std"]
         axes.errorbar(
-            row["payload"], row["mean"], yerr=spread, color=colour, marker=marker, ms=7,
+            row["x"], row["mean"], yerr=spread, color=colour, marker=marker, ms=7,
             capsize=2.5, zorder=4,
         )  # fmt: skip
     best = _front(points)
@@ -169,7 +186,7 @@ def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
     if most > 0:
         axes.set_xlim(right=most * (most / least) ** 0.42)  # room for names beyond all points
     axes.set_ylim(axes.get_ylim())
-    where = _inches(axes, points["payload"], points["mean"])
+    where = _inches(axes, points["x"], points["mean"])
     boxes = place(where, names, list(_drawn(axes, points)), _SIZE)
     for name, point, box, end in zip(names, where, boxes, anchors(where, boxes), strict=True):
         right = box[0] >= point[0]
@@ -203,12 +220,12 @@ def _inches(axes: Axes, x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) ->
 def _drawn(axes: Axes, points: pd.DataFrame) -> Iterator[Obstacle]:
     """Yield what a name should not lie on: markers, bars, and the frontier."""
     spread = points["std"].fillna(0)
-    where = _inches(axes, points["payload"], points["mean"])
-    low = _inches(axes, points["payload"], points["mean"] - spread)
-    high = _inches(axes, points["payload"], points["mean"] + spread)
+    where = _inches(axes, points["x"], points["mean"])
+    low = _inches(axes, points["x"], points["mean"] - spread)
+    high = _inches(axes, points["x"], points["mean"] + spread)
     for (x, y), (_, bottom), (_, top) in zip(where, low, high, strict=True):
         yield Obstacle((x - _MARK, y - _MARK, x + _MARK, y + _MARK), 3.0)
-        yield Obstacle((x - 0.02, bottom, x + 0.02, top), 1.0)
+        yield Obstacle((x - 0.02, bottom, x + 0.02, top), 2.5)
     best = _front(points)
     steps = _inches(axes, best["payload"], best["mean"])
     for (x, y), (right, top) in itertools.pairwise(steps):

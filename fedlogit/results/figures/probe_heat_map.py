@@ -17,13 +17,16 @@ from fedlogit.results.style import new_figure
 __all__ = ["draw"]
 
 _LEAST = 1.0  # points that a panel's colours span
+_LOWEST = 0.1  # share of a panel's cells below which all have the lightest colour
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition: steps across, rate down, each with its own colours.
 
     A cell is the mean over seeds, in per cent. Colours span a point at least, so that what hardly
-    differs looks alike. A panel of a single cell is left out beside others, and named above them.
+    differs looks alike, and the lowest tenth of the cells share one, so that a single low cell
+    leaves the others distinct. A panel of a single cell is left out beside others, and named above
+    them.
     """
     tables = {
         name: _table([run for _, run in runs], artefact.metric)
@@ -42,7 +45,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
         axes.tick_params(length=0, rotation=0)
         axes.grid(visible=False)
-    said = ["test accuracy [%]; each panel has its own colours, which span one point at least"]
+    said = ["test accuracy of CELM [%]; each panel has its own colours"]
     said += [f"left out, as one cell was run: {' and '.join(alone)}"] if alone else []
     title(figure, artefact, collect(artefact), "; ".join(said))
     return figure
@@ -72,7 +75,8 @@ def _table(runs: list[Run], metric: str) -> pd.DataFrame:
 
 
 def _colours(table: pd.DataFrame) -> tuple[float, float]:
-    """Return where the colours of a panel begin and end: at its values, or further apart."""
-    low, high = float(table.min().min()), float(table.max().max())
+    """Return where the colours of a panel begin and end: near its values, or further apart."""
+    cells = table.stack()
+    low, high = float(cells.quantile(_LOWEST)), float(cells.max())
     more = max(0.0, _LEAST - (high - low)) / 2
     return low - more, high + more

@@ -118,7 +118,7 @@ def _scatter(axes: Axes, rows: pd.DataFrame) -> None:
         axes.plot(part["published"], part["ours"], clip_on=False, **_point(look))
     ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.04, 1.01), xticks=ticks, yticks=ticks)
-    axes.set(xlabel="Reported mean", ylabel="Reproduced mean over seeds")
+    axes.set(xlabel="Reported mean", ylabel="Our mean over seeds")
     axes.grid(False)
 
 

@@ -55,7 +55,11 @@ class Ranking:
         """Return what Friedman's test gave, in words; "" if there was none."""
         if math.isnan(self.p_any):
             return ""
-        p = "p < 0.001" if self.p_any < 0.001 else f"p = {self.p_any:.3f}"
+        p = (
+            "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.001"
+            if self.p_any < 0.001
+            else f"p = {self.p_any:.3f}"
+        )
         return f"Friedman's test that all are alike: {p}"
 
 
