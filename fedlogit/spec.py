@@ -119,7 +119,8 @@ class Schedule(FrozenConfig):
     Attributes:
         every: Rounds between decays; None never decays.
         gamma: What the rate is multiplied by at a decay.
-        once: Decay a single time, after `every` rounds (the other reading of CELM §5).
+        once: Decay a single time, after `every` rounds (the reading of CELM §5 that
+            its scale ``paper`` takes for 200 rounds).
     """
 
     every: Count | None = None
@@ -254,7 +255,8 @@ class RunSpec(FrozenConfig):
         train_size: Use a stratified subsample of the training split of this size; None uses all.
         test_size: The same for the test split.
         text: How a text is tokenised and cut into samples; for data sets that are texts.
-        augment: ``crop_flip`` is RandomCrop(size, 4) and a horizontal flip on private batches.
+        augment: ``crop_flip`` is RandomCrop(size, 4) and a horizontal flip on what clients train
+            on: private batches, and the public ones of FedKT's students and of the reference.
         partition: How the training split is divided; a call such as ``dir_client(0.05)``.
         clients: Number of clients N.
         participation: Who is there in a round; None is everybody in every round. See

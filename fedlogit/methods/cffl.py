@@ -49,7 +49,7 @@ class CFFL(Method):
             weights. 0 forgets.
         server_weights: ``reputation`` averages by r, ``reputation_samples`` by r_i n_i;
             ``uniform`` over the reputable; ``sum`` adds all their updates, as the original's code
-            does by default, whose other mode has shares of samples. Uniform without `removal` is
+            does for images; for tabular data it has shares of samples. Uniform without `removal` is
             FedAvg on the samples not held out.
         feedback: Feed r back through the sinh, as the original's code does. That map is unstable:
             with scores of whole models it ends with a single client.
@@ -61,7 +61,8 @@ class CFFL(Method):
         scored_on: ``union`` scores every client on what all hold out together, ``own`` on its own:
             CELM §2 has CFFL evaluate "client models on server-side validation data", and §5 says
             that it "uses client-side validation information".
-        upload: Share of entries sent, θ, if `sparse`: 0.1 in the original's code. 1 sends all. All
+        upload: Share of a model's entries sent, θ, if `sparse`: 0.1 in the original's code, which
+            on CIFAR-10 takes it of each layer by itself. 1 sends all. All
             that are as large as the last of them are sent too, so with many entries at the clip
             it is more.
     """

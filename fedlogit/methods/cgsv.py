@@ -23,7 +23,7 @@ from fedlogit.methods.model_federation import check_shares, send_buffers
 
 __all__ = ["CGSV"]
 
-_LEAST = 1e-3  # no reputation falls below this before it is normalised
+_LEAST = 1e-3  # no reputation falls below this before it is normalised, as in the authors' code
 _TINY = 1e-7  # added to norms, as the authors' code does
 
 
@@ -43,9 +43,9 @@ class CGSV(Method):
         normalise: ``always`` scales every update to Γ; ``above`` only those that are longer.
         smoothing: α of the moving average of reputations, 0.95 in the authors' code. 0 forgets.
         altruism: β of the reward q_i = tanh(β r_i) / max_j tanh(β r_j), which the authors' code
-            varies from 0.5 to 1e7; 1 is the default of the CELM author's port. Large values reward
-            all alike, small ones in proportion to r. It does not change what CELM's tables test,
-            the server's model, except through what clients train from.
+            varies from 0.5 to 1e7; the CELM author's port has a field β = 1, but rewards by
+            r_i / max_j r_j, which β → 0 gives. Large values reward all alike. It does not change
+            what CELM's tables test, the server's model, except through what clients train from.
         restore: Whether a client's model goes back to what it was before it trained, and is then
             paid, as in the authors' code; without, it keeps what it trained, as in the CELM
             author's port, whose line that restores is commented out.

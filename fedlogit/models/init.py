@@ -1,4 +1,4 @@
-"""PyTorch's default initialisation, drawn from a generator that the caller owns.
+"""First weights as in PyTorch and torchvision, drawn from a generator that the caller owns.
 
 PyTorch draws initial weights from its global generator. Models here are built without that, and
 then filled layer by layer from a generator.
@@ -42,16 +42,24 @@ class Uninitialised(TorchFunctionMode):
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
     """Fill all parameters and buffers of `module` in place, in the order of its submodules.
 
+    Layers get what PyTorch gives them. If the module's attribute `fan_out_normal` is true, its
+    convolutions are normal with variance 2 / fan_out, as in torchvision's residual networks.
+
     Raises:
         TypeError: for a layer with parameters that has no rule here; without one its memory would
             stay uninitialised.
     """
+    fan_out_normal = getattr(module, "fan_out_normal", False)
     for name, layer in module.named_modules():
         own = {key for key, _ in layer.named_parameters(recurse=False)}
         own |= {key for key, _ in layer.named_buffers(recurse=False)}
         if not own:
             continue
-        if isinstance(layer, (nn.Linear, nn.Conv2d)) and own <= _KNOWN:
+        if isinstance(layer, nn.Conv2d) and fan_out_normal and own == {"weight"}:
+            nn.init.kaiming_normal_(
+                layer.weight, mode="fan_out", nonlinearity="relu", generator=generator
+            )
+        elif isinstance(layer, (nn.Linear, nn.Conv2d)) and own <= _KNOWN:
             uniform_layer(layer, generator)
         elif isinstance(layer, _NORMS) and own <= _KNOWN:
             layer.reset_parameters()  # ones and zeros: nothing is drawn

@@ -1,4 +1,4 @@
-"""Initial weights are PyTorch's defaults, from a generator of one's own."""
+"""Initial weights are those of PyTorch and torchvision, from a generator of one's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 
 import pytest
 import torch
+import torchvision
+from support.networks import network
 from torch import nn
 
 from fedlogit.models.init import Uninitialised, initialise
@@ -55,6 +57,35 @@ def test_bounds(make):
         assert 0.95 / 20 < values.abs().max() <= 1 / 20
     torch.testing.assert_close(layer.weight.std().item(), 1 / 20 / math.sqrt(3), rtol=0.01, atol=0)
     assert abs(layer.weight.mean()) < 1e-3
+
+
+@pytest.mark.parametrize(
+    "call", ["resnet18", "resnet18(stem='cifar')", "resnet20_heavy", "resnet_light(2)"]
+)
+def test_convolutions_of_residual_networks_are_normal_as_in_torchvision(call):
+    """Of variance 2 / (k² channels out): beyond the bounds of a uniform of the same variance."""
+    model = network(call, (3, 32, 32))
+    convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+    for layer in convolutions:
+        std = math.sqrt(2 / (layer.kernel_size[0] ** 2 * layer.out_channels))
+        drawn = layer.weight.detach() / std
+        assert drawn.std() == pytest.approx(1, abs=4 / math.sqrt(2 * drawn.numel()))
+        assert drawn.abs().max() > 1.9, "a uniform has nothing beyond the square root of 3"
+    bound = 1 / math.sqrt(model.fc.in_features)
+    assert 0.9 * bound < model.fc.weight.abs().max() <= bound
+
+
+def test_resnet_18_spreads_its_first_weights_as_torchvision_does():
+    """Layer by layer: the same shapes, and the same spread."""
+    ours = network("resnet18", (3, 32, 32))
+    theirs = torchvision.models.resnet18(num_classes=10)
+    for a, b in zip(
+        (m for m in ours.modules() if isinstance(m, nn.Conv2d)),
+        (m for m in theirs.modules() if isinstance(m, nn.Conv2d)),
+        strict=True,
+    ):
+        assert a.weight.shape == b.weight.shape
+        assert a.weight.std().item() == pytest.approx(b.weight.std().item(), rel=0.05)
 
 
 class _Scale(nn.Module):
