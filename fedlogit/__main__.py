@@ -2,8 +2,11 @@
 
 import sys
 
-from fedlogit.cli import main, run_main
-
 if __name__ == "__main__":
+    try:
+        from fedlogit.cli import main, run_main
+    except KeyboardInterrupt:  # importing takes a second, in which people change their mind
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        sys.exit(130)
     sys.argv[0] = "-m fedlogit"  # a run's record repeats the command as it was typed
     run_main(main)

@@ -99,6 +99,7 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     # For people: one line, without the place in our code.
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     sys.excepthook = _tell_unexpected
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         _print_anything(stream)
     code: int | str | None
@@ -115,6 +116,13 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     if "triton" not in sys.modules:  # torchvision imports it; it complains of what is frozen
         gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Let what is printed vanish where the caller closed a stream, as daemons do: it is None."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
 
 
 def _tell_unexpected(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from fedlogit.component import FrozenConfig, Name, Seeds
 from fedlogit.engine_names import EngineName
@@ -14,7 +14,15 @@ from fedlogit.engine_names import EngineName
 __all__ = ["Settings"]
 
 
-Names = Annotated[tuple[Name, ...], Field(min_length=1)]
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a name that is given twice, of which a slip made two."""
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"names {twice[0]} twice")
+    return names
+
+
+DistinctNames = Annotated[tuple[Name, ...], AfterValidator(_each_once)]
+Names = Annotated[DistinctNames, Field(min_length=1)]
 
 
 def _same(value: Any) -> Any:
@@ -86,15 +94,15 @@ class Settings(FrozenConfig):
     mirror: str | None = None
     frozen: bool = False
     partial: bool = False
-    publish: tuple[Name, ...] = ()
+    publish: DistinctNames = ()
     data: str = "data"
 
     @field_validator("data")
     @classmethod
     def _is_folder(cls, value: str) -> str:
         # What a shell, a glob or Snakemake's {wildcards} would read as something else.
-        found = re.search(r"^-|[~$*?{}()\[\]<>|&;`'\"\\\n]", value)
-        if found or not value:
+        found = re.search(r"^-|[~$*?{}()\[\]<>|&;`'\"\\\x00-\x1f\x7f]", value)
+        if found or not value.strip():
             raise ValueError(
                 f"should be a folder's path without {found[0]!r}; write out ~ and variables"
                 if found
@@ -105,7 +113,9 @@ class Settings(FrozenConfig):
     @field_validator("mirror")
     @classmethod
     def _is_written_out(cls, value: str | None) -> str | None:
-        if value is not None and (not value or value[0] == "~" or "$" in value):
+        if value is not None and (
+            not value.strip() or value[0] == "~" or "$" in value or not value.isprintable()
+        ):
             raise ValueError("should be a folder's path; write out ~ and variables")
         return value
 

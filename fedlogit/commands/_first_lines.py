@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedlogit.errors import FedlogitError
 from fedlogit.files import write_atomic
 
 __all__ = ["tell_first", "write_lines"]
@@ -18,7 +19,11 @@ def tell_first(lines: Sequence[str], file: Path) -> None:
     for line in lines[:_MOST]:
         print(line, file=sys.stderr)
     if len(lines) > _MOST:
-        print(f"and {len(lines) - _MOST} more: {write_lines(file, lines)}", file=sys.stderr)
+        try:
+            rest = str(write_lines(file, lines))
+        except FedlogitError as error:  # as in a checkout that is read-only
+            rest = f"{error}; all are told only where it can be written"
+        print(f"and {len(lines) - _MOST} more: {rest}", file=sys.stderr)
 
 
 def write_lines(file: Path, lines: Sequence[str]) -> Path:

@@ -6,6 +6,7 @@ of runs. The parts of DVC that they are made of (remotes, the cache, lists of fi
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +29,7 @@ from fedlogit.files import is_plain
 
 __all__ = ["put_in_place"]
 
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC)
 _DIGEST = re.compile("[0-9a-f]{32}")
 
 
@@ -49,11 +51,16 @@ def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> d
 
     Returns:
         For each run that could not be fetched, the reason.
+
+    Raises:
+        FedlogitError: if nothing can be written here.
     """
     try:
         with Repo() as repo, repo.lock:
             return _put_in_place(runs, wanted, _Objects(repo, remote))
     except (DvcException, OSError, FedlogitError) as error:  # it is the same for all
+        if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
+            raise FedlogitError(f"cannot write {error.filename}: {error.strerror}") from error
         return {run: str(error) for run in wanted if not (runs / run).is_dir()}
 
 

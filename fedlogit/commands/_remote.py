@@ -7,7 +7,22 @@ from pathlib import Path
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
-__all__ = ["folder_in_repository"]
+from fedlogit.errors import unknown
+
+__all__ = ["check_remote", "folder_in_repository"]
+
+
+def check_remote(remote: str | None) -> None:
+    """Refuse a remote that DVC's configuration does not have.
+
+    Raises:
+        FedlogitError: with the nearest name.
+    """
+    if remote is not None:
+        with Repo() as repo:
+            known = list(repo.config["remote"])
+        if remote not in known:
+            raise unknown("remote of DVC", remote, known)
 
 
 def folder_in_repository(remote: str | None) -> Path | None:

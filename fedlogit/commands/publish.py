@@ -19,7 +19,7 @@ from typing import Any
 from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
 from fedlogit.commands._first_lines import tell_first
 from fedlogit.commands._options import positive
-from fedlogit.commands._remote import folder_in_repository
+from fedlogit.commands._remote import check_remote, folder_in_repository
 from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.locks import held
@@ -78,6 +78,7 @@ def main(args: argparse.Namespace) -> int:
 
     if not listing.parent.is_dir():
         raise DataError(f"--runs {args.runs}: there is no folder {listing.parent}")
+    check_remote(args.remote)
     found = sort_runs(args.runs, is_wanted)
     waiting = f"another process publishes in {listing.parent}; waiting for it to end"
     with held(listing.with_name(".publish.lock"), waiting):

@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 from fedlogit.commands._cache import is_here, kept, tell
 from fedlogit.commands._many.wanted import asks_for_paper, paper_options, planned_runs
 from fedlogit.commands._objects import put_in_place
+from fedlogit.commands._remote import check_remote
 from fedlogit.errors import FedlogitError, unknown
 
 
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
+    check_remote(args.remote)
     published = kept(args.runs.with_suffix(".dvc"))
     asked = _asked(args, published)
     outs = {run: out for run, out in published.items() if run in asked}

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    lines = _at_scale(args) if args.scale or args.config else _everywhere(args)
+    lines = _at_scale(args) if args.scale is not None or args.config else _everywhere(args)
     print("\n".join(lines))
 
 
@@ -87,7 +87,7 @@ def _chosen(args: argparse.Namespace) -> Settings:
     there: dict[str, Any] = {"papers": list_papers(args.papers_folder)}
     if args.config:
         there = Settings.load(_mapping(args.config), str(args.config)).model_dump(mode="json")
-    return Settings.load(there | {k: v for k, v in given.items() if v}, "options")
+    return Settings.load(there | {k: v for k, v in given.items() if v not in (None, [])}, "options")
 
 
 def _mapping(path: Path) -> dict[str, Any]:

@@ -29,7 +29,7 @@ _PREFIX = ".unpack-"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("archives", nargs="+", type=Path, metavar="FILE", help="a .tar.gz")
+    parser.add_argument("archives", nargs="+", type=given_path, metavar="FILE", help="a .tar.gz")
     parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
     parser.add_argument(
         "--out",

@@ -169,12 +169,10 @@ def test_damage_is_named(published):
 
 def test_a_remote_that_does_not_answer_lists_nothing(project, finished):
     finished()
+    assert dvc("remote", "add", "lab", "https://localhost:9/lab").returncode == 0
     done = script("publish", "--remote", "lab")
     assert done.returncode == 2
-    assert done.stderr == (
-        "error: dvc push failed: failed to push data to the cloud -"
-        " config file error: remote 'lab' doesn't exist\n"
-    )
+    assert done.stderr.startswith("error: dvc push failed: ")
     assert not LISTING.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
@@ -16,7 +17,9 @@ from support.calls import RUNS, dvc, script
 
 from fedlogit.commands import _objects
 from fedlogit.commands._cache import kept
+from fedlogit.commands._first_lines import tell_first
 from fedlogit.commands._objects import put_in_place
+from fedlogit.errors import FedlogitError
 from fedlogit.results.runs.finished import finished_runs
 
 pytestmark = pytest.mark.slow  # DVC takes seconds to start
@@ -179,6 +182,32 @@ def test_a_remote_that_does_not_answer_is_asked_once(away, monkeypatch):
     assert [len(paths) for paths in asked] == [1]
 
 
+@pytest.mark.parametrize("command", ["pull", "publish"])
+def test_a_remote_that_there_is_not_is_refused_whatever_is_missing(published, command):
+    done = script(command, "--remote", "cahce")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: unknown remote of DVC 'cahce'; did you mean 'cache'? (one of: cache)\n"
+    )
+
+
+def test_a_folder_that_is_read_only_is_one_line(away, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", ".dvc/tmp")
+
+    monkeypatch.setattr(_objects, "Repo", refuse)
+    with pytest.raises(FedlogitError, match=r"cannot write \.dvc/tmp: Read-only file system"):
+        put_in_place(RUNS, trees(), remote=None)
+
+
+def test_lines_of_what_is_wrong_are_told_where_nothing_can_be_written(tmp_path, capsys):
+    (tmp_path / "logs").write_text("a file where a folder should be")
+    tell_first([f"line {n}" for n in range(7)], tmp_path / "logs/cache.txt")
+    told = capsys.readouterr().err.splitlines()
+    assert told[:5] == [f"line {n}" for n in range(5)]
+    assert told[5].startswith(f"and 2 more: cannot write {tmp_path}/logs/cache.txt: ")
+
+
 def test_a_run_that_was_changed_by_hand_stays_and_is_an_error(published):
     changed = published[0] / "rounds.csv"
     changed.write_text(changed.read_text().replace("0.", "0.9", 1))
@@ -274,8 +303,9 @@ def test_half_of_what_asks_for_a_paper_is_refused(away, options):
 
 
 def test_a_remote_that_does_not_answer_is_named(away):
+    assert dvc("remote", "add", "lab", "https://localhost:9/lab").returncode == 0
     done = script("pull", "--remote", "lab")
     assert done.returncode == 2
     assert done.stderr.count("is missing; ") == 2
-    assert "remote 'lab' doesn't exist" in done.stderr
+    assert "remote lab (" in done.stderr or "'lab'" in done.stderr
     assert not any(folder.exists() for folder in away), "nothing was put in place"

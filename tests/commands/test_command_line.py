@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import IO
 
 import pytest
@@ -53,6 +55,35 @@ def test_an_unknown_command_is_one_line_with_the_nearest():
     assert done.returncode == 2
     assert done.stderr.startswith("error: unknown command 'trian'; did you mean 'train'?")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_a_daemon_closed_are_written_to_nowhere(tmp_path, closed):
+    write_json(tmp_path / "spec.json", SMALL)
+    run = f"{sys.executable} -m fedlogit train --spec spec.json --out run {closed}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", run], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "Traceback" not in done.stdout + done.stderr
+    assert read_json(tmp_path / "run/result.json")["status"] == "finished"
+
+
+def test_ctrl_c_while_modules_are_imported_is_one_line(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "fedlogit.cli", _Interrupting("fedlogit.cli"))
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("fedlogit", run_name="__main__")
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+class _Interrupting(ModuleType):
+    """A module from which whatever is imported interrupts, as a Ctrl-C then does."""
+
+    def __getattr__(self, name: str) -> object:
+        raise KeyboardInterrupt
 
 
 def test_options_that_a_command_lacks_are_one_line():

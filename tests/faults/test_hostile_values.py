@@ -214,6 +214,23 @@ def test_what_only_looks_like_a_number(digits):
         get(ComponentRef(name="dir_client", params={digits: 0.1}))
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("papers", ["celm", "fedol", "celm"], "papers = .*names celm twice"),
+        ("datasets", ["mnist", "mnist"], "datasets = .*names mnist twice"),
+        ("publish", ["quick", "quick"], "publish = .*names quick twice"),
+        ("data", "a\0b", "data = .*should be a folder's path without"),
+        ("data", " ", "data = .*should be a folder's path"),
+        ("mirror", "a\nb", "mirror = .*should be a folder's path"),
+        ("mirror", " ", "mirror = .*should be a folder's path"),
+    ],
+)
+def test_settings_that_are_slips(key, value, message):
+    with pytest.raises(FedlogitError, match=message):
+        Settings.load({key: value}, "options")
+
+
 def test_a_partition_that_is_called_with_code():
     with refused("partition: 'dir_client(float)'"):
         get("dir_client(float)")

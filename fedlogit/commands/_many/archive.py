@@ -137,6 +137,8 @@ def _opened(path: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
         raise
     except FileNotFoundError:
         raise DataError(f"{path} does not exist") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; give an archive, a .tar.gz") from None
     except BROKEN as error:
         raise DataError(f"{path} is damaged: {error or type(error).__name__}") from None
 
