@@ -1,4 +1,6 @@
-"""A federation and its verbs: train_private, logits, distil, merge, broadcast, uplink, downlink.
+"""A federation and its verbs: train_private, logits, distil, merge, broadcast, and messages.
+
+Messages go by uplink and downlink between clients and server, and by exchange from peer to peer.
 
 It hides how clients run, which is the engine's, and not what they do.
 """
@@ -201,6 +203,9 @@ class Federation:
             with_public: Add the public samples, with their labels (the fully informed reference).
             proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖² (FedProx).
             prox_centers: w_0 of each client, (clients, parameters); None takes where it starts.
+
+        Raises:
+            Diverged: if a client's loss is no longer finite.
         """
         if self.spec.optimizer.reset_every == "round":
             for client in self.clients:
@@ -219,10 +224,24 @@ class Federation:
         once: bool = False,
         learners: Sequence[Client] | None = None,
     ) -> None:
-        """All clients, or `learners`, train on the same samples; see `distillation_tasks`.
+        """All clients, or `learners`, train on the same samples, as long as `spec.local` says.
+
+        The mean of their losses over samples, in nats, is the round's column ``loss_distil``.
+
+        Args:
+            indices: The samples, int64 (n,).
+            targets: What they shall predict: probabilities, (n, classes), the same for everybody,
+                or (learners, n, classes), each its own; (n, T, classes) or (learners, n, T,
+                classes) where each of T positions has one. A row that does not sum to 1 weighs as
+                much as it sums to. None for none: then only labels are learned.
+            label_weight: Weight of the cross-entropy with the samples' labels, beside that with
+                `targets`; 0 looks at no label.
+            once: Do a single step on all samples together instead.
+            learners: Who trains, models of any architectures; None is `clients`.
 
         Raises:
             FedlogitError: if there are no samples.
+            Diverged: if a learner's loss is no longer finite.
         """
         if not len(indices):
             raise FedlogitError(
@@ -234,14 +253,34 @@ class Federation:
         self._train(tasks, "loss_distil")
 
     def distil_server(self, targets: Targets, *, part: int = 1) -> None:
-        """The server's model trains on `public` with a new optimizer; see `server_tasks`."""
+        """The server's model trains on `public` with a new optimizer, as `spec.server` says.
+
+        The mean of its losses over samples, in nats, is the round's column ``loss_server``.
+
+        Args:
+            targets: What it shall predict on the public samples, a row a sample in the order of
+                `public`; those with weight 0 are left out.
+            part: Which time it is in this round, from 1, if it learns several times.
+
+        Raises:
+            FedlogitError: if there is no target with a weight.
+            Diverged: if its loss is no longer finite.
+        """
         assert self.server is not None
         tasks = server_tasks(self.context, self.server, self.public, targets, part)
         self.server.renew_optimizer()
         self._train(tasks, "loss_server", self.server_engine)
 
     def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> None:
-        """Train models that are not the clients' own; see `model_tasks`."""
+        """Train models that are not the clients' own, as long as `spec.local` says.
+
+        Args:
+            models: Of `new_models`, each with its samples.
+            labels: Each one's labels of its samples, int64 (its samples,).
+
+        Raises:
+            Diverged: if the loss of one is no longer finite.
+        """
         self._train(model_tasks(self.context, models, labels), "loss_private")
 
     def new_models(self, owner: Client, role: str, samples: Sequence[torch.Tensor]) -> list[Client]:
@@ -386,18 +425,43 @@ class Federation:
         return average_states([client.state() for client in self.clients], weights)
 
     def broadcast(self, state: State, *, backbone_only: bool = False) -> None:
-        """Every client takes over `state`; with `backbone_only` it keeps its own last layer."""
+        """Every client takes over a model; nothing is sent (see `downlink`).
+
+        Args:
+            state: Parameters and buffers of the clients' architecture, as from `merge`.
+            backbone_only: Each client keeps its own last layer.
+        """
         for client in self.clients:
             client.load(state, keep=client.head_mask() if backbone_only else None)
 
     # --- messages, as `Channel` sends them: counted, and those of adversaries falsified ----------
 
     def uplink(self, kind: str, messages: torch.Tensor, *, bits: int | None = None) -> torch.Tensor:
-        """Send a message of each client, (clients, …), to the server; return what it reads."""
+        """Send a message of each client to the server.
+
+        Args:
+            kind: What the message is: ``logits``, ``model``, ``votes``, …; its bytes are in the
+                column ``bytes_up.<kind>``. Of ``logits`` and ``auxiliary_logits`` the server reads
+                what clients claim (see `claimed`).
+            messages: A row for each sender, (clients, …), of any dtype.
+            bits: Bits that an element takes when sent, where a message is packed; None is the size
+                of its dtype. A message takes whole bytes.
+
+        Returns:
+            What the server reads, like `messages`; `messages` itself where nobody falsifies it.
+        """
         return self._channel.uplink(kind, messages, self._senders, bits)
 
     def claimed(self, logits: torch.Tensor, kind: str) -> torch.Tensor:
-        """Return the clients' logits as they send them: false ones of adversaries that falsify."""
+        """Return the clients' logits as they send them: false ones of adversaries that falsify.
+
+        Args:
+            logits: A row for each of `clients`, (clients, n, classes) or (clients, n, T, classes).
+            kind: What is made of them; part of the address of what is random about false ones.
+
+        Returns:
+            Like `logits`; `logits` itself where nobody falsifies any.
+        """
         return self._channel.claimed(logits, kind, self._senders)
 
     def downlink(
@@ -408,7 +472,17 @@ class Federation:
         bits: int | None = None,
         receivers: int | None = None,
     ) -> torch.Tensor:
-        """Send a message to every client, or to so many of them; return what they read."""
+        """Send one message to every client, or to so many of them.
+
+        Args:
+            kind: As for `uplink`; its bytes are in the column ``bytes_down.<kind>``.
+            message: What each of them gets, of any shape and dtype: it has no axis of clients.
+            bits: As for `uplink`.
+            receivers: How many clients get it; None is all of `clients`.
+
+        Returns:
+            What they read: `message` itself.
+        """
         to = len(self.clients) if receivers is None else receivers
         self.ledger.down(kind, message, clients=to, bits=bits)
         return message
@@ -416,12 +490,28 @@ class Federation:
     def exchange(
         self, kind: str, messages: torch.Tensor, *, links: int | None = None
     ) -> torch.Tensor:
-        """Send a message of each client, (clients, …), to others; return what these read."""
+        """Send a message of each client to other clients, without a server.
+
+        Args:
+            kind: As for `uplink`. Bytes count as sent and as received: the columns
+                ``bytes_up.<kind>`` and ``bytes_down.<kind>``.
+            messages: A row for each sender, (clients, …), of any dtype; its elements take the size
+                of their dtype.
+            links: How many ordered pairs of clients are connected; None is all of them, where each
+                of the N clients sends its row to the N - 1 others.
+
+        Returns:
+            What the others read: `messages` itself. Adversaries' rows are not falsified here.
+        """
         self.ledger.exchange(kind, messages, links=links)
         return messages
 
     def check_attack(self) -> None:
-        """Refuse a round that is done if an attack on predictions passed its messages by."""
+        """Refuse a round that is done if an attack on predictions passed its messages by.
+
+        Raises:
+            FedlogitError: naming the attack, and the kinds of the messages that were sent.
+        """
         self._channel.check_attack(self._senders)
 
     @property
