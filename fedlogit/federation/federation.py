@@ -7,8 +7,8 @@ It hides how clients run, which is the engine's, and not what they do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from fedlogit.engine.build import build_client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
 from fedlogit.errors import FedlogitError
+from fedlogit.federation.attendance import Attendance
 from fedlogit.federation.averaging import average_states, same_architecture
 from fedlogit.federation.channel import Channel, Senders
 from fedlogit.federation.client_tasks import (
@@ -95,8 +96,6 @@ class Federation:
         """
         self.spec = spec
         self.data = data
-        self.everybody = list(clients)
-        self.clients = self.everybody
         self.server = server
         self.engine = engine
         self.server_engine = server_engine or engine
@@ -117,8 +116,7 @@ class Federation:
         self._channel = Channel(spec)
         self._predictions = Predictions(engine, data)
         self.ledger, self.exported = self._channel.ledger, self._log.exported
-        who = spec.participation
-        self._first = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
+        self._attendance = Attendance(clients, spec)
 
     @property
     def public_known(self) -> bool:
@@ -133,60 +131,64 @@ class Federation:
     @property
     def context(self) -> RoundContext:
         """What this round's tasks depend on besides models and samples."""
-        return RoundContext(self.spec, self.data, self.round, self._first)
+        return RoundContext(self.spec, self.data, self.round, self._attendance.first_rounds)
 
     # --- who is there -------------------------------------------------------------------------
+
+    @property
+    def everybody(self) -> list[Client]:
+        """All clients that exist."""
+        return self._attendance.everybody
+
+    @property
+    def clients(self) -> list[Client]:
+        """Those of them that are there."""
+        return self._attendance.clients
+
+    @property
+    def present_indices(self) -> torch.Tensor:
+        """The places of `clients` among all that exist, int64 (clients,), on the CPU."""
+        return self._attendance.present_indices()
 
     def start_round(self, round_: int) -> None:
         """Begin round `round_`: `clients` are who is there, and messages are booked under it."""
         self.round = round_
         self.ledger.start(round_)
-        if (who := self.spec.participation) is None:
+        if self.spec.participation is None:
             return
-        there = set(who.present(round_, len(self.everybody), self.spec.seed))
-        self.clients = [client for client in self.everybody if client.index in there]
+        self._attendance.start_round(round_)
         for client in self.clients:
             self.tested.pop(client.index, None)
         self.log(present=len(self.clients))
 
     def end_rounds(self) -> None:
         """Be complete again, once the last round is done: everybody is tested and exported."""
-        self.clients = self.everybody
+        self._attendance.end_rounds()
         self.tested.clear()
 
-    @contextmanager
-    def only(self, clients: Sequence[Client]) -> Iterator[None]:
-        """Let only these be there for a while, whoever else is."""
-        before, self.clients = self.clients, list(clients)
-        try:
-            yield
-        finally:
-            self.clients = before
+    def restricted_to(self, clients: Sequence[Client]) -> AbstractContextManager[None]:
+        """Let only these clients be there within a ``with``, whoever else is."""
+        return self._attendance.restricted_to(clients)
 
-    @property
-    def present(self) -> torch.Tensor:
-        """Return the places of `clients` among all that exist, int64 (clients,)."""
-        places = {id(client): place for place, client in enumerate(self.everybody)}
-        return torch.tensor([places[id(client)] for client in self.clients])
-
-    def for_everybody(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
+    def scatter_rows(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
         """Return rows of `clients` in their places among all that exist.
 
         Args:
             rows: (clients, …).
             absent: What rows of the absent are filled with.
-        """
-        placed = rows.new_full((len(self.everybody), *rows.shape[1:]), absent)
-        placed[self.present] = rows
-        return placed
 
-    def for_present(self, rows: torch.Tensor) -> torch.Tensor:
+        Returns:
+            (clients that exist, …).
+        """
+        return self._attendance.scatter_rows(rows, absent)
+
+    def gather_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the rows of `clients` from those of all that exist; a view where all are there.
 
         Args:
             rows: (clients that exist, …).
         """
-        return rows if len(self.clients) == len(self.everybody) else rows[self.present]
+        return self._attendance.gather_rows(rows)
 
     # --- training -----------------------------------------------------------------------------
 
@@ -248,8 +250,8 @@ class Federation:
                 f"method {self.spec.method.name} distils on no samples; give public: {{size: …}}"
                 " (a method of yours may say needs_public = True)"
             )
-        who = self.clients if learners is None else learners
-        tasks = distillation_tasks(self.context, who, indices, targets, label_weight, once)
+        trained = self.clients if learners is None else learners
+        tasks = distillation_tasks(self.context, trained, indices, targets, label_weight, once)
         self._train(tasks, "loss_distil")
 
     def distil_server(self, targets: Targets, *, part: int = 1) -> None:
@@ -372,7 +374,7 @@ class Federation:
         tested = [self.server] if self.server else honest
         scores = finite_scores(tested, self._counts_of_all(tested))
         if self.server is None and self.spec.participation is not None:
-            there = np.isin([model.index for model in tested], self.present)
+            there = np.isin([model.index for model in tested], self.present_indices)
             self.log(accuracy_present=float(scores.per_client[there].mean()))
         return scores
 
@@ -575,7 +577,7 @@ class Federation:
         Args:
             shares: Of `clients`; the absent contribute 0.
         """
-        of_all = self.for_everybody(torch.tensor(shares, dtype=torch.float64), absent=0)
+        of_all = self.scatter_rows(torch.tensor(shares, dtype=torch.float64), absent=0)
         self.log(**{f"contribution_{i}": share for i, share in enumerate(of_all.tolist())})
 
     def export(self, name: str, **arrays: torch.Tensor) -> None:

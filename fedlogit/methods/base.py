@@ -39,7 +39,7 @@ class Method(Component, ABC):
         min_clients: The least number of clients it makes sense with, in every round.
         supports_partial_participation: Clients may be absent in a round (`spec.participation`): it
             takes `fed.clients` for those who are there, and finds what it remembers of each by its
-            number (`fed.present`), since who they are changes from round to round.
+            number (`fed.present_indices`), since who they are changes from round to round.
         fixed_width: It has an input for each client that exists, so that
             `spec.participation.meta_model` says what it does without one.
     """

@@ -69,7 +69,7 @@ class FedHKT(OneShot):
             return
         for members in self._groups(fed):
             for alike in _by_architecture(members):
-                with fed.only(alike):
+                with fed.restricted_to(alike):
                     fed.uplink("model", model_messages(fed))
                     merged = fed.merge()
                     fed.downlink("model", model_message(merged))

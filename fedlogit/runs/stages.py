@@ -195,7 +195,7 @@ def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor
             _load(client, weights)
     for start in range(0, len(left), size):
         group = left[start : start + size]
-        with fed.only(group):
+        with fed.restricted_to(group):
             fed.train_private()
         for client in group:
             _check_finite(client)
