@@ -16,9 +16,9 @@ import time
 from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
 from fedlogit.files import read_sealed, write_json, write_sealed
-from fedlogit.runs.client_files import again
 from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
 from fedlogit.runs.progress import clients_bar
+from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.run import check_folder, run_lock
 from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
 
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
     check_folder(spec, args.out)
     with run_lock(args.out, "clients.json") as missing:
         if not missing:
-            read_sealed(args.out / "clients.json", again(args.out / "clients.json"))
+            read_sealed(args.out / "clients.json", remake_hint(args.out / "clients.json"))
             print(f"{args.out} is finished")
             return
         write_json(args.out / "spec.json", spec.model_dump(mode="json"))

@@ -13,8 +13,8 @@ import torch
 
 from fedlogit.errors import DataError, Diverged
 from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write_sealed
-from fedlogit.runs.client_files import again, saying
 from fedlogit.runs.library_code import code_version
+from fedlogit.runs.remedies import adding_remedy, remake_hint
 from fedlogit.spec import RunSpec
 
 __all__ = ["ClientLogits", "load_answers", "pass_on_logits", "save_logits"]
@@ -81,7 +81,7 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
         Diverged: if the clients did, so that the file says why in place of logits.
     """
     beside = path.with_name("logits.json")
-    with saying(again(beside)) if beside.exists() else nullcontext():
+    with adding_remedy(remake_hint(beside)) if beside.exists() else nullcontext():
         arrays = load_npz(path)
     if "diverged" in arrays:
         _exported_digest(path, arrays)
@@ -116,9 +116,9 @@ def _exported_digest(path: Path, arrays: dict[str, np.ndarray]) -> str:
         DataError: if the record beside the file, if there is one, has another.
     """
     digest, beside = arrays_digest(arrays), path.with_name("logits.json")
-    if beside.exists() and read_sealed(beside, again(beside)).get("logits_digest") != digest:
+    if beside.exists() and read_sealed(beside, remake_hint(beside)).get("logits_digest") != digest:
         raise DataError(
-            f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
+            f"{path} is not what {beside.name} describes: its digest differs; {remake_hint(beside)}"
         )
     return digest
 

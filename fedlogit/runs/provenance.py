@@ -56,7 +56,7 @@ def _short(fact: Any) -> str:
 
 
 def check_facts(
-    path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], anew: str
+    path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], remedy: str
 ) -> None:
     """Refuse to go on with what was made by other facts.
 
@@ -64,7 +64,7 @@ def check_facts(
         path: What was made.
         before: The facts it carries; None if it was made before files carried them.
         now: Those of the job that would go on.
-        anew: How to start anew.
+        remedy: How to start anew.
 
     Raises:
         DataError: naming the facts that differ.
@@ -74,7 +74,7 @@ def check_facts(
     else:
         differ = differences(before, now)
     if differ:
-        raise DataError(f"{path} cannot be resumed: {differ}; to start anew, {anew}")
+        raise DataError(f"{path} cannot be resumed: {differ}; to start anew, {remedy}")
 
 
 class Provenance:

@@ -33,9 +33,10 @@ from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import read_sealed, remove_leftovers
 from fedlogit.methods import Method, complete, get
-from fedlogit.runs.client_files import again, load_weights, read_part, save_part, weights_digest
+from fedlogit.runs.client_files import load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
 from fedlogit.runs.provenance import differences
+from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.target_files import load_targets
 from fedlogit.runs.tensors import save_tensors, tensor_digest
 from fedlogit.spec import Evaluation, RunSpec
@@ -244,14 +245,14 @@ def load_precomputed(
     digest = clients_spec(spec).digest()
     trained, answered = weights.with_name("clients.json"), logits.with_name("logits.json")
     models, answers, diverged = _clients_and_answers(spec, digest, weights, logits)
-    clients = read_sealed(trained, again(trained))
-    exported = read_sealed(answered, again(answered))
+    clients = read_sealed(trained, remake_hint(trained))
+    exported = read_sealed(answered, remake_hint(answered))
     specs = (digest, spec.digest())  # clients answer the same under that of any run on them
     # Clients that diverged have no weights; their record has the digest of the reason.
     of = weights_digest(models) if models else clients["weights_digest"]
     for path, record in ((trained, clients), (answered, exported)):
         if record["spec_digest"] not in specs or record["weights_digest"] != of:
-            raise DataError(f"{path} is of other clients than {weights}; {again(path)}")
+            raise DataError(f"{path} is of other clients than {weights}; {remake_hint(path)}")
     made = None if diverged else targets
     taught, note = load_targets(made, answers, spec.method) if made else (None, {})
     note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
