@@ -10,13 +10,12 @@ diverge, the files say so, and the commands that read them pass it on.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
 from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
 from fedlogit.files import read_sealed, write_json, write_sealed
-from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
+from fedlogit.runs.finishing import hidden, make_outputs_once
 from fedlogit.runs.progress import clients_bar
 from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.run import check_folder, run_lock
@@ -44,16 +43,19 @@ def main(args: argparse.Namespace) -> None:
         with own_device(args, spec) as device:
             start = time.perf_counter()
             place = workplace(args, spec, device)
-            facts = place.provenance.decisive()
-            if outputs_are_kept(args.out, OUTPUTS, facts):
-                print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
-            else:
+
+            def make() -> None:
                 with clients_bar(spec, not args.quiet) as bar, place.federation(bar) as fed:
                     made = train_clients(fed, args.out)
                 weights, note = (args.out / name for name in OUTPUTS)
                 weights.replace(hidden(weights))
                 seconds = time.perf_counter() - start
                 write_sealed(hidden(note), place.provenance.record(seconds) | made)
-                keep_outputs(args.out, OUTPUTS, facts)
-            remove_parts(spec.clients, args.out)
-            publish_outputs(args.out, OUTPUTS)
+
+            make_outputs_once(
+                args.out,
+                OUTPUTS,
+                place.provenance.decisive(),
+                make=make,
+                tidy=lambda: remove_parts(spec.clients, args.out),
+            )

@@ -7,7 +7,8 @@ link that takes no space, and a note has the digests of all files and of what th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -27,9 +28,11 @@ __all__ = [
     "forget_outputs",
     "hidden",
     "keep_outputs",
+    "make_outputs_once",
     "outputs_are_kept",
     "publish_outputs",
     "remove_half_written",
+    "tell",
 ]
 
 _NOTE = ".finished.json"
@@ -43,6 +46,45 @@ _EXPORTS = ("weights.safetensors", *(f"{name}.npz" for name in get_args(Export))
 def hidden(path: Path) -> Path:
     """Return the second name of an output."""
     return path.with_name(f".{path.name}")
+
+
+def make_outputs_once(
+    folder: Path,
+    outputs: Sequence[str],
+    facts: Mapping[str, Any],
+    *,
+    make: Callable[[], None],
+    tidy: Callable[[], None],
+) -> None:
+    """Do a job, or only show again what an earlier one has made that counts as failed all the same.
+
+    A kill at any moment leaves either a job that is done again, or resumed, or outputs that are
+    kept and need only be shown; never an output beside what `tidy` removes.
+
+    Args:
+        folder: Where the job writes.
+        outputs: What Snakemake deletes if the job fails.
+        facts: What decides every bit; a job with other facts does not take these files.
+        make: Does the job, and writes the outputs under their hidden names.
+        tidy: Removes what only a job that goes on would need.
+
+    Raises:
+        FedlogitError: if the folder cannot be written.
+    """
+    if outputs_are_kept(folder, outputs, facts):
+        made = "result is" if len(outputs) == 1 else "files are"
+        tell(f"{folder} had finished before; its {made} put back")
+    else:
+        make()
+        keep_outputs(folder, outputs, facts)
+    tidy()
+    publish_outputs(folder, outputs)
+
+
+def tell(news: str) -> None:
+    """Print a line to whoever reads the job's log."""
+    with suppress(OSError):  # whoever reads may have been stopped, too
+        print(news, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def keep_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -23,7 +22,7 @@ from fedlogit.runs.checkpoint import (
     remove_checkpoints,
     save_checkpoint,
 )
-from fedlogit.runs.finishing import keep_outputs, outputs_are_kept, publish_outputs
+from fedlogit.runs.finishing import make_outputs_once, tell
 from fedlogit.runs.integrity import read_spec_json
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import RoundProgress
@@ -141,18 +140,19 @@ def run(
     provenance = place.provenance
     if precomputed is not None:
         provenance.add(precomputed.note)
-    if outputs_are_kept(folder, _OUTPUTS, provenance.decisive()):
-        _publish(folder)
-        _say(f"{folder} had finished before; its result is put back")
-        return
-    with (
-        closing(RoundProgress(spec, options.progress)) as progress,
-        place.federation(progress.stage) as fed,
-    ):
-        play: Callable[[Federation, int], None] = method.round
-        if precomputed is not None:
-            play = continue_from(fed, method, precomputed)
-        _train(fed, method, play, folder, options, provenance, progress)
+
+    def make() -> None:
+        with (
+            closing(RoundProgress(spec, options.progress)) as progress,
+            place.federation(progress.stage) as fed,
+        ):
+            play: Callable[[Federation, int], None] = method.round
+            if precomputed is not None:
+                play = continue_from(fed, method, precomputed)
+            _train(fed, method, play, folder, options, provenance, progress)
+
+    facts = provenance.decisive()
+    make_outputs_once(folder, _OUTPUTS, facts, make=make, tidy=lambda: remove_checkpoints(folder))
 
 
 def _train(
@@ -169,7 +169,7 @@ def _train(
     diverged = ""
     with stop_after_round() as stop:
         if rows:
-            _say(f"goes on after {_where(fed)}")
+            tell(f"goes on after {_where(fed)}")
         else:
             method.init(fed)
         saved = time.monotonic()
@@ -186,7 +186,7 @@ def _train(
                 save_checkpoint(folder, fed, rows)
                 saved = time.monotonic()
             if stop:
-                _say(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
+                tell(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
                 raise SystemExit(exit_code(stop[0]))
         if not diverged:
             try:
@@ -197,14 +197,6 @@ def _train(
     if fed.devices[:-1]:
         provenance.add({"earlier_devices": fed.devices[:-1]})
     write_outputs(fed, folder, rows, diverged, provenance)
-    keep_outputs(folder, _OUTPUTS, provenance.decisive())
-    _publish(folder)
-
-
-def _publish(folder: Path) -> None:
-    """Show a result that is kept; a kill at any moment leaves no checkpoint beside a result."""
-    remove_checkpoints(folder)
-    publish_outputs(folder, _OUTPUTS)
 
 
 def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str, Any]:
@@ -230,8 +222,3 @@ def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str
 
 def _where(fed: Federation) -> str:
     return f"round {fed.round} of {fed.spec.rounds}"
-
-
-def _say(news: str) -> None:
-    with suppress(OSError):  # whoever reads may have been stopped, too
-        print(news, file=sys.stderr, flush=True)  # noqa: T201
