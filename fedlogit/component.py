@@ -28,9 +28,9 @@ __all__ = [
     "LARGEST",
     "Component",
     "ComponentRef",
-    "Count",
     "Name",
-    "Natural",
+    "NonNegativeInt",
+    "PositiveInt",
     "Seeds",
     "catalogue",
     "explain",
@@ -57,8 +57,8 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
 # Where a class's name is cut into words; DSFLMethod is dsfl_method.
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
-Count = Annotated[int, Field(gt=0, le=LARGEST)]
-Natural = Annotated[int, Field(ge=0, le=LARGEST)]
+PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
+NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
 

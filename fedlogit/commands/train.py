@@ -33,9 +33,10 @@ from fedlogit.runs.integrity import check_finished
 from fedlogit.runs.library_code import code_version
 from fedlogit.runs.own_code import own_code
 from fedlogit.runs.provenance import differences
-from fedlogit.runs.run import Options, check_folder, run, run_lock
+from fedlogit.runs.run import check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
+from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 
@@ -72,7 +73,7 @@ def main(args: argparse.Namespace) -> None:
         with own_device(args, spec) as device:
             done = _precomputed(args, spec)
             dataset, split = open_data(spec, args.data, args.split)
-            options = Options(
+            options = RunOptions(
                 device, args.workers, args.engine, args.checkpoint_seconds, not args.quiet
             )
             run(spec, methods.get(spec.method), dataset, split, args.out, options, done)

@@ -15,7 +15,7 @@ from fedlogit.aggregation.confidence import (
     mixture,
 )
 from fedlogit.aggregation.targets import Targets, as_targets
-from fedlogit.component import Natural
+from fedlogit.component import NonNegativeInt
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
 from fedlogit.methods.model_federation import model_message, model_messages
@@ -46,7 +46,7 @@ class FedHKT(OneShot):
     name: ClassVar[str] = "fedhkt"
     added: ClassVar[frozenset[str]] = frozenset({"groups", "selection"})
 
-    groups: Natural = 0
+    groups: NonNegativeInt = 0
     selection: bool = False
 
     @property

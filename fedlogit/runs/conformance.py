@@ -23,7 +23,7 @@ from fedlogit.methods import Method
 from fedlogit.runs.outcomes import difference, distance, sent, weights
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
-from fedlogit.runs.workplace import Options
+from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 __all__ = ["SMALL", "Finding", "findings"]
@@ -111,7 +111,7 @@ class _Runs:
         """
         spec = self._with(self.spec, **changes) if changes else self.spec
         method = methods.get(spec.method)
-        options = Options(torch.device("cpu"), workers, engine, progress=False)
+        options = RunOptions(torch.device("cpu"), workers, engine, progress=False)
         folder, split = self._folder / name, divide(spec, self._dataset)
         with suppress(SystemExit) if stop else nullcontext():
             method = _stopping(method, stop) if stop else method

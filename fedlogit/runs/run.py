@@ -28,11 +28,11 @@ from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import RoundProgress
 from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.stages import Precomputed, continue_from
-from fedlogit.runs.workplace import Options, Workplace
+from fedlogit.runs.workplace import RunOptions, Workplace
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round
 
-__all__ = ["Options", "check_folder", "run", "run_lock"]
+__all__ = ["check_folder", "run", "run_lock"]
 
 _OUTPUTS = ("result.json",)  # its presence means that all is there
 # By each of the first a folder is known as a job's; a pull that was killed leaves the others alone.
@@ -114,7 +114,7 @@ def run(
     dataset: Dataset,
     split: Split,
     folder: Path,
-    options: Options,
+    options: RunOptions,
     precomputed: Precomputed | None = None,
 ) -> None:
     """Train as `spec` says and write `folder`; go on from its checkpoint if there is one.
@@ -160,7 +160,7 @@ def _train(
     method: Method,
     play: Callable[[Federation, int], None],
     folder: Path,
-    options: Options,
+    options: RunOptions,
     provenance: Provenance,
     progress: RoundProgress,
 ) -> None:
