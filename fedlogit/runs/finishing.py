@@ -137,9 +137,11 @@ def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, A
         outputs: As for `keep_outputs`.
         facts: What decides every bit of a job that starts now.
     """
-    with suppress(DataError, OSError, AttributeError):
+    with suppress(DataError, OSError):
         note = read_json(folder / _NOTE)
-        files = note.get("files", {})
+        files = note.get("files") if isinstance(note, dict) else None
+        if not isinstance(files, dict):  # a damaged note
+            return False
         whole = {hidden(Path(name)).name for name in outputs} <= files.keys()
         if whole and note.get("facts") == json_digest(facts):
             return all(file_digest(folder / name) == digest for name, digest in files.items())

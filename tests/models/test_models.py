@@ -1,6 +1,7 @@
 """Every architecture: its published parameter count, and what all must have in common."""
 
 import copy
+import sys
 
 import pytest
 import torch
@@ -112,3 +113,23 @@ def test_what_all_models_have_in_common(call, shape):
 def test_mistakes_get_one_line(call, shape, message):
     with pytest.raises(FedlogitError, match=message):
         network(call, shape)
+
+
+def test_a_package_that_a_model_needs_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    said = "model vit_tiny needs the package torchvision, which is not installed; pip install torch"
+    with pytest.raises(FedlogitError, match=said):
+        network("vit_tiny", (1, 8, 8))
+
+
+def test_a_package_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
+    """Only a package that is not there is to be installed."""
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision/__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [n for n in sys.modules if n.partition(".")[0] == "torchvision"]:
+        monkeypatch.delitem(sys.modules, name)
+    for broken, error in (("import nowhere_at_all", "nowhere_at_all"), ("", "VisionTransformer")):
+        (tmp_path / "torchvision/models.py").write_text(broken)
+        with pytest.raises(ImportError, match=error):
+            network("vit_tiny", (1, 8, 8))
