@@ -249,6 +249,21 @@ class Component(FrozenConfig):
         if lacking := sorted(cls.added - cls.model_fields.keys()):
             raise TypeError(f"{cls.__name__}.added: {lacking[0]!r} is none of its parameters")
 
+    @classmethod
+    def of_call(cls, kind: str, package: str, call: ComponentRef | str) -> Self:
+        """Return the component of this class that a call such as ``dir_client(0.05)`` means.
+
+        Args:
+            kind: What such components are called in messages.
+            package: Whose modules they are in.
+            call: Its name and parameters.
+
+        Raises:
+            FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
+        """
+        call = ComponentRef.read(call, kind) if isinstance(call, str) else call
+        return instantiate(kind, find(kind, package, cls, call.name), call)
+
     def params(self) -> dict[str, Any]:
         """Return all parameters, defaults included, less those `added`, as plain data."""
         data = self.model_dump(mode="json")

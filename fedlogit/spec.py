@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fedlogit import dotted_keys
 from fedlogit.adversaries import Adversaries
 from fedlogit.component import (
     LARGEST,
@@ -342,10 +343,7 @@ class RunSpec(FrozenConfig):
         first, _, rest = key.partition(".")
         if first == "method" and rest:
             return self.method.name if rest == "name" else self.method.params.get(rest)
-        value: Any = self.model_dump(mode="json")
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        return value
+        return dotted_keys.get(self.model_dump(mode="json"), key)
 
     def tests_in(self, round_: int) -> bool:
         """Return whether test accuracy is measured after round `round_` (from 1)."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation.targets import Targets
-from fedlogit.component import Component, ComponentRef, find, instantiate
+from fedlogit.component import Component, ComponentRef
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
 
@@ -109,6 +109,4 @@ def get(call: ComponentRef) -> Method:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
     """
-    base = Method
-    cls = find("method", "fedlogit.methods", base, call.name)  # type: ignore[type-abstract]
-    return instantiate("method", cls, call)
+    return Method.of_call("method", "fedlogit.methods", call)

@@ -14,7 +14,7 @@ from fedlogit.federation.shapley import shapley
 from fedlogit.files import file_digest, save_npz, write_atomic, write_sealed
 from fedlogit.runs.finishing import hidden
 from fedlogit.runs.provenance import Provenance
-from fedlogit.runs.tensors import save_tensors, tensor_digest
+from fedlogit.runs.tensors import model_tensors, save_tensors, tensor_digest
 
 __all__ = ["NOT_KEPT", "write_outputs"]
 
@@ -116,8 +116,8 @@ def _export(fed: Federation, folder: Path) -> None:
 def _export_weights(fed: Federation, path: Path) -> None:
     """Write every model's state dict under ``client<i>/<name>``, the global one's ``server/``."""
     tensors = {
-        f"{client.name}/{name}": value.detach().cpu().contiguous().clone()
+        f"{client.name}/{name}": value
         for client in fed.models
-        for name, value in client.model.state_dict().items()
+        for name, value in model_tensors(client.model).items()
     }
     save_tensors(path, tensors, {"digest": tensor_digest(tensors)})

@@ -38,7 +38,7 @@ from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.target_files import load_targets
-from fedlogit.runs.tensors import save_tensors, tensor_digest
+from fedlogit.runs.tensors import model_tensors, save_tensors, tensor_digest
 from fedlogit.spec import Evaluation, RunSpec
 
 __all__ = [
@@ -201,8 +201,10 @@ def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor
         for client in group:
             _check_finite(client)
             loss = fed.private_losses[client.index]
-            save_part(parts[client.index], _tensors(client), fed, loss)
-    return {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
+            save_part(parts[client.index], model_tensors(client.model), fed, loss)
+    return {
+        f"{c.name}/{key}": value for c in everybody for key, value in model_tensors(c.model).items()
+    }
 
 
 def _check_finite(client: Client) -> None:
@@ -331,11 +333,6 @@ def _load(client: Client, tensors: dict[str, torch.Tensor]) -> None:
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"weights of {client.label} do not fit its model: {reason}") from None
-
-
-def _tensors(client: Client) -> dict[str, torch.Tensor]:
-    state = client.model.state_dict()
-    return {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
 
 
 def check_public(fed: Federation, answers: ClientLogits) -> None:
