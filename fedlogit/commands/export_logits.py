@@ -15,6 +15,7 @@ from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
 from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
+from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.logit_files import pass_on_logits
 from fedlogit.runs.progress import clients_bar
@@ -38,7 +39,7 @@ def main(args: argparse.Namespace) -> None:
     try:
         weights = load_weights(args.weights, spec, trained, exported=True)
     except Diverged as error:
-        path = args.weights.with_name("clients.json")
+        path = args.weights.with_name(layout.CLIENTS)
         digest = read_sealed(path, remake_hint(path))["weights_digest"]
         pass_on_logits(spec, str(error), digest, args.out)
         print(f"{args.out}: the clients diverged: {error}")

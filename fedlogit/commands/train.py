@@ -27,6 +27,7 @@ from fedlogit.commands._options import (
 )
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
+from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import forget_outputs
 from fedlogit.runs.integrity import check_finished
@@ -77,7 +78,7 @@ def main(args: argparse.Namespace) -> None:
                 device, args.workers, args.engine, args.checkpoint_seconds, not args.quiet
             )
             run(spec, methods.get(spec.method), dataset, split, args.out, options, done)
-    result = read_json(args.out / "result.json")
+    result = read_json(args.out / layout.RESULT)
     accuracy = result["final"].get("accuracy")
     ended = f"{result['status']}: {result['message']}" if result["message"] else result["status"]
     reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
@@ -86,7 +87,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _by_other_code(folder: Path, spec: RunSpec) -> str:
     """Return what a finished run was made by, if that is not the code of now."""
-    made = read_json(folder / "result.json")["provenance"]
+    made = read_json(folder / layout.RESULT)["provenance"]
     before = {"code_version": made.get("code_version"), "own_code": made.get("own_code", {})}
     now = {"code_version": code_version(), "own_code": own_code(spec.model_dump(mode="json"))}
     found = differences(before, now)
@@ -109,4 +110,4 @@ def _precomputed(args: argparse.Namespace, spec: RunSpec) -> Precomputed | None:
     """Return what earlier stages left, if the options name it."""
     if not args.clients:
         return None
-    return load_precomputed(spec, args.clients / "weights.safetensors", args.logits, args.targets)
+    return load_precomputed(spec, args.clients / layout.WEIGHTS, args.logits, args.targets)

@@ -11,6 +11,7 @@ import torch
 
 from fedlogit.errors import DataError, Diverged
 from fedlogit.federation import Federation
+from fedlogit.runs import layout
 from fedlogit.runs.provenance import check_facts
 from fedlogit.runs.remedies import adding_remedy, remake_hint
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
@@ -72,7 +73,7 @@ def read_part(path: Path, fed: Federation) -> tuple[dict[str, torch.Tensor], flo
     Raises:
         DataError: if it is damaged, or was made by another spec, other code or other data.
     """
-    remedy = f"remove {path.parent}/part-*.safetensors"
+    remedy = f"remove {path.parent}/{layout.PARTS}"
     with adding_remedy(f"to train its client again, {remedy}"):
         tensors, header = read_tensors(path, "client's part")
         note = header.get("note", "")

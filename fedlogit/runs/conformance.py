@@ -20,6 +20,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import read_json
 from fedlogit.methods import Method
+from fedlogit.runs import layout
 from fedlogit.runs.outcomes import difference, distance, sent, weights
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
@@ -153,7 +154,7 @@ def _seed_global_generators(seed: int) -> None:
 
 def _finishes(whole: Path) -> Finding:
     check = "a run finishes with finite numbers"
-    result = read_json(whole / "result.json")
+    result = read_json(whole / layout.RESULT)
     if result["status"] != "finished":
         return Finding(check, f"{result['status']}: {result['message']}")
     for name, value in weights(whole).items():

@@ -22,6 +22,7 @@ from fedlogit.files import (
     remove_leftovers,
     write_json,
 )
+from fedlogit.runs import layout
 from fedlogit.spec import Export
 
 __all__ = [
@@ -35,12 +36,7 @@ __all__ = [
     "tell",
 ]
 
-_NOTE = ".finished.json"
-# What jobs write in their folder, and in its folder of exports; outputs also under hidden names.
-_PLAIN = ("spec.json", "rounds.csv", "checkpoint.safetensors", "checkpoint.previous.safetensors")
-_OUTPUTS = ("result.json", "clients.json", "weights.safetensors")
-_FILES = (*_PLAIN, *_OUTPUTS, *(f".{name}" for name in _OUTPUTS), _NOTE)
-_EXPORTS = ("weights.safetensors", *(f"{name}.npz" for name in get_args(Export)))
+_EXPORTS = (layout.WEIGHTS, *(f"{name}.npz" for name in get_args(Export)))
 
 
 def hidden(path: Path) -> Path:
@@ -102,12 +98,12 @@ def keep_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any])
     made = [path for path in made if path.name not in outputs]
     made += [hidden(folder / name) for name in outputs]
     digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in made}
-    write_json(folder / _NOTE, {"facts": json_digest(facts), "files": digests})
+    write_json(folder / layout.FINISHED_NOTE, {"facts": json_digest(facts), "files": digests})
 
 
 def forget_outputs(folder: Path) -> None:
     """Forget what a finished job noted, so that the next one makes everything anew."""
-    (folder / _NOTE).unlink(missing_ok=True)
+    (folder / layout.FINISHED_NOTE).unlink(missing_ok=True)
 
 
 def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
@@ -125,8 +121,8 @@ def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
 
 def remove_half_written(folder: Path) -> None:
     """Remove what killed jobs left half-written of their files, and nothing else that is hidden."""
-    remove_leftovers(folder, _FILES)
-    remove_leftovers(folder / "exports", _EXPORTS)
+    remove_leftovers(folder, layout.WRITTEN)
+    remove_leftovers(folder / layout.EXPORTS, _EXPORTS)
 
 
 def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
@@ -138,7 +134,7 @@ def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, A
         facts: What decides every bit of a job that starts now.
     """
     with suppress(DataError, OSError):
-        note = read_json(folder / _NOTE)
+        note = read_json(folder / layout.FINISHED_NOTE)
         files = note.get("files") if isinstance(note, dict) else None
         if not isinstance(files, dict):  # a damaged note
             return False

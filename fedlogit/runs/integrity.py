@@ -7,6 +7,7 @@ from typing import Any
 
 from fedlogit.errors import DataError
 from fedlogit.files import file_digest, read_json, read_sealed
+from fedlogit.runs import layout
 from fedlogit.runs.remedies import adding_remedy, rerun_hint
 
 __all__ = ["check_export", "check_finished", "read_result", "read_spec_json"]
@@ -19,7 +20,7 @@ def read_spec_json(folder: Path) -> Any:
         DataError: if it is missing or not JSON, with what to do.
     """
     with adding_remedy(rerun_hint(folder)):
-        return read_json(folder / "spec.json")
+        return read_json(folder / layout.SPEC)
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     Raises:
         DataError: if it is missing, not JSON or not as it was written, or ``rounds.csv`` is not.
     """
-    path, rounds = folder / "result.json", folder / "rounds.csv"
+    path, rounds = folder / layout.RESULT, folder / layout.ROUNDS
     result = read_sealed(path, rerun_hint(folder))
     try:
         whole = file_digest(rounds) == result.get("rounds_digest")
@@ -79,7 +80,7 @@ def check_export(folder: Path, name: str, digest: str | None) -> None:
     Raises:
         DataError: naming the file, with what to do.
     """
-    path = folder / "exports" / name
+    path = folder / layout.EXPORTS / name
     if not path.exists():
         return
     if not path.is_file():  # a pipe or a device is read for ever

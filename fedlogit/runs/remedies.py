@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fedlogit.errors import DataError
+from fedlogit.runs import layout
 
 __all__ = ["adding_remedy", "remake_hint", "rerun_hint"]
 
@@ -18,10 +19,10 @@ def rerun_hint(folder: Path) -> str:
 
 def remake_hint(path: Path) -> str:
     """Return how a file of a stage, or an export of a run, is made again."""
-    if path.name == "logits.json":
+    if path.name == layout.LOGITS_RECORD:
         return f"remove {path} and export the logits again"
-    folder = path.parent.parent if path.parent.name == "exports" else path.parent
-    if (folder / "spec.json").exists() or (folder / "clients.json").exists():  # made by a command
+    folder = path.parent.parent if path.parent.name == layout.EXPORTS else path.parent
+    if (folder / layout.SPEC).exists() or (folder / layout.CLIENTS).exists():  # made by a command
         return f"remove {folder} and give the same command again"
     return "if it is the file you mean, remove it and let it be made again"
 

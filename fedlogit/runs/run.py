@@ -16,6 +16,7 @@ from fedlogit.files import write_json
 from fedlogit.locks import held
 from fedlogit.methods import Method
 from fedlogit.partition import Split
+from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import (
     check_memory,
     load_checkpoint,
@@ -34,11 +35,6 @@ from fedlogit.stopping import exit_code, stop_after_round
 
 __all__ = ["check_folder", "run", "run_lock"]
 
-_OUTPUTS = ("result.json",)  # its presence means that all is there
-# By each of the first a folder is known as a job's; a pull that was killed leaves the others alone.
-_SIGNS = {"spec.json", "result.json", "clients.json", "checkpoint.safetensors",
-          "checkpoint.previous.safetensors"}  # fmt: skip
-_UNSIGNED = {"rounds.csv", "exports"}
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
 
@@ -56,9 +52,9 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             f"the spec's hash is {digest[:8]}, but the folder is {folder.name}; "
             "one of them is from another run"
         )
-    if (folder / "spec.json").exists():
-        found = RunSpec.read(read_spec_json(folder), f"{folder}/spec.json").digest()
-        left = {path.name for path in folder.iterdir()} - {"spec.json", ".lock"}
+    if (folder / layout.SPEC).exists():
+        found = RunSpec.read(read_spec_json(folder), f"{folder}/{layout.SPEC}").digest()
+        left = {path.name for path in folder.iterdir()} - {layout.SPEC, layout.LOCK}
         if found != digest and left:  # a spec alone is of a run that was refused
             raise FedlogitError(
                 f"{folder} holds the run {found[:8]}, not {digest[:8]}; give another folder, or"
@@ -73,14 +69,14 @@ def _check_vacant(folder: Path) -> None:
         FedlogitError: naming one of the others.
     """
     there = {path.name for path in folder.glob("[!.]*")}
-    if (others := sorted(there - _UNSIGNED)) and there.isdisjoint(_SIGNS):
+    if (others := sorted(there - layout.UNSIGNED)) and there.isdisjoint(layout.SIGNS):
         raise FedlogitError(
             f"{folder} holds {others[0]} and no run; give a folder that is empty or not there"
         )
 
 
 @contextmanager
-def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
+def run_lock(folder: Path, last: str = layout.RESULT) -> Iterator[bool]:
     """Hold a folder while it is made; yield whether there is anything to do.
 
     A job that a killed Snakemake left behind may still be making it when a second one asks for it
@@ -93,7 +89,7 @@ def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
     Raises:
         FedlogitError: if the folder cannot be written, or holds files but no run.
     """
-    lock = folder / ".lock"
+    lock = folder / layout.LOCK
     if (folder / last).exists():  # also where nothing can be written
         with suppress(OSError):
             lock.unlink()  # of a process that was killed when all was done but this
@@ -135,7 +131,7 @@ def run(
             made by other code or of other data.
     """
     check_folder(spec, folder)
-    write_json(folder / "spec.json", spec.model_dump(mode="json"))
+    write_json(folder / layout.SPEC, spec.model_dump(mode="json"))
     place = Workplace(spec, method, dataset, split, options)
     provenance = place.provenance
     if precomputed is not None:
@@ -152,7 +148,9 @@ def run(
             _train(fed, method, play, folder, options, provenance, progress)
 
     facts = provenance.decisive()
-    make_outputs_once(folder, _OUTPUTS, facts, make=make, tidy=lambda: remove_checkpoints(folder))
+    make_outputs_once(
+        folder, layout.OUTPUTS_OF_RUN, facts, make=make, tidy=lambda: remove_checkpoints(folder)
+    )
 
 
 def _train(

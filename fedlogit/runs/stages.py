@@ -33,6 +33,7 @@ from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import read_sealed, remove_leftovers
 from fedlogit.methods import Method, complete, get
+from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
 from fedlogit.runs.provenance import differences
@@ -155,7 +156,7 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     digest = tensor_digest(joined, diverged)
     reason = {"diverged": diverged} if diverged else {}
     header = {"spec": fed.spec.digest(), "digest": digest, **reason}
-    save_tensors(folder / "weights.safetensors", joined, header)
+    save_tensors(folder / layout.WEIGHTS, joined, header)
     told: dict[str, Any] = reason or {"loss_private": _mean_loss(fed)}
     return {"weights_digest": digest, **told}
 
@@ -169,7 +170,7 @@ def remove_parts(clients: int, folder: Path) -> None:
 
 
 def _parts(clients: int, folder: Path) -> dict[int, Path]:
-    return {index: folder / f"part-{index}.safetensors" for index in range(clients)}
+    return {index: folder / layout.part_of(index) for index in range(clients)}
 
 
 def _mean_loss(fed: Federation) -> float:
@@ -245,7 +246,7 @@ def load_precomputed(
         DataError: naming the file that does not fit.
     """
     digest = clients_spec(spec).digest()
-    trained, answered = weights.with_name("clients.json"), logits.with_name("logits.json")
+    trained, answered = weights.with_name(layout.CLIENTS), logits.with_name(layout.LOGITS_RECORD)
     models, answers, diverged = _clients_and_answers(spec, digest, weights, logits)
     clients = read_sealed(trained, remake_hint(trained))
     exported = read_sealed(answered, remake_hint(answered))

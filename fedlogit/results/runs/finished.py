@@ -9,7 +9,7 @@ from pathlib import Path
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.runs.integrity import read_spec_json
-from fedlogit.runs.outputs import NOT_KEPT
+from fedlogit.runs.layout import NOT_KEPT
 from fedlogit.runs.places import run_dir
 from fedlogit.runs.remedies import rerun_hint
 from fedlogit.spec import RunSpec
