@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from types import ModuleType
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from support.networks import images, network
 from torch import nn
 
 from fedlogit.component import catalogue
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, missing_package
 from fedlogit.models import ModelConfig, get
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -116,20 +117,20 @@ def test_mistakes_get_one_line(call, shape, message):
 
 
 def test_a_package_that_a_model_needs_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torchvision", None)
+    for name in ("torchvision", "torchvision.models"):
+        monkeypatch.setitem(sys.modules, name, None)
     said = "model vit_tiny needs the package torchvision, which is not installed; pip install torch"
     with pytest.raises(FedlogitError, match=said):
         network("vit_tiny", (1, 8, 8))
 
 
-def test_a_package_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
+def test_a_package_that_cannot_be_imported_says_why(monkeypatch):
     """Only a package that is not there is to be installed."""
-    (tmp_path / "torchvision").mkdir()
-    (tmp_path / "torchvision/__init__.py").write_text("")
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in [n for n in sys.modules if n.partition(".")[0] == "torchvision"]:
-        monkeypatch.delitem(sys.modules, name)
-    for broken, error in (("import nowhere_at_all", "nowhere_at_all"), ("", "VisionTransformer")):
-        (tmp_path / "torchvision/models.py").write_text(broken)
-        with pytest.raises(ImportError, match=error):
-            network("vit_tiny", (1, 8, 8))
+    for name in ("torchvision", "torchvision.models"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    with pytest.raises(ImportError, match="VisionTransformer"):
+        network("vit_tiny", (1, 8, 8))
+    for name in ("nowhere", "fedlogit.nowhere"):
+        lacking = ModuleNotFoundError(f"No module named {name!r}", name=name)
+        with pytest.raises(ModuleNotFoundError, match=name):
+            missing_package(lacking, "a model", "pip install torchvision", "torchvision")
