@@ -172,11 +172,8 @@ def make_split(
         generator = rng(seed, "public")
         chosen, pool = _set_aside(public, labels, classes, pool, foreign, generator)
     rest = labels[pool]
-    if length is not None and len(rest) < clients:
-        raise FedlogitError(
-            f"text.length = {length}: longer than a client's chunk, which would have"
-            f" {len(rest) * length // clients} tokens (clients = {clients}); give less"
-        )
+    if length is not None:
+        _check_chunks(length, len(rest), clients)
     parts = rule.split(rest, clients, classes, seed, None if groups is None else groups[pool])
     counts = np.stack([np.bincount(rest[part], minlength=classes) for part in parts])
     members = tuple(pool[part] for part in parts)
@@ -219,6 +216,19 @@ def _set_aside(
     else:
         chosen = pool[public_set(labels[pool], classes, public, generator)]
     return chosen, pool if public.overlap else np.setdiff1d(pool, chosen)
+
+
+def _check_chunks(length: int, samples: int, clients: int) -> None:
+    """Refuse pieces of a text that are too long for each client to have one.
+
+    Raises:
+        FedlogitError: saying how long a client's chunk would be.
+    """
+    if samples < clients:
+        raise FedlogitError(
+            f"text.length = {length}: longer than a client's chunk, which would have"
+            f" {samples * length // clients} tokens (clients = {clients}); give less"
+        )
 
 
 def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
