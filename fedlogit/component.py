@@ -28,9 +28,9 @@ __all__ = [
     "LARGEST",
     "Component",
     "ComponentRef",
-    "Count",
     "Name",
-    "Natural",
+    "NonNegativeInt",
+    "PositiveInt",
     "Seeds",
     "catalogue",
     "explain",
@@ -57,8 +57,8 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
 # Where a class's name is cut into words; DSFLMethod is dsfl_method.
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
-Count = Annotated[int, Field(gt=0, le=LARGEST)]
-Natural = Annotated[int, Field(ge=0, le=LARGEST)]
+PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
+NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
 
@@ -248,6 +248,21 @@ class Component(FrozenConfig):
         super().__pydantic_init_subclass__(**kwargs)
         if lacking := sorted(cls.added - cls.model_fields.keys()):
             raise TypeError(f"{cls.__name__}.added: {lacking[0]!r} is none of its parameters")
+
+    @classmethod
+    def of_call(cls, kind: str, package: str, call: ComponentRef | str) -> Self:
+        """Return the component of this class that a call such as ``dir_client(0.05)`` means.
+
+        Args:
+            kind: What such components are called in messages.
+            package: Whose modules they are in.
+            call: Its name and parameters.
+
+        Raises:
+            FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
+        """
+        call = ComponentRef.read(call, kind) if isinstance(call, str) else call
+        return instantiate(kind, find(kind, package, cls, call.name), call)
 
     def params(self) -> dict[str, Any]:
         """Return all parameters, defaults included, less those `added`, as plain data."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["Cannot", "DataError", "Diverged", "FedlogitError", "MissingKeyError", "unknown"]
+__all__ = [
+    "Cannot",
+    "DataError",
+    "Diverged",
+    "FedlogitError",
+    "MissingKeyError",
+    "missing_package",
+    "unknown",
+]
 
 
 class FedlogitError(ValueError):
@@ -39,6 +47,30 @@ class MissingKeyError(FedlogitError):
 
 class Diverged(FedlogitError):
     """Training produced a value that is not finite."""
+
+
+def missing_package(
+    error: ModuleNotFoundError, needed_by: str, remedy: str, package: str = ""
+) -> FedlogitError:
+    """Return the error for a package that is not installed.
+
+    Args:
+        error: Of the import.
+        needed_by: What cannot be done without it.
+        remedy: What to do.
+        package: The only one that may be missing; "" allows any from outside.
+
+    Raises:
+        ModuleNotFoundError: `error` itself, if another module is missing, or one of this library:
+            that is no mistake of the user's, and its traceback says whose.
+    """
+    top = str(error.name).partition(".")[0]
+    if top == __name__.partition(".")[0] or package not in ("", top):
+        raise error
+    lacking = package or error.name
+    return FedlogitError(
+        f"{needed_by} needs the package {lacking}, which is not installed; {remedy}"
+    )
 
 
 def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:

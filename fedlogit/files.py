@@ -176,12 +176,12 @@ def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
     write_json(path, {**record, "digest": json_digest(record)})
 
 
-def read_sealed(path: Path, again: str) -> dict[str, Any]:
+def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
     """Read what `write_sealed` wrote.
 
     Args:
         path: The file.
-        again: How it is made again, for the message.
+        remedy: How it is made again, for the message.
 
     Raises:
         DataError: if the file is missing, not JSON, or not as it was written.
@@ -189,10 +189,10 @@ def read_sealed(path: Path, again: str) -> dict[str, Any]:
     try:
         data = read_json(path)
     except DataError as error:
-        raise DataError(f"{error}; {again}") from None
+        raise DataError(f"{error}; {remedy}") from None
     rest = {k: v for k, v in data.items() if k != "digest"} if isinstance(data, dict) else {}
     if not rest or json_digest(rest) != data.get("digest"):
-        raise DataError(f"{path} is damaged: its digest does not match; {again}")
+        raise DataError(f"{path} is damaged: its digest does not match; {remedy}")
     return rest
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fedlogit.component import Count, FrozenConfig, Natural
+from fedlogit.component import FrozenConfig, NonNegativeInt, PositiveInt
 from fedlogit.errors import FedlogitError
 from fedlogit.rng import rng
 
@@ -30,9 +30,9 @@ class Stay(FrozenConfig):
             that they are never there.
     """
 
-    clients: tuple[Natural, ...] = Field(min_length=1, strict=False)
-    since: Count | None = None
-    until: Natural | None = None
+    clients: tuple[NonNegativeInt, ...] = Field(min_length=1, strict=False)
+    since: PositiveInt | None = None
+    until: NonNegativeInt | None = None
 
     @model_validator(mode="after")
     def _some_rounds(self) -> Self:
@@ -64,7 +64,7 @@ class Participation(FrozenConfig):
     """
 
     share: Annotated[float, Field(gt=0, le=1)] | None = None
-    number: Count | None = None
+    number: PositiveInt | None = None
     schedule: tuple[Stay, ...] = Field(default=(), strict=False)
     meta_model: Literal["refit", "pad"] = "refit"
 

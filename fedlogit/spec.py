@@ -14,14 +14,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fedlogit import dotted_keys
 from fedlogit.adversaries import Adversaries
 from fedlogit.component import (
     LARGEST,
     ComponentRef,
-    Count,
     FrozenConfig,
     Name,
-    Natural,
+    NonNegativeInt,
+    PositiveInt,
     refuse_idle,
 )
 from fedlogit.participation import Participation
@@ -53,9 +54,9 @@ class LocalTraining(FrozenConfig):
         steps: Minibatches per phase (TallyTrain's K).
     """
 
-    epochs: Count | None = None
-    first_epochs: Count | None = None
-    steps: Count | None = None
+    epochs: PositiveInt | None = None
+    first_epochs: PositiveInt | None = None
+    steps: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:
@@ -123,7 +124,7 @@ class Schedule(FrozenConfig):
             its scale ``paper`` takes for 200 rounds).
     """
 
-    every: Count | None = None
+    every: PositiveInt | None = None
     gamma: Annotated[float, Field(gt=0, le=1)] = 0.1
     once: bool = False
 
@@ -157,13 +158,13 @@ class Public(FrozenConfig):
             labels are known (TallyTrain appendix K, arm C).
     """
 
-    size: Count
+    size: PositiveInt
     stratified: bool = True
     classes: tuple[int, ...] | None = None
     overlap: bool = False
     last: bool = False
     dataset: Name | None = None
-    anchors: Natural = 0
+    anchors: NonNegativeInt = 0
 
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
@@ -191,7 +192,7 @@ class Text(FrozenConfig):
     renamed: ClassVar[Mapping[str, str]] = {"tested_on": "evaluation_split"}
 
     vocabulary: Annotated[int, Field(ge=257, le=LARGEST)]
-    length: Count
+    length: PositiveInt
     evaluation_split: Literal["valid", "test"] = "valid"
 
 
@@ -208,8 +209,8 @@ class Server(FrozenConfig):
     """
 
     model: ComponentRef
-    epochs: Count
-    batch: Count | None = None
+    epochs: PositiveInt
+    batch: PositiveInt | None = None
     optimizer: Optimizer | None = None
     augment: Literal["none", "crop_flip"] = "none"
 
@@ -228,19 +229,19 @@ class Evaluation(FrozenConfig):
             to choose a method's settings, for which the test split must not be used.
     """
 
-    every: Count = 1
-    rounds: tuple[Count, ...] = ()
-    tail: Natural = 0
-    validation: Count | None = None
+    every: PositiveInt = 1
+    rounds: tuple[PositiveInt, ...] = ()
+    tail: NonNegativeInt = 0
+    validation: PositiveInt | None = None
 
 
 class SplitSpec(FrozenConfig):
     """What the division of the data depends on; each field means what it does in `RunSpec`."""
 
     dataset: Name
-    train_size: Count | None = None
+    train_size: PositiveInt | None = None
     partition: ComponentRef
-    clients: Count
+    clients: PositiveInt
     public: Public | None = None
     seed: Annotated[int, Field(ge=0)]
     text: Text | None = None
@@ -292,12 +293,12 @@ class RunSpec(FrozenConfig):
 
     format: Literal[1] = 1
     dataset: Name
-    train_size: Count | None = None
-    test_size: Count | None = None
+    train_size: PositiveInt | None = None
+    test_size: PositiveInt | None = None
     text: Text | None = None
     augment: Literal["none", "crop_flip"] = "none"
     partition: ComponentRef
-    clients: Count
+    clients: PositiveInt
     participation: Participation | None = None
     adversaries: Adversaries | None = None
     public: Public | None = None
@@ -305,9 +306,9 @@ class RunSpec(FrozenConfig):
     server: Server | None = None
     same_init: bool = False
     method: ComponentRef
-    rounds: Count
+    rounds: PositiveInt
     local: LocalTraining
-    batch: Count = 128
+    batch: PositiveInt = 128
     optimizer: Optimizer
     schedule: Schedule = Schedule()
     precision: Literal["f32", "bf16"] = "f32"
@@ -344,10 +345,7 @@ class RunSpec(FrozenConfig):
         first, _, rest = key.partition(".")
         if first == "method" and rest:
             return self.method.name if rest == "name" else self.method.params.get(rest)
-        value: Any = self.model_dump(mode="json")
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        return value
+        return dotted_keys.get(self.model_dump(mode="json"), key)
 
     def tests_in(self, round_: int) -> bool:
         """Return whether test accuracy is measured after round `round_` (from 1)."""

@@ -23,8 +23,9 @@ from support.warm_python import warm_python
 from fedlogit import methods
 from fedlogit.data import Dataset, load, with_probes
 from fedlogit.federation import Federation
-from fedlogit.runs.run import Options, run
+from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
+from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec, Text
 
 # Their tests share a checkout or workflow that takes long to make, and follow each other.
@@ -132,7 +133,7 @@ def train(data_of, tmp_path):
     ) -> Path:
         spec = small_spec(**changes)
         folder = folder or tmp_path / spec.digest()[:8]
-        options = Options(torch.device(device), workers, engine, every, progress=False)
+        options = RunOptions(torch.device(device), workers, engine, every, progress=False)
         data = data or data_of(spec)
         run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
         return folder
@@ -157,7 +158,7 @@ def reference(data_of, tmp_path_factory) -> Callable[..., Path]:
         folder = folders / "references" / f"{spec.digest()[:16]}-{found.x_train.shape[1]}"
         with FileLock(f"{folder}.lock"):
             if not (folder / "result.json").exists():
-                options = Options(torch.device("cpu"), progress=False, engine="loop")
+                options = RunOptions(torch.device("cpu"), progress=False, engine="loop")
                 method, division = methods.get(spec.method), divide(spec, found)
                 run(spec, method, found, division, folder, options)
         return folder

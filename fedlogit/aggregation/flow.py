@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import missing_package
 from fedlogit.models.init import Uninitialised, uniform_layer
 from fedlogit.optimizers import Adam
 
@@ -100,8 +100,8 @@ def _identity_flow(features: int, context: int, generator: torch.Generator) -> n
     """Return a flow that changes nothing yet: last layers are 0, the others drawn."""
     try:
         from zuko.flows import MAF
-    except ModuleNotFoundError:
-        raise FedlogitError("uwa(fit='flow') needs the package zuko; pip install zuko") from None
+    except ModuleNotFoundError as error:
+        raise missing_package(error, "uwa(fit='flow')", "pip install zuko", "zuko") from None
     with Uninitialised():
         flow = MAF(features, context, transforms=TRANSFORMS, hidden_features=HIDDEN).double()
     layers = [layer for layer in flow.modules() if isinstance(layer, nn.Linear)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from fedlogit import commands
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.errors import missing_package, unknown
 
 __all__ = ["command_names", "first_line", "load"]
 
@@ -27,6 +27,7 @@ def load(name: str) -> ModuleType:
 
     Raises:
         FedlogitError: for an unknown command, or if a package is not installed.
+        ModuleNotFoundError: if the library lacks a module of its own.
     """
     if name not in command_names():
         raise unknown("command", name, command_names())
@@ -36,11 +37,7 @@ def load(name: str) -> ModuleType:
     try:
         return import_module(f"{commands.__name__}.{name}")
     except ModuleNotFoundError as error:
-        if str(error.name).startswith("fedlogit"):
-            raise  # a mistake of the library's own
-        raise FedlogitError(
-            f"{name} needs the package {error.name}, which is not installed; make environment"
-        ) from error
+        raise missing_package(error, name, "make environment") from error
     finally:
         gc.enable()
         gc.freeze()

@@ -18,6 +18,7 @@ from fedlogit.commands._first_lines import tell_first
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.formatting import write_text
 from fedlogit.results.runs.finished import check_run
+from fedlogit.runs import layout
 
 __all__ = [
     "changed_runs",
@@ -142,7 +143,7 @@ def tell(
         An exit code: 2 if a run is missing or damaged.
     """
     here = [run for run in outs if is_here(runs / run)]
-    unfinished = [run for run in here if not (runs / run / "result.json").exists()]
+    unfinished = [run for run in here if not (runs / run / layout.RESULT).exists()]
     finished = sorted({*here} - {*unfinished})
     bar = tqdm(finished, "Runs checked", unit="run", disable=None)
     damaged = {run: reason for run in bar if (reason := _damage(runs, runs / run))}

@@ -18,7 +18,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device, open_data
-from fedlogit.runs.workplace import Options, Workplace
+from fedlogit.runs.workplace import RunOptions, Workplace
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -171,7 +171,7 @@ def _too_large(device: torch.device, args: argparse.Namespace, spec: RunSpec, re
 def workplace(args: argparse.Namespace, spec: RunSpec, device: torch.device) -> Workplace:
     """Return where a stage of a run is computed, with the data and the split that options name."""
     data = open_data(spec, args.data, args.split)
-    options = Options(device, args.workers, args.engine)
+    options = RunOptions(device, args.workers, args.engine)
     return Workplace(spec, methods.get(spec.method), *data, options)
 
 

@@ -15,9 +15,11 @@ from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
 from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
-from fedlogit.runs.client_files import again, load_weights
+from fedlogit.runs import layout
+from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.logit_files import pass_on_logits
 from fedlogit.runs.progress import clients_bar
+from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
 
 
@@ -37,8 +39,8 @@ def main(args: argparse.Namespace) -> None:
     try:
         weights = load_weights(args.weights, spec, trained, exported=True)
     except Diverged as error:
-        path = args.weights.with_name("clients.json")
-        digest = read_sealed(path, again(path))["weights_digest"]
+        path = args.weights.with_name(layout.CLIENTS)
+        digest = read_sealed(path, remake_hint(path))["weights_digest"]
         pass_on_logits(spec, str(error), digest, args.out)
         print(f"{args.out}: the clients diverged: {error}")
         return

@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from fedlogit.files import read_json, read_sealed, write_json, write_sealed
 from fedlogit.papers import run_dir
+from fedlogit.runs import layout
 from fedlogit.spec import RunSpec
 
 ENGINES = {"autograd": "loop", "native": "native", "stacked": "stacked"}
@@ -41,8 +42,8 @@ def main(args: argparse.Namespace) -> None:
 
 def old_runs(root: Path) -> Iterator[Path]:
     """Yield the folder of every finished run whose spec is one of version 0.1."""
-    for path in root.rglob("result.json"):
-        if "kernel" in read_json(path.with_name("spec.json")):
+    for path in root.rglob(layout.RESULT):
+        if "kernel" in read_json(path.with_name(layout.SPEC)):
             yield path.parent
 
 
@@ -51,12 +52,12 @@ def migrate(root: Path, folder: Path) -> bool:
 
     Of two runs that are now one, the one that ended later is kept.
     """
-    before = read_json(folder / "spec.json")
-    result = read_sealed(folder / "result.json", f"remove {folder} and train it again")
+    before = read_json(folder / layout.SPEC)
+    result = read_sealed(folder / layout.RESULT, f"remove {folder} and train it again")
     data = new_spec(before)
-    spec = RunSpec.read(data, str(folder / "spec.json"))
+    spec = RunSpec.read(data, str(folder / layout.SPEC))
     target = root / run_dir(spec)
-    if (target / "result.json").exists():
+    if (target / layout.RESULT).exists():
         ends = {_finished(one): one for one in (folder, target)}
         if rows(target) != rows(folder):
             print(f"{folder} and {target} are one run with different numbers; the later is kept")
@@ -70,11 +71,11 @@ def migrate(root: Path, folder: Path) -> bool:
     temporary = target.with_name(f".{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    write_json(temporary / "spec.json", spec.model_dump(mode="json"))
-    shutil.copy2(folder / "rounds.csv", temporary)
-    if (folder / "exports").is_dir():
-        shutil.copytree(folder / "exports", temporary / "exports")
-    write_sealed(temporary / "result.json", result)
+    write_json(temporary / layout.SPEC, spec.model_dump(mode="json"))
+    shutil.copy2(folder / layout.ROUNDS, temporary)
+    if (folder / layout.EXPORTS).is_dir():
+        shutil.copytree(folder / layout.EXPORTS, temporary / layout.EXPORTS)
+    write_sealed(temporary / layout.RESULT, result)
     shutil.rmtree(target, ignore_errors=True)  # that of an unfinished run, or of the same one
     temporary.rename(target)
     _remove(root, folder)
@@ -83,7 +84,7 @@ def migrate(root: Path, folder: Path) -> bool:
 
 def rows(folder: Path) -> list[dict[str, str]]:
     """Return the rounds of a run without their wall time."""
-    with (folder / "rounds.csv").open(newline="") as file:
+    with (folder / layout.ROUNDS).open(newline="") as file:
         return [
             {k: v for k, v in row.items() if not k.startswith("seconds")}
             for row in csv.DictReader(file)
@@ -103,7 +104,7 @@ def new_spec(old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finished(folder: Path) -> str:
-    return str(read_json(folder / "result.json")["provenance"]["finished"])
+    return str(read_json(folder / layout.RESULT)["provenance"]["finished"])
 
 
 def _optimizer(old: dict[str, Any]) -> dict[str, Any]:

@@ -27,15 +27,17 @@ from fedlogit.commands._options import (
 )
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
+from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import forget_outputs
 from fedlogit.runs.integrity import check_finished
 from fedlogit.runs.library_code import code_version
 from fedlogit.runs.own_code import own_code
 from fedlogit.runs.provenance import differences
-from fedlogit.runs.run import Options, check_folder, run, run_lock
+from fedlogit.runs.run import check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
+from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 
@@ -72,11 +74,11 @@ def main(args: argparse.Namespace) -> None:
         with own_device(args, spec) as device:
             done = _precomputed(args, spec)
             dataset, split = open_data(spec, args.data, args.split)
-            options = Options(
+            options = RunOptions(
                 device, args.workers, args.engine, args.checkpoint_seconds, not args.quiet
             )
             run(spec, methods.get(spec.method), dataset, split, args.out, options, done)
-    result = read_json(args.out / "result.json")
+    result = read_json(args.out / layout.RESULT)
     accuracy = result["final"].get("accuracy")
     ended = f"{result['status']}: {result['message']}" if result["message"] else result["status"]
     reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
@@ -85,7 +87,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _by_other_code(folder: Path, spec: RunSpec) -> str:
     """Return what a finished run was made by, if that is not the code of now."""
-    made = read_json(folder / "result.json")["provenance"]
+    made = read_json(folder / layout.RESULT)["provenance"]
     before = {"code_version": made.get("code_version"), "own_code": made.get("own_code", {})}
     now = {"code_version": code_version(), "own_code": own_code(spec.model_dump(mode="json"))}
     found = differences(before, now)
@@ -108,4 +110,4 @@ def _precomputed(args: argparse.Namespace, spec: RunSpec) -> Precomputed | None:
     """Return what earlier stages left, if the options name it."""
     if not args.clients:
         return None
-    return load_precomputed(spec, args.clients / "weights.safetensors", args.logits, args.targets)
+    return load_precomputed(spec, args.clients / layout.WEIGHTS, args.logits, args.targets)

@@ -10,19 +10,17 @@ diverge, the files say so, and the commands that read them pass it on.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
 from fedlogit import methods
 from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
 from fedlogit.files import read_sealed, write_json, write_sealed
-from fedlogit.runs.client_files import again
-from fedlogit.runs.finishing import hidden, keep_outputs, outputs_are_kept, publish_outputs
+from fedlogit.runs import layout
+from fedlogit.runs.finishing import hidden, make_outputs_once
 from fedlogit.runs.progress import clients_bar
+from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.run import check_folder, run_lock
 from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
-
-OUTPUTS = ("weights.safetensors", "clients.json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,25 +33,28 @@ def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     spec = clients_spec(methods.complete(read_spec(args.spec)))
     check_folder(spec, args.out)
-    with run_lock(args.out, "clients.json") as missing:
+    with run_lock(args.out, layout.CLIENTS) as missing:
         if not missing:
-            read_sealed(args.out / "clients.json", again(args.out / "clients.json"))
+            read_sealed(args.out / layout.CLIENTS, remake_hint(args.out / layout.CLIENTS))
             print(f"{args.out} is finished")
             return
-        write_json(args.out / "spec.json", spec.model_dump(mode="json"))
+        write_json(args.out / layout.SPEC, spec.model_dump(mode="json"))
         with own_device(args, spec) as device:
             start = time.perf_counter()
             place = workplace(args, spec, device)
-            facts = place.provenance.decisive()
-            if outputs_are_kept(args.out, OUTPUTS, facts):
-                print(f"{args.out} had finished before; its files are put back", file=sys.stderr)
-            else:
+
+            def make() -> None:
                 with clients_bar(spec, not args.quiet) as bar, place.federation(bar) as fed:
                     made = train_clients(fed, args.out)
-                weights, note = (args.out / name for name in OUTPUTS)
+                weights, note = (args.out / name for name in layout.OUTPUTS_OF_CLIENTS)
                 weights.replace(hidden(weights))
                 seconds = time.perf_counter() - start
                 write_sealed(hidden(note), place.provenance.record(seconds) | made)
-                keep_outputs(args.out, OUTPUTS, facts)
-            remove_parts(spec.clients, args.out)
-            publish_outputs(args.out, OUTPUTS)
+
+            make_outputs_once(
+                args.out,
+                layout.OUTPUTS_OF_CLIENTS,
+                place.provenance.decisive(),
+                make=make,
+                tidy=lambda: remove_parts(spec.clients, args.out),
+            )

@@ -42,10 +42,6 @@ class RoundContext:
     round: int
     first_rounds: Mapping[int, int]
 
-    def draws(self, purpose: str, *ids: int) -> torch.Generator:
-        """Return the run's generator for a purpose."""
-        return torch_rng(self.spec.seed, purpose, *ids)
-
 
 def private_tasks(
     context: RoundContext,
@@ -144,8 +140,8 @@ def server_tasks(
             f"method {spec.method.name}: no public sample has a target to learn from"
         )
     indices = public[weighed]
-    order = context.draws("batches/teach", context.round, part)
-    crops = context.draws("augment/teach", context.round, part)
+    order = torch_rng(context.spec.seed, "batches/teach", context.round, part)
+    crops = torch_rng(context.spec.seed, "augment/teach", context.round, part)
     task = ClientTask(
         client=server,
         indices=indices,
@@ -192,7 +188,7 @@ def batches(context: RoundContext, phase: str, client: Client, n: int) -> list[t
         n: How many samples there are.
     """
     local = context.spec.local
-    generator = context.draws(f"batches/{phase}", client.index, context.round)
+    generator = torch_rng(context.spec.seed, f"batches/{phase}", client.index, context.round)
     new = context.first_rounds.get(client.index) == context.round
     epochs = local.epochs_in(1 if new else context.round)
     return minibatches(n, context.spec.batch, generator, epochs=epochs, steps=local.steps)
@@ -202,4 +198,4 @@ def _augmentation(context: RoundContext, client: Client) -> torch.Generator | No
     if context.spec.augment == "none":
         return None
     purpose = f"augment/{client.role}" if client.role else "augment"
-    return context.draws(purpose, client.index, context.round)
+    return torch_rng(context.spec.seed, purpose, client.index, context.round)

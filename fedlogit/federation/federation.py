@@ -1,12 +1,14 @@
-"""A federation and its verbs: train_private, logits, distil, merge, broadcast, uplink, downlink.
+"""A federation and its verbs: train_private, logits, distil, merge, broadcast, and messages.
+
+Messages go by uplink and downlink between clients and server, and by exchange from peer to peer.
 
 It hides how clients run, which is the engine's, and not what they do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +21,7 @@ from fedlogit.engine.build import build_client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
 from fedlogit.errors import FedlogitError
+from fedlogit.federation.attendance import Attendance
 from fedlogit.federation.averaging import average_states, same_architecture
 from fedlogit.federation.channel import Channel, Senders
 from fedlogit.federation.client_tasks import (
@@ -93,8 +96,6 @@ class Federation:
         """
         self.spec = spec
         self.data = data
-        self.everybody = list(clients)
-        self.clients = self.everybody
         self.server = server
         self.engine = engine
         self.server_engine = server_engine or engine
@@ -115,8 +116,7 @@ class Federation:
         self._channel = Channel(spec)
         self._predictions = Predictions(engine, data)
         self.ledger, self.exported = self._channel.ledger, self._log.exported
-        who = spec.participation
-        self._first = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
+        self._attendance = Attendance(clients, spec)
 
     @property
     def public_known(self) -> bool:
@@ -131,60 +131,64 @@ class Federation:
     @property
     def context(self) -> RoundContext:
         """What this round's tasks depend on besides models and samples."""
-        return RoundContext(self.spec, self.data, self.round, self._first)
+        return RoundContext(self.spec, self.data, self.round, self._attendance.first_rounds)
 
     # --- who is there -------------------------------------------------------------------------
+
+    @property
+    def everybody(self) -> list[Client]:
+        """All clients that exist."""
+        return self._attendance.everybody
+
+    @property
+    def clients(self) -> list[Client]:
+        """Those of them that are there."""
+        return self._attendance.clients
+
+    @property
+    def present_indices(self) -> torch.Tensor:
+        """The places of `clients` among all that exist, int64 (clients,), on the CPU."""
+        return self._attendance.present_indices()
 
     def start_round(self, round_: int) -> None:
         """Begin round `round_`: `clients` are who is there, and messages are booked under it."""
         self.round = round_
         self.ledger.start(round_)
-        if (who := self.spec.participation) is None:
+        if self.spec.participation is None:
             return
-        there = set(who.present(round_, len(self.everybody), self.spec.seed))
-        self.clients = [client for client in self.everybody if client.index in there]
+        self._attendance.start_round(round_)
         for client in self.clients:
             self.tested.pop(client.index, None)
         self.log(present=len(self.clients))
 
     def end_rounds(self) -> None:
         """Be complete again, once the last round is done: everybody is tested and exported."""
-        self.clients = self.everybody
+        self._attendance.end_rounds()
         self.tested.clear()
 
-    @contextmanager
-    def only(self, clients: Sequence[Client]) -> Iterator[None]:
-        """Let only these be there for a while, whoever else is."""
-        before, self.clients = self.clients, list(clients)
-        try:
-            yield
-        finally:
-            self.clients = before
+    def restricted_to(self, clients: Sequence[Client]) -> AbstractContextManager[None]:
+        """Let only these clients be there within a ``with``, whoever else is."""
+        return self._attendance.restricted_to(clients)
 
-    @property
-    def present(self) -> torch.Tensor:
-        """Return the places of `clients` among all that exist, int64 (clients,)."""
-        places = {id(client): place for place, client in enumerate(self.everybody)}
-        return torch.tensor([places[id(client)] for client in self.clients])
-
-    def for_everybody(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
+    def scatter_rows(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
         """Return rows of `clients` in their places among all that exist.
 
         Args:
             rows: (clients, …).
             absent: What rows of the absent are filled with.
-        """
-        placed = rows.new_full((len(self.everybody), *rows.shape[1:]), absent)
-        placed[self.present] = rows
-        return placed
 
-    def for_present(self, rows: torch.Tensor) -> torch.Tensor:
+        Returns:
+            (clients that exist, …).
+        """
+        return self._attendance.scatter_rows(rows, absent)
+
+    def gather_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the rows of `clients` from those of all that exist; a view where all are there.
 
         Args:
             rows: (clients that exist, …).
         """
-        return rows if len(self.clients) == len(self.everybody) else rows[self.present]
+        return self._attendance.gather_rows(rows)
 
     # --- training -----------------------------------------------------------------------------
 
@@ -201,6 +205,9 @@ class Federation:
             with_public: Add the public samples, with their labels (the fully informed reference).
             proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖² (FedProx).
             prox_centers: w_0 of each client, (clients, parameters); None takes where it starts.
+
+        Raises:
+            Diverged: if a client's loss is no longer finite.
         """
         if self.spec.optimizer.reset_every == "round":
             for client in self.clients:
@@ -219,29 +226,63 @@ class Federation:
         once: bool = False,
         learners: Sequence[Client] | None = None,
     ) -> None:
-        """All clients, or `learners`, train on the same samples; see `distillation_tasks`.
+        """All clients, or `learners`, train on the same samples, as long as `spec.local` says.
+
+        The mean of their losses over samples, in nats, is the round's column ``loss_distil``.
+
+        Args:
+            indices: The samples, int64 (n,).
+            targets: What they shall predict: probabilities, (n, classes), the same for everybody,
+                or (learners, n, classes), each its own; (n, T, classes) or (learners, n, T,
+                classes) where each of T positions has one. A row that does not sum to 1 weighs as
+                much as it sums to. None for none: then only labels are learned.
+            label_weight: Weight of the cross-entropy with the samples' labels, beside that with
+                `targets`; 0 looks at no label.
+            once: Do a single step on all samples together instead.
+            learners: Who trains, models of any architectures; None is `clients`.
 
         Raises:
             FedlogitError: if there are no samples.
+            Diverged: if a learner's loss is no longer finite.
         """
         if not len(indices):
             raise FedlogitError(
                 f"method {self.spec.method.name} distils on no samples; give public: {{size: …}}"
                 " (a method of yours may say needs_public = True)"
             )
-        who = self.clients if learners is None else learners
-        tasks = distillation_tasks(self.context, who, indices, targets, label_weight, once)
+        trained = self.clients if learners is None else learners
+        tasks = distillation_tasks(self.context, trained, indices, targets, label_weight, once)
         self._train(tasks, "loss_distil")
 
     def distil_server(self, targets: Targets, *, part: int = 1) -> None:
-        """The server's model trains on `public` with a new optimizer; see `server_tasks`."""
+        """The server's model trains on `public` with a new optimizer, as `spec.server` says.
+
+        The mean of its losses over samples, in nats, is the round's column ``loss_server``.
+
+        Args:
+            targets: What it shall predict on the public samples, a row a sample in the order of
+                `public`; those with weight 0 are left out.
+            part: Which time it is in this round, from 1, if it learns several times.
+
+        Raises:
+            FedlogitError: if there is no target with a weight.
+            Diverged: if its loss is no longer finite.
+        """
         assert self.server is not None
         tasks = server_tasks(self.context, self.server, self.public, targets, part)
         self.server.renew_optimizer()
         self._train(tasks, "loss_server", self.server_engine)
 
     def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> None:
-        """Train models that are not the clients' own; see `model_tasks`."""
+        """Train models that are not the clients' own, as long as `spec.local` says.
+
+        Args:
+            models: Of `new_models`, each with its samples.
+            labels: Each one's labels of its samples, int64 (its samples,).
+
+        Raises:
+            Diverged: if the loss of one is no longer finite.
+        """
         self._train(model_tasks(self.context, models, labels), "loss_private")
 
     def new_models(self, owner: Client, role: str, samples: Sequence[torch.Tensor]) -> list[Client]:
@@ -333,7 +374,7 @@ class Federation:
         tested = [self.server] if self.server else honest
         scores = finite_scores(tested, self._counts_of_all(tested))
         if self.server is None and self.spec.participation is not None:
-            there = np.isin([model.index for model in tested], self.present)
+            there = np.isin([model.index for model in tested], self.present_indices)
             self.log(accuracy_present=float(scores.per_client[there].mean()))
         return scores
 
@@ -386,18 +427,43 @@ class Federation:
         return average_states([client.state() for client in self.clients], weights)
 
     def broadcast(self, state: State, *, backbone_only: bool = False) -> None:
-        """Every client takes over `state`; with `backbone_only` it keeps its own last layer."""
+        """Every client takes over a model; nothing is sent (see `downlink`).
+
+        Args:
+            state: Parameters and buffers of the clients' architecture, as from `merge`.
+            backbone_only: Each client keeps its own last layer.
+        """
         for client in self.clients:
             client.load(state, keep=client.head_mask() if backbone_only else None)
 
     # --- messages, as `Channel` sends them: counted, and those of adversaries falsified ----------
 
     def uplink(self, kind: str, messages: torch.Tensor, *, bits: int | None = None) -> torch.Tensor:
-        """Send a message of each client, (clients, …), to the server; return what it reads."""
+        """Send a message of each client to the server.
+
+        Args:
+            kind: What the message is: ``logits``, ``model``, ``votes``, …; its bytes are in the
+                column ``bytes_up.<kind>``. Of ``logits`` and ``auxiliary_logits`` the server reads
+                what clients claim (see `claimed`).
+            messages: A row for each sender, (clients, …), of any dtype.
+            bits: Bits that an element takes when sent, where a message is packed; None is the size
+                of its dtype. A message takes whole bytes.
+
+        Returns:
+            What the server reads, like `messages`; `messages` itself where nobody falsifies it.
+        """
         return self._channel.uplink(kind, messages, self._senders, bits)
 
     def claimed(self, logits: torch.Tensor, kind: str) -> torch.Tensor:
-        """Return the clients' logits as they send them: false ones of adversaries that falsify."""
+        """Return the clients' logits as they send them: false ones of adversaries that falsify.
+
+        Args:
+            logits: A row for each of `clients`, (clients, n, classes) or (clients, n, T, classes).
+            kind: What is made of them; part of the address of what is random about false ones.
+
+        Returns:
+            Like `logits`; `logits` itself where nobody falsifies any.
+        """
         return self._channel.claimed(logits, kind, self._senders)
 
     def downlink(
@@ -408,7 +474,17 @@ class Federation:
         bits: int | None = None,
         receivers: int | None = None,
     ) -> torch.Tensor:
-        """Send a message to every client, or to so many of them; return what they read."""
+        """Send one message to every client, or to so many of them.
+
+        Args:
+            kind: As for `uplink`; its bytes are in the column ``bytes_down.<kind>``.
+            message: What each of them gets, of any shape and dtype: it has no axis of clients.
+            bits: As for `uplink`.
+            receivers: How many clients get it; None is all of `clients`.
+
+        Returns:
+            What they read: `message` itself.
+        """
         to = len(self.clients) if receivers is None else receivers
         self.ledger.down(kind, message, clients=to, bits=bits)
         return message
@@ -416,12 +492,28 @@ class Federation:
     def exchange(
         self, kind: str, messages: torch.Tensor, *, links: int | None = None
     ) -> torch.Tensor:
-        """Send a message of each client, (clients, …), to others; return what these read."""
+        """Send a message of each client to other clients, without a server.
+
+        Args:
+            kind: As for `uplink`. Bytes count as sent and as received: the columns
+                ``bytes_up.<kind>`` and ``bytes_down.<kind>``.
+            messages: A row for each sender, (clients, …), of any dtype; its elements take the size
+                of their dtype.
+            links: How many ordered pairs of clients are connected; None is all of them, where each
+                of the N clients sends its row to the N - 1 others.
+
+        Returns:
+            What the others read: `messages` itself. Adversaries' rows are not falsified here.
+        """
         self.ledger.exchange(kind, messages, links=links)
         return messages
 
     def check_attack(self) -> None:
-        """Refuse a round that is done if an attack on predictions passed its messages by."""
+        """Refuse a round that is done if an attack on predictions passed its messages by.
+
+        Raises:
+            FedlogitError: naming the attack, and the kinds of the messages that were sent.
+        """
         self._channel.check_attack(self._senders)
 
     @property
@@ -485,7 +577,7 @@ class Federation:
         Args:
             shares: Of `clients`; the absent contribute 0.
         """
-        of_all = self.for_everybody(torch.tensor(shares, dtype=torch.float64), absent=0)
+        of_all = self.scatter_rows(torch.tensor(shares, dtype=torch.float64), absent=0)
         self.log(**{f"contribution_{i}": share for i, share in enumerate(of_all.tolist())})
 
     def export(self, name: str, **arrays: torch.Tensor) -> None:

@@ -70,7 +70,7 @@ class Ledger:
         finally:
             self._noted = None
 
-    def again(self, entries: Sequence[Entry]) -> None:
+    def rebook(self, entries: Sequence[Entry]) -> None:
         """Book entries once more, under the round that it is now."""
         for direction, kind, size in entries:
             self._book(direction, kind, size)

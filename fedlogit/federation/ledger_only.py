@@ -33,7 +33,7 @@ class LedgerOnlyFederation(Federation):
         if self.spec.participation is not None:
             step()
         elif name in self._booked:
-            self.ledger.again(self._booked[name])
+            self.ledger.rebook(self._booked[name])
         else:
             with self.ledger.noting() as self._booked[name]:
                 step()

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation.targets import Targets
-from fedlogit.component import Component, ComponentRef, find, instantiate
+from fedlogit.component import Component, ComponentRef
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
 
@@ -39,7 +39,7 @@ class Method(Component, ABC):
         min_clients: The least number of clients it makes sense with, in every round.
         supports_partial_participation: Clients may be absent in a round (`spec.participation`): it
             takes `fed.clients` for those who are there, and finds what it remembers of each by its
-            number (`fed.present`), since who they are changes from round to round.
+            number (`fed.present_indices`), since who they are changes from round to round.
         fixed_width: It has an input for each client that exists, so that
             `spec.participation.meta_model` says what it does without one.
     """
@@ -109,6 +109,4 @@ def get(call: ComponentRef) -> Method:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
     """
-    base = Method
-    cls = find("method", "fedlogit.methods", base, call.name)  # type: ignore[type-abstract]
-    return instantiate("method", cls, call)
+    return Method.of_call("method", "fedlogit.methods", call)

@@ -89,7 +89,7 @@ class CELM(ModelFederation):
     def contributions(self, fed: Federation) -> list[float]:
         """Return c among those present, estimated anew during warm-up (lines 22-37)."""
         of_all = fed.server_state["celm/contributions"].cpu()
-        c = share_among(of_all, fed.present)
+        c = share_among(of_all, fed.present_indices)
         if fed.round <= self.horizon(fed):
             q = self._evidence(fed).cpu()
             probed = ~q.isnan().any(0)
@@ -99,9 +99,9 @@ class CELM(ModelFederation):
                 c = c / c.sum()  # only rounding can have moved the sum off 1
             total = q[:, probed].sum(0)
             fed.log(evidence=float(total.sum()), classes_without_evidence=float((total == 0).sum()))
-            of_all = divided_anew(of_all, fed.present, c)
+            of_all = divided_anew(of_all, fed.present_indices, c)
             fed.server_state["celm/contributions"] = of_all
-            self._remember(fed, fed.for_everybody(q, torch.nan), of_all)
+            self._remember(fed, fed.scatter_rows(q, torch.nan), of_all)
         return c.tolist()
 
     def _evidence(self, fed: Federation) -> torch.Tensor:
@@ -149,7 +149,7 @@ class CELM(ModelFederation):
 
     def _places(self, fed: Federation) -> torch.Tensor:
         """Return where X_g and X_i of those present are among those of all that exist."""
-        return torch.cat([torch.tensor([0]), 1 + fed.present])
+        return torch.cat([torch.tensor([0]), 1 + fed.present_indices])
 
     def _remember(self, fed: Federation, q: torch.Tensor, c: torch.Tensor) -> None:
         """Keep Q and c of every warm-up round."""

@@ -154,11 +154,11 @@ class CFFL(Method):
 
     def _reputable(self, fed: Federation) -> torch.Tensor:
         """Return which of those present have not been removed, bool (clients,)."""
-        return fed.server_state["cffl/reputable"].cpu()[fed.present]
+        return fed.server_state["cffl/reputable"].cpu()[fed.present_indices]
 
     def _reputation(self, fed: Federation) -> torch.Tensor:
         """Return reputations r, float64 (clients,), which sum to 1; 0 for those removed."""
-        state, present = fed.server_state, fed.present
+        state, present = fed.server_state, fed.present_indices
         accuracy = self._accuracy(fed)
         reputable = self._reputable(fed)
         score = to_shares(accuracy * reputable)

@@ -80,7 +80,7 @@ class CGSV(Method):
         updates = fed.uplink("update", self._normalised(trained - own))
         send_buffers(fed)
 
-        state, present = fed.server_state, fed.present.to(updates.device)
+        state, present = fed.server_state, fed.present_indices.to(updates.device)
         of_all = state["cgsv/weights"].to(updates.device)
         weights = share_among(of_all, present)
         average = weights.to(updates) @ updates  # u = Σ ω_i Δ_i

@@ -156,49 +156,51 @@ _CHECKS = (  # of several things that are wrong, the first is told
 
 def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
     """Return who harms the others, or None if that is nobody."""
-    who = spec.adversaries
-    if who is None or not who.number(spec.clients):
+    adversaries = spec.adversaries
+    if adversaries is None or not adversaries.number(spec.clients):
         return None
     name = spec.method.name
     if method.adversarial_clients:
         raise FedlogitError(f"adversaries: method {name} has adversaries of its own; leave one out")
-    if who.of_predictions and not method.sends_predictions:
+    if adversaries.of_predictions and not method.sends_predictions:
         raise Cannot(
-            f"adversaries.attack = {who.attack!r}",
+            f"adversaries.attack = {adversaries.attack!r}",
             name,
             "sends no predictions, or models beside them",
         )
-    if not who.of_predictions and spec.text is not None:
+    if not adversaries.of_predictions and spec.text is not None:
         raise FedlogitError(
             "adversaries.attack = 'label_flips' needs one class a sample; dataset"
             f" {spec.dataset} is a text, with a target at each position"
         )
-    return who
+    return adversaries
 
 
 def _participation(spec: RunSpec, method: Method) -> Participation | None:
     """Return who is there, or None if that is everybody in every round."""
-    who = spec.participation
-    if who is None:
+    participation = spec.participation
+    if participation is None:
         return None
-    if who.schedule and spec.rounds == 1:
+    if participation.schedule and spec.rounds == 1:
         raise Cannot(
             "participation.schedule",
             spec.method.name,
             "has a single round here, in which nobody can join or leave",
         )
-    who.check(spec.clients, spec.rounds)
-    if who.fewest(spec.clients, spec.rounds)[1] == spec.clients:
+    participation.check(spec.clients, spec.rounds)
+    if participation.fewest(spec.clients, spec.rounds)[1] == spec.clients:
         return None
-    _check_absences(who, spec, method)
-    _check_honest(who, spec, method)
-    return who if method.fixed_width else who.model_copy(update={"meta_model": "refit"})
+    _check_absences(participation, spec, method)
+    _check_honest(participation, spec, method)
+    if method.fixed_width:
+        return participation
+    return participation.model_copy(update={"meta_model": "refit"})
 
 
-def _check_absences(who: Participation, spec: RunSpec, method: Method) -> None:
+def _check_absences(participation: Participation, spec: RunSpec, method: Method) -> None:
     """Refuse absent clients where the method, or what is exported, needs them."""
     name = spec.method.name
-    round_, fewest = who.fewest(spec.clients, spec.rounds)
+    round_, fewest = participation.fewest(spec.clients, spec.rounds)
     if not method.supports_partial_participation:
         raise Cannot(
             "participation",
@@ -217,12 +219,13 @@ def _check_absences(who: Participation, spec: RunSpec, method: Method) -> None:
         )
 
 
-def _check_honest(who: Participation, spec: RunSpec, method: Method) -> None:
+def _check_honest(participation: Participation, spec: RunSpec, method: Method) -> None:
     """Refuse a round in which only adversaries are there."""
     of_spec = spec.adversaries.number(spec.clients) if spec.adversaries else 0
     adversaries = of_spec or method.adversarial_clients
+    honest = spec.clients - adversaries
     for round_ in range(1, spec.rounds + 1) if adversaries else ():
-        if min(who.present(round_, spec.clients, spec.seed)) >= spec.clients - adversaries:
+        if min(participation.present(round_, spec.clients, spec.seed)) >= honest:
             raise FedlogitError(
                 f"participation: in round {round_} every client that is present is an adversary"
             )

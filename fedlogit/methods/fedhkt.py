@@ -15,7 +15,7 @@ from fedlogit.aggregation.confidence import (
     mixture,
 )
 from fedlogit.aggregation.targets import Targets, as_targets
-from fedlogit.component import Natural
+from fedlogit.component import NonNegativeInt
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
 from fedlogit.methods.model_federation import model_message, model_messages
@@ -46,7 +46,7 @@ class FedHKT(OneShot):
     name: ClassVar[str] = "fedhkt"
     added: ClassVar[frozenset[str]] = frozenset({"groups", "selection"})
 
-    groups: Natural = 0
+    groups: NonNegativeInt = 0
     selection: bool = False
 
     @property
@@ -69,7 +69,7 @@ class FedHKT(OneShot):
             return
         for members in self._groups(fed):
             for alike in _by_architecture(members):
-                with fed.only(alike):
+                with fed.restricted_to(alike):
                     fed.uplink("model", model_messages(fed))
                     merged = fed.merge()
                     fed.downlink("model", model_message(merged))

@@ -92,15 +92,15 @@ def _inputs(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) ->
     Returns:
         `sent`, or with ``pad`` (all clients, n, classes), 0 where a client has never sent any.
     """
-    who = fed.spec.participation
-    if who is None or who.meta_model == "refit":
+    participation = fed.spec.participation
+    if participation is None or participation.meta_model == "refit":
         return sent
     key = f"meta_model/{name}"
     if key not in fed.server_state:
         shape = (len(fed.everybody), len(at), fed.classes)
         fed.server_state[key] = torch.zeros(shape, device=sent.device)
     heard = fed.server_state[key]
-    rows = heard[fed.present]
+    rows = heard[fed.present_indices]
     rows[:, at] = sent
-    heard[fed.present] = rows
+    heard[fed.present_indices] = rows
     return heard[:, at]

@@ -97,7 +97,7 @@ def _record(fed: Federation, logits: torch.Tensor) -> None:
     fed.log(agreement=_agreement(logits))
     fed.export(
         "aggregation",
-        weights=fed.for_everybody(entropy_weights(logits).float(), absent=0),
+        weights=fed.scatter_rows(entropy_weights(logits).float(), absent=0),
         points=fed.public,
         labels=labels,
     )

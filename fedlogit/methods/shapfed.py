@@ -75,7 +75,7 @@ class ShapFed(ModelFederation):
         similarity = class_similarity(heads, weights)
         if self.cosine == "half":
             similarity = (1 + similarity) / 2
-        state, present = fed.server_state, fed.present.to(heads.device)
+        state, present = fed.server_state, fed.present_indices.to(heads.device)
         before_all = state["shapfed/gamma"].to(heads)
         gamma = smooth(before_all[present], similarity.mean(1), self.smoothing)
         state["shapfed/gamma"] = before_all.index_copy(0, present, gamma)
@@ -88,4 +88,4 @@ class ShapFed(ModelFederation):
 
     def _weights(self, fed: Federation) -> torch.Tensor:
         """Return ω of those present, float64 (clients,), which sum to 1."""
-        return share_among(fed.server_state["shapfed/weights"], fed.present)
+        return share_among(fed.server_state["shapfed/weights"], fed.present_indices)

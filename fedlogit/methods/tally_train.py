@@ -71,7 +71,7 @@ class TallyTrain(TallySettings):
     def round(self, fed: Federation, r: int) -> None:
         """Do round r of Algorithm 1."""
         anchors = fed.server_state.get("tally/anchor")
-        centers = None if anchors is None else fed.for_present(anchors)
+        centers = None if anchors is None else fed.gather_rows(anchors)
         fed.train_private(proximal_mu=self.proximal, prox_centers=centers)
         if r > self.warm_up and (self.signal != "none" or self.label_weight):
             fed.send_alike("probes", lambda: self.learn_from_probes(fed, r))
@@ -163,14 +163,14 @@ class TallyTrain(TallySettings):
         if fed.spec.participation is None:
             return adjacency(self.topology, peers, self.degree, fed.spec.seed)
         graph = adjacency(self.topology, len(fed.everybody), self.degree, fed.spec.seed)
-        places = fed.present.numpy()
+        places = fed.present_indices.numpy()
         return graph[np.ix_(places, places)]
 
     def adversaries_present(self, fed: Federation) -> int:
         """Return how many of the peers, which are the last of them, send false messages."""
         if fed.spec.participation is None or not self.adversaries:
             return self.adversaries
-        return int((fed.present >= len(fed.everybody) - self.adversaries).sum())
+        return int((fed.present_indices >= len(fed.everybody) - self.adversaries).sum())
 
     def messages(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return what each peer sends: a vote, (peers, probes), or a soft label like `logits`.
@@ -199,7 +199,7 @@ class TallyTrain(TallySettings):
         """
         generator = fed.torch_rng("lies", fed.round)
         drawn = torch.randint(fed.classes, (self.adversaries, *probes), generator=generator)
-        places = fed.present - (len(fed.everybody) - self.adversaries)
+        places = fed.present_indices - (len(fed.everybody) - self.adversaries)
         return drawn[places[places >= 0]]
 
     def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
@@ -248,4 +248,4 @@ class TallyTrain(TallySettings):
             fed.exchange("model", sent)
         fed.broadcast(state)
         if self.proximal:
-            fed.server_state["tally/anchor"][fed.present] = fed.vectors()
+            fed.server_state["tally/anchor"][fed.present_indices] = fed.vectors()

@@ -98,12 +98,13 @@ class UWA(LogitFederation):
 
     def _tell(self, fed: Federation, densities: torch.Tensor, weights: torch.Tensor) -> None:
         """Log and export whom the weights trust; nobody learns from that."""
-        labels, of_all = fed.labels(fed.public), fed.for_everybody(weights.float(), absent=0)
+        labels, of_all = fed.labels(fed.public), fed.scatter_rows(weights.float(), absent=0)
         fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
         top = weights.max(0).values
         fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
         known = labels != UNKNOWN
-        holds = torch.as_tensor(fed.class_mask, device=labels.device)[fed.present.to(labels.device)]
+        present = fed.present_indices.to(labels.device)
+        holds = torch.as_tensor(fed.class_mask, device=labels.device)[present]
         held = holds[:, labels[known]]
         own = densities[:, known][held]
         if own.isfinite().any():

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from fedlogit.component import Component, ComponentRef, find, instantiate
+from fedlogit.component import Component, ComponentRef
 from fedlogit.errors import FedlogitError
 from fedlogit.models.init import Uninitialised, initialise
 
@@ -64,10 +64,7 @@ def get(call: ComponentRef | str) -> ModelConfig:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
     """
-    call = _read(call)
-    base = ModelConfig
-    cls = find("model", "fedlogit.models", base, call.name)  # type: ignore[type-abstract]
-    return instantiate("model", cls, call)
+    return ModelConfig.of_call("model", "fedlogit.models", call)
 
 
 def complete(call: ComponentRef | str) -> ComponentRef:

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, missing_package
 from fedlogit.models.base import ImageShape, ModelConfig, Shape
 from fedlogit.user_folders import cache_folder
 
@@ -27,10 +27,9 @@ class _ViT(ModelConfig, ABC):
         """Return the network; images of any number of channels are cut into patches."""
         try:  # here, so that other models do without torchvision
             from torchvision.models import VisionTransformer
-        except ImportError:
-            raise FedlogitError(
-                f"model {self.name} needs the package torchvision; pip install torchvision"
-            ) from None
+        except ModuleNotFoundError as error:
+            remedy = "pip install torchvision"
+            raise missing_package(error, f"model {self.name}", remedy, "torchvision") from None
         network = VisionTransformer(num_classes=classes, image_size=shape[1], **self._sizes())
         old = network.conv_proj
         network.conv_proj = nn.Conv2d(shape[0], old.out_channels, old.kernel_size, old.stride)

@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from fedlogit import dotted_keys
 from fedlogit.errors import Cannot, FedlogitError, unknown
 from fedlogit.papers.completed import Completed, complete
-from fedlogit.papers.grids import grids_at, value_at
+from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.metric_rounds import check_metric_rounds
 from fedlogit.papers.model import Grid, Paper, Table
@@ -86,10 +87,13 @@ def _artefact(
         layers, calls = _layers_and_calls(paper, scale, cell, last, where)
         for seed in chosen:
             run = _resolve(layers | {"seed": seed} | calls, where, completing)
-            axes = {name: cell[name] if name in cell else value_at(layers, name) for name in names}
+            axes = {
+                name: cell[name] if name in cell else dotted_keys.get(layers, name)
+                for name in names
+            }
             if isinstance(run, Cannot):
                 resolved = {"method": calls["method"]["params"]}
-                axes |= {name: value_at(resolved, name) for name in parameters}
+                axes |= {name: dotted_keys.get(resolved, name) for name in parameters}
                 if not unwanted:
                     refused = Refused(len(cells) + len(left_out), axes, run.why)
                     cannot.setdefault(_describe(axes), refused)  # of all seeds alike

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from fedlogit import dotted_keys
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 
-__all__ = ["axes_of", "grids_at", "value_at", "values_of"]
+__all__ = ["axes_of", "grids_at", "values_of"]
 
 
 def grids_at(scale: Scale, id_: str, entry: Table | Figure) -> list[Grid]:
@@ -56,11 +57,4 @@ def _elsewhere(paper: Paper, key: str) -> Iterator[Any]:
     for scale in paper.scales.values():
         layers += [scale.overrides, *scale.datasets.values(), *scale.methods.values()]
         layers += [own.set for own in scale.artefacts.values()]
-    yield from (value_at(layer, key) for layer in layers)
-
-
-def value_at(data: Any, key: str) -> Any:
-    """Return the value of a dotted key, or None."""
-    for part in key.split("."):
-        data = data.get(part) if isinstance(data, Mapping) else None
-    return data
+    yield from (dotted_keys.get(layer, key) for layer in layers)

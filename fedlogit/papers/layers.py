@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedlogit.component import parse_call
+from fedlogit.dotted_keys import nest
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Paper, Scale
 from fedlogit.reading import check_keys
@@ -104,9 +105,7 @@ def _plain_call(text: str) -> dict[str, Any]:
 
 def _nested(key: str, value: Any) -> dict[str, Any]:
     """Turn a dotted key into nested mappings, checking that it exists in a spec."""
-    tree = value
-    for part in reversed(key.split(".")):
-        tree = {part: tree}
+    tree: dict[str, Any] = nest(key, value)
     check_keys(RunSpec, tree, f"axis {key}")
     return tree
 

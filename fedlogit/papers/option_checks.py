@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from fedlogit.dotted_keys import nest
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.grids import axes_of, values_of
@@ -118,10 +119,7 @@ def _check_setting(where: str, setting: str) -> None:
     first, _, rest = setting.partition(".")
     if first == "method" and rest:
         return
-    tree: Any = 0
-    for part in reversed(setting.split(".")):
-        tree = {part: tree}
-    check_keys(RunSpec, tree, where)
+    check_keys(RunSpec, nest(setting, 0), where)
 
 
 def _check_against(paper: Paper, key: str, options: Lost, where: str) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedlogit.component import Component, ComponentRef, find, instantiate
+from fedlogit.component import Component, ComponentRef
 from fedlogit.errors import FedlogitError
 
 __all__ = ["Partition", "Roles", "get"]
@@ -158,10 +158,7 @@ def get(call: ComponentRef | str) -> Partition:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a parameter that is not valid.
     """
-    call = ComponentRef.read(call, "partition") if isinstance(call, str) else call
-    base = Partition
-    cls = find("partition", "fedlogit.partition", base, call.name)  # type: ignore[type-abstract]
-    return instantiate("partition", cls, call)
+    return Partition.of_call("partition", "fedlogit.partition", call)
 
 
 def _checked_labels(labels: np.ndarray, classes: int) -> np.ndarray:

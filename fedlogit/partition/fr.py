@@ -8,13 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Partition, Roles
-from fedlogit.partition.roles import class_order, rider, shared
+from fedlogit.partition.roles import LastClientRides, class_order, rider, shared
 
 __all__ = ["Fr"]
 
 
-class Fr(Partition):
+class Fr(LastClientRides):
     """The last client holds few samples of common classes; clients 0..N-2 share the rest IID.
 
     CELM §6.1 says that a free rider "mainly carries labels that are globally well-represented" and
@@ -45,7 +44,3 @@ class Fr(Partition):
         """Add who the free rider is."""
         said = super().notes(labels, parts)
         return (*said, f"{self}: client {len(parts) - 1} is the free rider")
-
-    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
-        """Return that the last client rides free."""
-        return Roles(free_riders=(len(parts) - 1,))

@@ -8,14 +8,14 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Partition, Roles
 from fedlogit.partition.dir_client import draw
+from fedlogit.partition.roles import LastClientRides
 from fedlogit.partition.tools import legacy
 
 __all__ = ["FrRepeat"]
 
 
-class FrRepeat(Partition):
+class FrRepeat(LastClientRides):
     """`dir_client` for everybody; then the last client keeps few samples, many times over.
 
     It draws `keep` of its samples with replacement and repeats them, in order, up to the mean size
@@ -51,7 +51,3 @@ class FrRepeat(Partition):
         kept = len(np.unique(parts[-1]))
         said = f"client {len(parts) - 1} is the free rider, with {kept} different samples"
         return (*super().notes(labels, parts), f"{self}: {said}")
-
-    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
-        """Return that the last client rides free."""
-        return Roles(free_riders=(len(parts) - 1,))

@@ -12,12 +12,30 @@ from typing import Literal
 import numpy as np
 
 from fedlogit.errors import FedlogitError
+from fedlogit.partition.base import Partition, Roles
 from fedlogit.rng import rng
 
-__all__ = ["RareClasses", "class_order", "held", "mavericks", "rider", "shared", "within"]
+__all__ = [
+    "LastClientRides",
+    "RareClasses",
+    "class_order",
+    "held",
+    "mavericks",
+    "rider",
+    "shared",
+    "within",
+]
 
 # "last": the last classes are rare whatever the seed; "drawn": every seed draws its own.
 RareClasses = Literal["last", "drawn"]
+
+
+class LastClientRides(Partition):
+    """A partition whose last client is a free rider, and in which no class is rare."""
+
+    def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
+        """Return that the last client rides free."""
+        return Roles(free_riders=(len(parts) - 1,))
 
 
 def class_order(

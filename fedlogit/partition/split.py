@@ -135,6 +135,7 @@ def make_split(
     partition: ComponentRef | str,
     clients: int,
     seed: int,
+    *,
     public: Public | None = None,
     train_size: int | None = None,
     groups: np.ndarray | None = None,
@@ -167,18 +168,12 @@ def make_split(
     if train_size is not None:
         pool = stratified(labels, train_size, rng(seed, "subsample"), "train_size")
     chosen = np.empty(0, np.int64)
-    if public is not None and public.dataset is not None:
-        chosen = foreign_set(len(labels), pool, foreign, public, rng(seed, "public"))
-        pool = np.setdiff1d(pool, chosen)
-    elif public is not None:
-        chosen = pool[public_set(labels[pool], classes, public, rng(seed, "public"))]
-        pool = pool if public.overlap else np.setdiff1d(pool, chosen)
+    if public is not None:
+        generator = rng(seed, "public")
+        chosen, pool = _set_aside(public, labels, classes, pool, foreign, generator)
     rest = labels[pool]
-    if length is not None and len(rest) < clients:
-        raise FedlogitError(
-            f"text.length = {length}: longer than a client's chunk, which would have"
-            f" {len(rest) * length // clients} tokens (clients = {clients}); give less"
-        )
+    if length is not None:
+        _check_chunks(length, len(rest), clients)
     parts = rule.split(rest, clients, classes, seed, None if groups is None else groups[pool])
     counts = np.stack([np.bincount(rest[part], minlength=classes) for part in parts])
     members = tuple(pool[part] for part in parts)
@@ -190,6 +185,50 @@ def make_split(
         notes=rule.notes(rest, parts),
         roles=rule.roles(rest, parts),
     )
+
+
+def _set_aside(
+    public: Public,
+    labels: np.ndarray,
+    classes: int,
+    pool: np.ndarray,
+    foreign: int,
+    generator: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Set the public set aside, out of the pool or of another data set.
+
+    Args:
+        public: What the public set is.
+        labels: Class of each sample of the training split, (n,).
+        classes: Number of classes K.
+        pool: Ascending indices of the samples to be divided.
+        foreign: Samples of the other data set, if the public set comes from one.
+        generator: Source of the draw.
+
+    Returns:
+        Ascending `int64` indices of the public set, and those of the pool that clients may hold.
+
+    Raises:
+        FedlogitError: as `foreign_set` and `public_set`.
+    """
+    if public.dataset is not None:
+        chosen = foreign_set(len(labels), pool, foreign, public, generator)
+    else:
+        chosen = pool[public_set(labels[pool], classes, public, generator)]
+    return chosen, pool if public.overlap else np.setdiff1d(pool, chosen)
+
+
+def _check_chunks(length: int, samples: int, clients: int) -> None:
+    """Refuse pieces of a text that are too long for each client to have one.
+
+    Raises:
+        FedlogitError: saying how long a client's chunk would be.
+    """
+    if samples < clients:
+        raise FedlogitError(
+            f"text.length = {length}: longer than a client's chunk, which would have"
+            f" {samples * length // clients} tokens (clients = {clients}); give less"
+        )
 
 
 def _checksum(arrays: Mapping[str, np.ndarray]) -> str:

@@ -23,12 +23,12 @@ from fedlogit.engine.evaluation import EvalCounts
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import link_or_copy
+from fedlogit.runs import layout
 from fedlogit.runs.provenance import check_facts
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 
 __all__ = ["check_memory", "load_checkpoint", "remove_checkpoints", "save_checkpoint"]
 
-_NAME, _PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 _COUNTS = [field.name for field in fields(EvalCounts)]
 
 
@@ -63,7 +63,7 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
         "note": json.dumps(note),
         "digest": tensor_digest(tensors, json.dumps(note)),
     }
-    newest, previous = folder / _NAME, folder / _PREVIOUS
+    newest, previous = folder / layout.CHECKPOINT, folder / layout.CHECKPOINT_BEFORE
     if newest.exists():
         link_or_copy(newest, previous)  # so that there is a whole checkpoint at every moment
     save_tensors(newest, tensors, header)
@@ -75,14 +75,14 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
     Raises:
         DataError: if a checkpoint belongs to another spec, or was made by other facts.
     """
-    for name in (_NAME, _PREVIOUS):
+    for name in (layout.CHECKPOINT, layout.CHECKPOINT_BEFORE):
         path = folder / name
         if not path.exists():
             continue
         try:
             tensors, header = _read(path)
         except DataError as error:
-            earlier = name == _NAME and (folder / _PREVIOUS).exists()
+            earlier = name == layout.CHECKPOINT and (folder / layout.CHECKPOINT_BEFORE).exists()
             rest = "trying the one before" if earlier else "the run starts anew"
             warnings.warn(f"{error}; {rest}", stacklevel=2)
             continue
@@ -92,7 +92,7 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
             raise DataError(f"{path} belongs to another spec ({owner[:8]}); remove it")
         check_facts(
             path, note.get("facts"), fed.facts,
-            f"remove {folder}/checkpoint*.safetensors (or give train --restart)",
+            f"remove {folder}/{layout.CHECKPOINTS} (or give train --restart)",
         )  # fmt: skip
         _restore(fed, tensors)
         for export, keys in note["exported"].items():
@@ -107,7 +107,7 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
 
 def remove_checkpoints(folder: Path) -> None:
     """Remove a run's checkpoints: it has finished, or is to start anew."""
-    for name in (_NAME, _PREVIOUS):
+    for name in (layout.CHECKPOINT, layout.CHECKPOINT_BEFORE):
         (folder / name).unlink(missing_ok=True)
 
 

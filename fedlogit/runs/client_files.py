@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 
 import torch
 
 from fedlogit.errors import DataError, Diverged
 from fedlogit.federation import Federation
+from fedlogit.runs import layout
 from fedlogit.runs.provenance import check_facts
+from fedlogit.runs.remedies import adding_remedy, remake_hint
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 from fedlogit.spec import RunSpec
 
-__all__ = ["again", "load_weights", "read_part", "save_part", "saying", "weights_digest"]
+__all__ = ["load_weights", "read_part", "save_part", "weights_digest"]
 
 _CLIENT = re.compile(r"client(\d+)/(.+)")
 
@@ -47,7 +48,7 @@ def load_weights(
         if match:
             found[int(match[1])][match[2]] = tensor
             if not torch.isfinite(tensor).all():
-                raise DataError(f"{path}: weight {name} is not finite; {again(path)}")
+                raise DataError(f"{path}: weight {name} is not finite; {remake_hint(path)}")
     missing = [i for i, tensors in enumerate(found) if not tensors]
     if missing:
         raise DataError(f"{path}: has no weights of client {missing[0]} (of {spec.clients})")
@@ -72,16 +73,16 @@ def read_part(path: Path, fed: Federation) -> tuple[dict[str, torch.Tensor], flo
     Raises:
         DataError: if it is damaged, or was made by another spec, other code or other data.
     """
-    anew = f"remove {path.parent}/part-*.safetensors"
-    with saying(f"to train its client again, {anew}"):
+    remedy = f"remove {path.parent}/{layout.PARTS}"
+    with adding_remedy(f"to train its client again, {remedy}"):
         tensors, header = read_tensors(path, "client's part")
         note = header.get("note", "")
         if header.get("digest") != tensor_digest(tensors, note):
             raise DataError(f"{path} is damaged, or has no digest")
     found = json.loads(note)
-    check_facts(path, found["facts"], fed.facts, anew)
+    check_facts(path, found["facts"], fed.facts, remedy)
     if found["spec"] != fed.spec.digest():
-        raise DataError(f"{path} belongs to another spec; {anew}")
+        raise DataError(f"{path} belongs to another spec; {remedy}")
     return tensors, found["loss"]
 
 
@@ -89,7 +90,7 @@ def _read_weights(
     path: Path, digests: Collection[str] | None, exported: bool
 ) -> tuple[dict[str, torch.Tensor], str]:
     """Return every client's tensors, and why there are none if the clients diverged, else ""."""
-    with saying(again(path)):
+    with adding_remedy(remake_hint(path)):
         tensors, header = read_tensors(path, "file of weights")
         # Exports had no header before there were digests; all else that is written here has one.
         diverged = header.get("diverged", "")
@@ -99,22 +100,3 @@ def _read_weights(
         if digests is not None and header.get("spec") not in digests and not unnamed:
             raise DataError(f"{path} belongs to another spec")
     return tensors, diverged
-
-
-def again(path: Path) -> str:
-    """Say how a file of a stage, or an export of a run, is made again, for a message."""
-    if path.name == "logits.json":
-        return f"remove {path} and export the logits again"
-    folder = path.parent.parent if path.parent.name == "exports" else path.parent
-    if (folder / "spec.json").exists() or (folder / "clients.json").exists():  # made by a command
-        return f"remove {folder} and give the same command again"
-    return "if it is the file you mean, remove it and let it be made again"
-
-
-@contextmanager
-def saying(remedy: str) -> Iterator[None]:
-    """Add to the error of a file that cannot be used what to do about it."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(f"{error}; {remedy}") from None

@@ -20,10 +20,11 @@ from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import read_json
 from fedlogit.methods import Method
+from fedlogit.runs import layout
 from fedlogit.runs.outcomes import difference, distance, sent, weights
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
-from fedlogit.runs.workplace import Options
+from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 __all__ = ["SMALL", "Finding", "findings"]
@@ -111,7 +112,7 @@ class _Runs:
         """
         spec = self._with(self.spec, **changes) if changes else self.spec
         method = methods.get(spec.method)
-        options = Options(torch.device("cpu"), workers, engine, progress=False)
+        options = RunOptions(torch.device("cpu"), workers, engine, progress=False)
         folder, split = self._folder / name, divide(spec, self._dataset)
         with suppress(SystemExit) if stop else nullcontext():
             method = _stopping(method, stop) if stop else method
@@ -153,7 +154,7 @@ def _seed_global_generators(seed: int) -> None:
 
 def _finishes(whole: Path) -> Finding:
     check = "a run finishes with finite numbers"
-    result = read_json(whole / "result.json")
+    result = read_json(whole / layout.RESULT)
     if result["status"] != "finished":
         return Finding(check, f"{result['status']}: {result['message']}")
     for name, value in weights(whole).items():

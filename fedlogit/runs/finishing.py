@@ -7,7 +7,8 @@ link that takes no space, and a note has the digests of all files and of what th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -21,28 +22,65 @@ from fedlogit.files import (
     remove_leftovers,
     write_json,
 )
+from fedlogit.runs import layout
 from fedlogit.spec import Export
 
 __all__ = [
     "forget_outputs",
     "hidden",
     "keep_outputs",
+    "make_outputs_once",
     "outputs_are_kept",
     "publish_outputs",
     "remove_half_written",
+    "tell",
 ]
 
-_NOTE = ".finished.json"
-# What jobs write in their folder, and in its folder of exports; outputs also under hidden names.
-_PLAIN = ("spec.json", "rounds.csv", "checkpoint.safetensors", "checkpoint.previous.safetensors")
-_OUTPUTS = ("result.json", "clients.json", "weights.safetensors")
-_FILES = (*_PLAIN, *_OUTPUTS, *(f".{name}" for name in _OUTPUTS), _NOTE)
-_EXPORTS = ("weights.safetensors", *(f"{name}.npz" for name in get_args(Export)))
+_EXPORTS = (layout.WEIGHTS, *(f"{name}.npz" for name in get_args(Export)))
 
 
 def hidden(path: Path) -> Path:
     """Return the second name of an output."""
     return path.with_name(f".{path.name}")
+
+
+def make_outputs_once(
+    folder: Path,
+    outputs: Sequence[str],
+    facts: Mapping[str, Any],
+    *,
+    make: Callable[[], None],
+    tidy: Callable[[], None],
+) -> None:
+    """Do a job, or only show again what an earlier one has made that counts as failed all the same.
+
+    A kill at any moment leaves either a job that is done again, or resumed, or outputs that are
+    kept and need only be shown; never an output beside what `tidy` removes.
+
+    Args:
+        folder: Where the job writes.
+        outputs: What Snakemake deletes if the job fails.
+        facts: What decides every bit; a job with other facts does not take these files.
+        make: Does the job, and writes the outputs under their hidden names.
+        tidy: Removes what only a job that goes on would need.
+
+    Raises:
+        FedlogitError: if the folder cannot be written.
+    """
+    if outputs_are_kept(folder, outputs, facts):
+        made = "result is" if len(outputs) == 1 else "files are"
+        tell(f"{folder} had finished before; its {made} put back")
+    else:
+        make()
+        keep_outputs(folder, outputs, facts)
+    tidy()
+    publish_outputs(folder, outputs)
+
+
+def tell(news: str) -> None:
+    """Print a line to whoever reads the job's log."""
+    with suppress(OSError):  # whoever reads may have been stopped, too
+        print(news, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def keep_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> None:
@@ -60,12 +98,12 @@ def keep_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any])
     made = [path for path in made if path.name not in outputs]
     made += [hidden(folder / name) for name in outputs]
     digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in made}
-    write_json(folder / _NOTE, {"facts": json_digest(facts), "files": digests})
+    write_json(folder / layout.FINISHED_NOTE, {"facts": json_digest(facts), "files": digests})
 
 
 def forget_outputs(folder: Path) -> None:
     """Forget what a finished job noted, so that the next one makes everything anew."""
-    (folder / _NOTE).unlink(missing_ok=True)
+    (folder / layout.FINISHED_NOTE).unlink(missing_ok=True)
 
 
 def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
@@ -83,8 +121,8 @@ def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
 
 def remove_half_written(folder: Path) -> None:
     """Remove what killed jobs left half-written of their files, and nothing else that is hidden."""
-    remove_leftovers(folder, _FILES)
-    remove_leftovers(folder / "exports", _EXPORTS)
+    remove_leftovers(folder, layout.WRITTEN)
+    remove_leftovers(folder / layout.EXPORTS, _EXPORTS)
 
 
 def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
@@ -95,9 +133,11 @@ def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, A
         outputs: As for `keep_outputs`.
         facts: What decides every bit of a job that starts now.
     """
-    with suppress(DataError, OSError, AttributeError):
-        note = read_json(folder / _NOTE)
-        files = note.get("files", {})
+    with suppress(DataError, OSError):
+        note = read_json(folder / layout.FINISHED_NOTE)
+        files = note.get("files") if isinstance(note, dict) else None
+        if not isinstance(files, dict):  # a damaged note
+            return False
         whole = {hidden(Path(name)).name for name in outputs} <= files.keys()
         if whole and note.get("facts") == json_digest(facts):
             return all(file_digest(folder / name) == digest for name, digest in files.items())

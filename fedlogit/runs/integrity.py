@@ -7,13 +7,10 @@ from typing import Any
 
 from fedlogit.errors import DataError
 from fedlogit.files import file_digest, read_json, read_sealed
+from fedlogit.runs import layout
+from fedlogit.runs.remedies import adding_remedy, rerun_hint
 
-__all__ = ["anew", "check_export", "check_finished", "read_result", "read_spec_json"]
-
-
-def anew(folder: Path) -> str:
-    """Say what to do about a damaged run, for a message: with its result there, it is not rerun."""
-    return f"remove {folder} and run it again"
+__all__ = ["check_export", "check_finished", "read_result", "read_spec_json"]
 
 
 def read_spec_json(folder: Path) -> Any:
@@ -22,10 +19,8 @@ def read_spec_json(folder: Path) -> Any:
     Raises:
         DataError: if it is missing or not JSON, with what to do.
     """
-    try:
-        return read_json(folder / "spec.json")
-    except DataError as error:
-        raise DataError(f"{error}; {anew(folder)}") from None
+    with adding_remedy(rerun_hint(folder)):
+        return read_json(folder / layout.SPEC)
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -34,16 +29,16 @@ def read_result(folder: Path) -> dict[str, Any]:
     Raises:
         DataError: if it is missing, not JSON or not as it was written, or ``rounds.csv`` is not.
     """
-    path, rounds = folder / "result.json", folder / "rounds.csv"
-    result = read_sealed(path, anew(folder))
+    path, rounds = folder / layout.RESULT, folder / layout.ROUNDS
+    result = read_sealed(path, rerun_hint(folder))
     try:
         whole = file_digest(rounds) == result.get("rounds_digest")
     except OSError as error:
-        raise DataError(f"cannot read {rounds}: {error.strerror}; {anew(folder)}") from None
+        raise DataError(f"cannot read {rounds}: {error.strerror}; {rerun_hint(folder)}") from None
     if not whole:
         raise DataError(
             f"{rounds} is damaged or truncated: result.json has another digest of it;"
-            f" {anew(folder)}"
+            f" {rerun_hint(folder)}"
         )
     return result
 
@@ -63,7 +58,7 @@ def check_finished(folder: Path, digest: str) -> None:
     if found != digest:
         raise DataError(
             f"{folder / 'result.json'}: expected spec {digest[:12]}…, found {found[:12]}…;"
-            f" {anew(folder)}"
+            f" {rerun_hint(folder)}"
         )
     for name, written in _dict(result.get("exports")).items():
         check_export(folder, Path(name).name, written)
@@ -85,12 +80,13 @@ def check_export(folder: Path, name: str, digest: str | None) -> None:
     Raises:
         DataError: naming the file, with what to do.
     """
-    path = folder / "exports" / name
+    path = folder / layout.EXPORTS / name
     if not path.exists():
         return
     if not path.is_file():  # a pipe or a device is read for ever
-        raise DataError(f"{path} is no regular file; {anew(folder)}")
+        raise DataError(f"{path} is no regular file; {rerun_hint(folder)}")
     if file_digest(path) != digest:
         raise DataError(
-            f"{path} is damaged: result.json has another digest of it, or none; {anew(folder)}"
+            f"{path} is damaged: result.json has another digest of it, or none;"
+            f" {rerun_hint(folder)}"
         )

@@ -13,8 +13,9 @@ import torch
 
 from fedlogit.errors import DataError, Diverged
 from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write_sealed
-from fedlogit.runs.client_files import again, saying
+from fedlogit.runs import layout
 from fedlogit.runs.library_code import code_version
+from fedlogit.runs.remedies import adding_remedy, remake_hint
 from fedlogit.spec import RunSpec
 
 __all__ = ["ClientLogits", "load_answers", "pass_on_logits", "save_logits"]
@@ -50,9 +51,11 @@ def save_logits(
         about: What else the record has: the digest of the clients' weights among it.
         folder: Where to write.
     """
-    save_npz(folder / "logits.npz", arrays)
+    save_npz(folder / layout.LOGITS, arrays)
     made = {"spec_digest": spec.digest(), "code_version": code_version()}
-    write_sealed(folder / "logits.json", {"logits_digest": arrays_digest(arrays), **made, **about})
+    write_sealed(
+        folder / layout.LOGITS_RECORD, {"logits_digest": arrays_digest(arrays), **made, **about}
+    )
 
 
 def pass_on_logits(spec: RunSpec, diverged: str, weights_digest: str, folder: Path) -> None:
@@ -80,8 +83,8 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
             type, or not finite; or if the file is not the one that was exported.
         Diverged: if the clients did, so that the file says why in place of logits.
     """
-    beside = path.with_name("logits.json")
-    with saying(again(beside)) if beside.exists() else nullcontext():
+    beside = path.with_name(layout.LOGITS_RECORD)
+    with adding_remedy(remake_hint(beside)) if beside.exists() else nullcontext():
         arrays = load_npz(path)
     if "diverged" in arrays:
         _exported_digest(path, arrays)
@@ -115,10 +118,10 @@ def _exported_digest(path: Path, arrays: dict[str, np.ndarray]) -> str:
     Raises:
         DataError: if the record beside the file, if there is one, has another.
     """
-    digest, beside = arrays_digest(arrays), path.with_name("logits.json")
-    if beside.exists() and read_sealed(beside, again(beside)).get("logits_digest") != digest:
+    digest, beside = arrays_digest(arrays), path.with_name(layout.LOGITS_RECORD)
+    if beside.exists() and read_sealed(beside, remake_hint(beside)).get("logits_digest") != digest:
         raise DataError(
-            f"{path} is not what {beside.name} describes: its digest differs; {again(beside)}"
+            f"{path} is not what {beside.name} describes: its digest differs; {remake_hint(beside)}"
         )
     return digest
 

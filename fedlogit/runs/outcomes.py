@@ -11,6 +11,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from fedlogit.runs import layout
+
 __all__ = ["difference", "distance", "sent", "untimed_rows", "weights"]
 
 # A vote may turn with the last bit, so that runs on two engines come apart: columns by this much,
@@ -20,14 +22,14 @@ _OF_A_COLUMN, _OF_A_MODEL = 0.02, 0.005
 
 def untimed_rows(folder: Path) -> list[dict[str, str]]:
     """Return a run's rows, one a round, without columns of seconds, which no two runs share."""
-    with (folder / "rounds.csv").open(encoding="utf-8", newline="") as file:
+    with (folder / layout.ROUNDS).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in rows]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     """Return the final weights of a run that exported them."""
-    return load_file(folder / "exports" / "weights.safetensors")
+    return load_file(folder / layout.EXPORTS / layout.WEIGHTS)
 
 
 def sent(folder: Path) -> dict[str, int]:

@@ -12,14 +12,12 @@ from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
 from fedlogit.federation.shapley import shapley
 from fedlogit.files import file_digest, save_npz, write_atomic, write_sealed
+from fedlogit.runs import layout
 from fedlogit.runs.finishing import hidden
 from fedlogit.runs.provenance import Provenance
-from fedlogit.runs.tensors import save_tensors, tensor_digest
+from fedlogit.runs.tensors import model_tensors, save_tensors, tensor_digest
 
-__all__ = ["NOT_KEPT", "write_outputs"]
-
-NOT_KEPT = ("logits.npz", "weights.safetensors")
-"""Exports for people, which the cache does not keep (.dvcignore), nor an archive of runs."""
+__all__ = ["write_outputs"]
 
 
 def write_outputs(
@@ -38,12 +36,12 @@ def write_outputs(
         diverged: Why training stopped early, or "".
         provenance: Where the result comes from.
     """
-    _write_rows(folder / "rounds.csv", rows)
+    _write_rows(folder / layout.ROUNDS, rows)
     final: dict[str, Any] = {}
     exports: dict[str, str] = {}
     if not diverged and not fed.spec.ledger_only:
         try:
-            final, exports = _tested(fed), _exported(fed, folder / "exports")
+            final, exports = _tested(fed), _exported(fed, folder / layout.EXPORTS)
         except Diverged as error:  # of a model that is asked only now
             diverged = f"after round {fed.round}: {error}"
     result = {
@@ -57,10 +55,10 @@ def write_outputs(
         },
         "bytes": fed.ledger.totals(),
         "provenance": provenance.record(sum(row["seconds"] for row in rows)),
-        "rounds_digest": file_digest(folder / "rounds.csv"),
+        "rounds_digest": file_digest(folder / layout.ROUNDS),
         "exports": exports,
     }
-    write_sealed(hidden(folder / "result.json"), result)
+    write_sealed(hidden(folder / layout.RESULT), result)
 
 
 def _tested(fed: Federation) -> dict[str, Any]:
@@ -104,20 +102,20 @@ def _export(fed: Federation, folder: Path) -> None:
     if "shapley" in wanted:
         save_npz(folder / "shapley.npz", shapley(fed))
     if "logits" in wanted:
-        save_npz(folder / "logits.npz", {"logits": fed.logits(fed.public).cpu().numpy(), **public})
+        save_npz(folder / layout.LOGITS, {"logits": fed.logits(fed.public).cpu().numpy(), **public})
     if "test_logits" in wanted:
         labels = fed.data.test_labels.cpu().numpy()
         logits = fed.test_logits().cpu().numpy()
         save_npz(folder / "test_logits.npz", {"logits": logits, "labels": labels})
     if "weights" in wanted:
-        _export_weights(fed, folder / "weights.safetensors")
+        _export_weights(fed, folder / layout.WEIGHTS)
 
 
 def _export_weights(fed: Federation, path: Path) -> None:
     """Write every model's state dict under ``client<i>/<name>``, the global one's ``server/``."""
     tensors = {
-        f"{client.name}/{name}": value.detach().cpu().contiguous().clone()
+        f"{client.name}/{name}": value
         for client in fed.models
-        for name, value in client.model.state_dict().items()
+        for name, value in model_tensors(client.model).items()
     }
     save_tensors(path, tensors, {"digest": tensor_digest(tensors)})

@@ -9,6 +9,7 @@ from typing import Any
 
 from fedlogit.component import ComponentRef, slug_of
 from fedlogit.files import json_digest
+from fedlogit.runs import layout
 from fedlogit.spec import RunSpec
 
 __all__ = ["data_stems", "run_dir", "split_dir", "stage_options"]
@@ -41,7 +42,7 @@ def stage_options(found: Mapping[str, Any]) -> list[str]:
     if "logits" not in found:
         return []
     clients = Path(found["logits"]).parent.as_posix()
-    options = ["--clients", clients, "--logits", f"{clients}/logits.npz"]
+    options = ["--clients", clients, "--logits", f"{clients}/{layout.LOGITS}"]
     return options + (["--targets", found["targets"]] if "targets" in found else [])
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from fedlogit.data import Dataset
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, missing_package
 from fedlogit.partition import Split
 from fedlogit.runs.library_code import code_version, commit_facts
 from fedlogit.runs.own_code import own_code
@@ -56,7 +56,7 @@ def _short(fact: Any) -> str:
 
 
 def check_facts(
-    path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], anew: str
+    path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], remedy: str
 ) -> None:
     """Refuse to go on with what was made by other facts.
 
@@ -64,7 +64,7 @@ def check_facts(
         path: What was made.
         before: The facts it carries; None if it was made before files carried them.
         now: Those of the job that would go on.
-        anew: How to start anew.
+        remedy: How to start anew.
 
     Raises:
         DataError: naming the facts that differ.
@@ -74,7 +74,7 @@ def check_facts(
     else:
         differ = differences(before, now)
     if differ:
-        raise DataError(f"{path} cannot be resumed: {differ}; to start anew, {anew}")
+        raise DataError(f"{path} cannot be resumed: {differ}; to start anew, {remedy}")
 
 
 class Provenance:
@@ -172,20 +172,26 @@ def cpu_field(name: str) -> str:
 
 
 def _versions(spec: RunSpec) -> dict[str, str]:
-    """Return those of further libraries that decide bits, where they are there.
+    """Return those of further libraries that decide bits.
 
     scikit-learn fits forests, boosting and mixtures, networkx draws graphs of peers, zuko has
-    flows.
+    flows. The last two are named where they are there; a run that only counts bytes does without.
+
+    Raises:
+        FedlogitError: if there is no scikit-learn, which the library depends on.
     """
-    libraries = {"scikit_learn": "scikit-learn"}
+    try:
+        found = {"scikit_learn": version("scikit-learn")}
+    except PackageNotFoundError as error:
+        raise missing_package(error, "a run", "make environment") from None
+    optional = []
     if spec.method.params.get("topology") == "regular":
-        libraries["networkx"] = "networkx"
+        optional.append("networkx")
     if spec.method.params.get("fit") == "flow":
-        libraries["zuko"] = "zuko"
-    found = {}
-    for key, library in libraries.items():
+        optional.append("zuko")
+    for library in optional:
         with suppress(PackageNotFoundError):
-            found[key] = version(library)
+            found[library] = version(library)
     return found
 
 

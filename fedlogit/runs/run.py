@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -17,29 +16,25 @@ from fedlogit.files import write_json
 from fedlogit.locks import held
 from fedlogit.methods import Method
 from fedlogit.partition import Split
+from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import (
     check_memory,
     load_checkpoint,
     remove_checkpoints,
     save_checkpoint,
 )
-from fedlogit.runs.finishing import keep_outputs, outputs_are_kept, publish_outputs
+from fedlogit.runs.finishing import make_outputs_once, tell
 from fedlogit.runs.integrity import read_spec_json
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import RoundProgress
 from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.stages import Precomputed, continue_from
-from fedlogit.runs.workplace import Options, Workplace
+from fedlogit.runs.workplace import RunOptions, Workplace
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round
 
-__all__ = ["Options", "check_folder", "run", "run_lock"]
+__all__ = ["check_folder", "run", "run_lock"]
 
-_OUTPUTS = ("result.json",)  # its presence means that all is there
-# By each of the first a folder is known as a job's; a pull that was killed leaves the others alone.
-_SIGNS = {"spec.json", "result.json", "clients.json", "checkpoint.safetensors",
-          "checkpoint.previous.safetensors"}  # fmt: skip
-_UNSIGNED = {"rounds.csv", "exports"}
 _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
 
@@ -57,9 +52,9 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             f"the spec's hash is {digest[:8]}, but the folder is {folder.name}; "
             "one of them is from another run"
         )
-    if (folder / "spec.json").exists():
-        found = RunSpec.read(read_spec_json(folder), f"{folder}/spec.json").digest()
-        left = {path.name for path in folder.iterdir()} - {"spec.json", ".lock"}
+    if (folder / layout.SPEC).exists():
+        found = RunSpec.read(read_spec_json(folder), f"{folder}/{layout.SPEC}").digest()
+        left = {path.name for path in folder.iterdir()} - {layout.SPEC, layout.LOCK}
         if found != digest and left:  # a spec alone is of a run that was refused
             raise FedlogitError(
                 f"{folder} holds the run {found[:8]}, not {digest[:8]}; give another folder, or"
@@ -74,14 +69,14 @@ def _check_vacant(folder: Path) -> None:
         FedlogitError: naming one of the others.
     """
     there = {path.name for path in folder.glob("[!.]*")}
-    if (others := sorted(there - _UNSIGNED)) and there.isdisjoint(_SIGNS):
+    if (others := sorted(there - layout.UNSIGNED)) and there.isdisjoint(layout.SIGNS):
         raise FedlogitError(
             f"{folder} holds {others[0]} and no run; give a folder that is empty or not there"
         )
 
 
 @contextmanager
-def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
+def run_lock(folder: Path, last: str = layout.RESULT) -> Iterator[bool]:
     """Hold a folder while it is made; yield whether there is anything to do.
 
     A job that a killed Snakemake left behind may still be making it when a second one asks for it
@@ -94,7 +89,7 @@ def run_lock(folder: Path, last: str = "result.json") -> Iterator[bool]:
     Raises:
         FedlogitError: if the folder cannot be written, or holds files but no run.
     """
-    lock = folder / ".lock"
+    lock = folder / layout.LOCK
     if (folder / last).exists():  # also where nothing can be written
         with suppress(OSError):
             lock.unlink()  # of a process that was killed when all was done but this
@@ -115,7 +110,7 @@ def run(
     dataset: Dataset,
     split: Split,
     folder: Path,
-    options: Options,
+    options: RunOptions,
     precomputed: Precomputed | None = None,
 ) -> None:
     """Train as `spec` says and write `folder`; go on from its checkpoint if there is one.
@@ -136,23 +131,26 @@ def run(
             made by other code or of other data.
     """
     check_folder(spec, folder)
-    write_json(folder / "spec.json", spec.model_dump(mode="json"))
+    write_json(folder / layout.SPEC, spec.model_dump(mode="json"))
     place = Workplace(spec, method, dataset, split, options)
     provenance = place.provenance
     if precomputed is not None:
         provenance.add(precomputed.note)
-    if outputs_are_kept(folder, _OUTPUTS, provenance.decisive()):
-        _publish(folder)
-        _say(f"{folder} had finished before; its result is put back")
-        return
-    with (
-        closing(RoundProgress(spec, options.progress)) as progress,
-        place.federation(progress.stage) as fed,
-    ):
-        play: Callable[[Federation, int], None] = method.round
-        if precomputed is not None:
-            play = continue_from(fed, method, precomputed)
-        _train(fed, method, play, folder, options, provenance, progress)
+
+    def make() -> None:
+        with (
+            closing(RoundProgress(spec, options.progress)) as progress,
+            place.federation(progress.stage) as fed,
+        ):
+            play: Callable[[Federation, int], None] = method.round
+            if precomputed is not None:
+                play = continue_from(fed, method, precomputed)
+            _train(fed, method, play, folder, options, provenance, progress)
+
+    facts = provenance.decisive()
+    make_outputs_once(
+        folder, layout.OUTPUTS_OF_RUN, facts, make=make, tidy=lambda: remove_checkpoints(folder)
+    )
 
 
 def _train(
@@ -160,7 +158,7 @@ def _train(
     method: Method,
     play: Callable[[Federation, int], None],
     folder: Path,
-    options: Options,
+    options: RunOptions,
     provenance: Provenance,
     progress: RoundProgress,
 ) -> None:
@@ -169,7 +167,7 @@ def _train(
     diverged = ""
     with stop_after_round() as stop:
         if rows:
-            _say(f"goes on after {_where(fed)}")
+            tell(f"goes on after {_where(fed)}")
         else:
             method.init(fed)
         saved = time.monotonic()
@@ -186,7 +184,7 @@ def _train(
                 save_checkpoint(folder, fed, rows)
                 saved = time.monotonic()
             if stop:
-                _say(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
+                tell(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
                 raise SystemExit(exit_code(stop[0]))
         if not diverged:
             try:
@@ -197,14 +195,6 @@ def _train(
     if fed.devices[:-1]:
         provenance.add({"earlier_devices": fed.devices[:-1]})
     write_outputs(fed, folder, rows, diverged, provenance)
-    keep_outputs(folder, _OUTPUTS, provenance.decisive())
-    _publish(folder)
-
-
-def _publish(folder: Path) -> None:
-    """Show a result that is kept; a kill at any moment leaves no checkpoint beside a result."""
-    remove_checkpoints(folder)
-    publish_outputs(folder, _OUTPUTS)
 
 
 def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str, Any]:
@@ -230,8 +220,3 @@ def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str
 
 def _where(fed: Federation) -> str:
     return f"round {fed.round} of {fed.spec.rounds}"
-
-
-def _say(news: str) -> None:
-    with suppress(OSError):  # whoever reads may have been stopped, too
-        print(news, file=sys.stderr, flush=True)  # noqa: T201

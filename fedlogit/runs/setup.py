@@ -121,18 +121,16 @@ def federate(
         pool: The run's threads.
         engines: Run the clients and the server's model.
         on_task: Called whenever a client finished a phase.
+
+    Raises:
+        FedlogitError: if there is no public set, or its samples are private or tested ones, too;
+            if a number does not fit the data; if adversaries share the samples that they mislabel.
     """
     if spec.public is not None:
         check_disjoint(dataset, split, private=not spec.public.overlap)
-    test = None
-    if spec.test_size is not None:
-        test = stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
-    if spec.evaluation.validation is not None:
-        dataset = _with_validation(dataset, split, spec.evaluation.validation, spec.seed)
+    test = _test_samples(spec, dataset)
     adversaries = spec.adversaries.number(spec.clients) if spec.adversaries else 0
-    if spec.adversaries and not spec.adversaries.of_predictions:
-        dataset = _with_flipped_labels(dataset, split, adversaries)
-    data = on_device(dataset, device, test)
+    data = on_device(_with_replacements(spec, dataset, split, adversaries), device, test)
     clients = [
         _client(spec, i, data, np.asarray(part), method.holdout)
         for i, part in enumerate(split.clients)
@@ -153,8 +151,32 @@ def federate(
     )
 
 
+def _test_samples(spec: RunSpec, dataset: Dataset) -> np.ndarray | None:
+    """Return which samples of the test split are tested on; None for all."""
+    if spec.test_size is None:
+        return None
+    return stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
+
+
+def _with_replacements(spec: RunSpec, dataset: Dataset, split: Split, adversaries: int) -> Dataset:
+    """Return the data set with what a spec puts in place of test samples and adversaries' labels.
+
+    Raises:
+        FedlogitError: as `_with_validation` and `_with_flipped_labels`.
+    """
+    if spec.evaluation.validation is not None:
+        dataset = _with_validation(dataset, split, spec.evaluation.validation, spec.seed)
+    if spec.adversaries and not spec.adversaries.of_predictions:
+        dataset = _with_flipped_labels(dataset, split, adversaries)
+    return dataset
+
+
 def _with_validation(dataset: Dataset, split: Split, size: int, seed: int) -> Dataset:
-    """Return the data set with training samples that nobody has in place of the test split."""
+    """Return the data set with training samples that nobody has in place of the test split.
+
+    Raises:
+        FedlogitError: if there are none, or fewer than `size`.
+    """
     key = "evaluation.validation"
     labels = dataset.strata[0]
     used = np.concatenate([*split.clients, split.public])

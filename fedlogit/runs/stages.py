@@ -33,11 +33,13 @@ from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import read_sealed, remove_leftovers
 from fedlogit.methods import Method, complete, get
-from fedlogit.runs.client_files import again, load_weights, read_part, save_part, weights_digest
+from fedlogit.runs import layout
+from fedlogit.runs.client_files import load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
 from fedlogit.runs.provenance import differences
+from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.target_files import load_targets
-from fedlogit.runs.tensors import save_tensors, tensor_digest
+from fedlogit.runs.tensors import model_tensors, save_tensors, tensor_digest
 from fedlogit.spec import Evaluation, RunSpec
 
 __all__ = [
@@ -154,7 +156,7 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     digest = tensor_digest(joined, diverged)
     reason = {"diverged": diverged} if diverged else {}
     header = {"spec": fed.spec.digest(), "digest": digest, **reason}
-    save_tensors(folder / "weights.safetensors", joined, header)
+    save_tensors(folder / layout.WEIGHTS, joined, header)
     told: dict[str, Any] = reason or {"loss_private": _mean_loss(fed)}
     return {"weights_digest": digest, **told}
 
@@ -168,7 +170,7 @@ def remove_parts(clients: int, folder: Path) -> None:
 
 
 def _parts(clients: int, folder: Path) -> dict[int, Path]:
-    return {index: folder / f"part-{index}.safetensors" for index in range(clients)}
+    return {index: folder / layout.part_of(index) for index in range(clients)}
 
 
 def _mean_loss(fed: Federation) -> float:
@@ -195,13 +197,15 @@ def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor
             _load(client, weights)
     for start in range(0, len(left), size):
         group = left[start : start + size]
-        with fed.only(group):
+        with fed.restricted_to(group):
             fed.train_private()
         for client in group:
             _check_finite(client)
             loss = fed.private_losses[client.index]
-            save_part(parts[client.index], _tensors(client), fed, loss)
-    return {f"{c.name}/{key}": value for c in everybody for key, value in _tensors(c).items()}
+            save_part(parts[client.index], model_tensors(client.model), fed, loss)
+    return {
+        f"{c.name}/{key}": value for c in everybody for key, value in model_tensors(c.model).items()
+    }
 
 
 def _check_finite(client: Client) -> None:
@@ -242,16 +246,16 @@ def load_precomputed(
         DataError: naming the file that does not fit.
     """
     digest = clients_spec(spec).digest()
-    trained, answered = weights.with_name("clients.json"), logits.with_name("logits.json")
+    trained, answered = weights.with_name(layout.CLIENTS), logits.with_name(layout.LOGITS_RECORD)
     models, answers, diverged = _clients_and_answers(spec, digest, weights, logits)
-    clients = read_sealed(trained, again(trained))
-    exported = read_sealed(answered, again(answered))
+    clients = read_sealed(trained, remake_hint(trained))
+    exported = read_sealed(answered, remake_hint(answered))
     specs = (digest, spec.digest())  # clients answer the same under that of any run on them
     # Clients that diverged have no weights; their record has the digest of the reason.
     of = weights_digest(models) if models else clients["weights_digest"]
     for path, record in ((trained, clients), (answered, exported)):
         if record["spec_digest"] not in specs or record["weights_digest"] != of:
-            raise DataError(f"{path} is of other clients than {weights}; {again(path)}")
+            raise DataError(f"{path} is of other clients than {weights}; {remake_hint(path)}")
     made = None if diverged else targets
     taught, note = load_targets(made, answers, spec.method) if made else (None, {})
     note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
@@ -330,11 +334,6 @@ def _load(client: Client, tensors: dict[str, torch.Tensor]) -> None:
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"weights of {client.label} do not fit its model: {reason}") from None
-
-
-def _tensors(client: Client) -> dict[str, torch.Tensor]:
-    state = client.model.state_dict()
-    return {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
 
 
 def check_public(fed: Federation, answers: ClientLogits) -> None:

@@ -12,9 +12,9 @@ from fedlogit.aggregation.targets import Targets
 from fedlogit.component import ComponentRef
 from fedlogit.errors import DataError
 from fedlogit.files import arrays_digest, load_npz, save_npz
-from fedlogit.runs.client_files import saying
 from fedlogit.runs.library_code import code_version
 from fedlogit.runs.logit_files import ClientLogits
+from fedlogit.runs.remedies import adding_remedy
 
 __all__ = ["load_targets", "pass_on_targets", "save_targets"]
 
@@ -57,7 +57,7 @@ def load_targets(
         DataError: if the file is another thing, damaged, or made of other logits or by another
             method.
     """
-    with saying(f"remove {path} and aggregate again"):
+    with adding_remedy(f"remove {path} and aggregate again"):
         arrays = load_npz(path)
         if {*_TARGETS, "digest"} - arrays.keys():
             raise DataError(f"{path}: not an aggregator's targets, or without a digest")

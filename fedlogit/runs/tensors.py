@@ -11,14 +11,21 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import nn
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import write_atomic
 
-__all__ = ["read_tensors", "save_tensors", "tensor_digest"]
+__all__ = ["model_tensors", "read_tensors", "save_tensors", "tensor_digest"]
 
 _MASK = os.umask(0o077)  # which can only be asked for by setting it
 os.umask(_MASK)
+
+
+def model_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Return copies of a model's parameters and buffers, by name, as a file can hold them."""
+    state = model.state_dict()
+    return {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, torch.Tensor], dict[str, str]]:

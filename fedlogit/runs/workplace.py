@@ -19,11 +19,11 @@ from fedlogit.runs.setup import federate, sample_shape
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
-__all__ = ["Options", "Workplace"]
+__all__ = ["RunOptions", "Workplace"]
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """How to run, as opposed to what: nothing here may change a number.
 
     Attributes:
@@ -50,7 +50,7 @@ class Workplace:
     """
 
     def __init__(
-        self, spec: RunSpec, method: Method, dataset: Dataset, split: Split, options: Options
+        self, spec: RunSpec, method: Method, dataset: Dataset, split: Split, options: RunOptions
     ) -> None:
         """Choose engines.
 

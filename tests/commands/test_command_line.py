@@ -139,6 +139,12 @@ def test_a_module_that_the_library_itself_lacks_is_no_users_mistake(tmp_path, mo
         call("broken", [])
 
 
+def test_a_module_of_the_library_that_a_paper_needs_is_no_package_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fedlogit.papers", None)
+    with pytest.raises(ModuleNotFoundError, match=r"fedlogit\.papers"):
+        call("train_many", ["--paper", "celm", "--scale", "smoke"])
+
+
 @pytest.mark.parametrize(
     ("facts", "told"),
     [

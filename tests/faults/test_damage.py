@@ -24,11 +24,12 @@ from fedlogit.runs.client_files import load_weights
 def finished(digits, tmp_path_factory):
     """The folder of a finished run."""
     from fedlogit import methods
-    from fedlogit.runs.run import Options, run
+    from fedlogit.runs.run import run
     from fedlogit.runs.setup import divide
+    from fedlogit.runs.workplace import RunOptions
 
     spec, folder = small_spec(export=["weights"]), tmp_path_factory.mktemp("run")
-    options = Options(torch.device("cpu"), progress=False)
+    options = RunOptions(torch.device("cpu"), progress=False)
     run(spec, methods.get(spec.method), digits, divide(spec, digits), folder, options)
     return folder
 

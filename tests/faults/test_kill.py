@@ -32,14 +32,15 @@ def attempt(folder: Path) -> None:
     """Train a run, or go on with it; in a process of its own."""
     from fedlogit import methods
     from fedlogit.data import load
-    from fedlogit.runs.run import Options, run, run_lock
+    from fedlogit.runs.run import run, run_lock
     from fedlogit.runs.setup import divide
+    from fedlogit.runs.workplace import RunOptions
 
     spec = small_spec(**CHANGES)
     data = load("digits", folder)
     with run_lock(folder) as missing:
         if missing:
-            options = Options(torch.device("cpu"), checkpoint_seconds=0, progress=False)
+            options = RunOptions(torch.device("cpu"), checkpoint_seconds=0, progress=False)
             run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
 
 

@@ -22,9 +22,10 @@ from fedlogit.files import read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.own_code import own_code
 from fedlogit.runs.provenance import differences
-from fedlogit.runs.run import Options, run
+from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
+from fedlogit.runs.workplace import RunOptions
 
 __all__ = ["target"]
 MEAN = "def mean(logits):\n    return logits.mean(0).softmax(1)\n"
@@ -63,7 +64,7 @@ def _go(digits, folder, seed=0, **facts) -> None:
     """Train the small spec on a division of another seed, or on a data set with other facts."""
     spec, data = small_spec(), replace(digits, **facts)
     split = divide(small_spec(seed=seed), data)
-    options = Options(torch.device("cpu"), checkpoint_seconds=0, progress=False)
+    options = RunOptions(torch.device("cpu"), checkpoint_seconds=0, progress=False)
     run(spec, methods.get(spec.method), data, split, folder, options)
 
 

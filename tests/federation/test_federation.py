@@ -210,9 +210,9 @@ def test_only_some_clients_take_part_for_a_while_and_all_do_after_an_error(feder
     fed = federation()
     before = [client.vector.detach().clone() for client in fed.clients]
     fed.start_round(1)
-    with fed.only(fed.clients[1:3]):
+    with fed.restricted_to(fed.clients[1:3]):
         fed.train_private()
-    with pytest.raises(Diverged), fed.only(fed.clients[1:3]):
+    with pytest.raises(Diverged), fed.restricted_to(fed.clients[1:3]):
         fed.logits(broken(fed, 1).public)
     moved = [not torch.equal(c.vector, was) for c, was in zip(fed.clients, before, strict=True)]
     assert moved == [False, True, True, False]
@@ -222,10 +222,10 @@ def test_only_some_clients_take_part_for_a_while_and_all_do_after_an_error(feder
 def test_rows_of_those_present_are_a_view_where_all_are(federation):
     fed = federation()
     rows = torch.arange(len(fed.everybody) * 2).view(-1, 2)
-    assert fed.for_present(rows) is rows
-    with fed.only(fed.everybody[2:]):
-        assert torch.equal(fed.for_present(rows), rows[2:])
-        assert torch.equal(fed.for_everybody(fed.for_present(rows), absent=-1)[2:], rows[2:])
+    assert fed.gather_rows(rows) is rows
+    with fed.restricted_to(fed.everybody[2:]):
+        assert torch.equal(fed.gather_rows(rows), rows[2:])
+        assert torch.equal(fed.scatter_rows(fed.gather_rows(rows), absent=-1)[2:], rows[2:])
 
 
 @pytest.fixture

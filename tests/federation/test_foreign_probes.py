@@ -12,8 +12,9 @@ from fedlogit import methods
 from fedlogit.data import UNKNOWN, load, with_probes
 from fedlogit.errors import DataError
 from fedlogit.files import read_json
-from fedlogit.runs.run import Options, run
+from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
+from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 ELSEWHERE = {"size": 60, "stratified": False, "dataset": "photos8"}
@@ -123,7 +124,7 @@ def test_arm_c_has_the_gradient_of_the_papers_loss(tiles):
 def test_a_run_records_both_data_sets_and_resumes_to_the_same_bits(tiles, tmp_path):
     spec, joined = tiles
     for name, every in (("whole", 60.0), ("pieces", 0.0)):
-        options = Options(torch.device("cpu"), checkpoint_seconds=every, progress=False)
+        options = RunOptions(torch.device("cpu"), checkpoint_seconds=every, progress=False)
         run(spec, methods.get(spec.method), joined, divide(spec, joined), tmp_path / name, options)
     whole, pieces = (read_json(tmp_path / name / "result.json") for name in ("whole", "pieces"))
     assert whole["provenance"]["probes_digest"] == joined.probes_digest
@@ -147,7 +148,7 @@ def test_methods_of_logits_learn_from_them_and_call_no_answer_right(tiles, call)
 def test_one_shot_methods_learn_from_them_too(tiles, tmp_path):
     changes = {"method": "fedol(iterations=2)", "rounds": 1, "local": {"epochs": 5}}
     spec = small_spec(**changes, public=ELSEWHERE, partition="iid(90)")
-    division, options = divide(spec, tiles[1]), Options(torch.device("cpu"), progress=False)
+    division, options = divide(spec, tiles[1]), RunOptions(torch.device("cpu"), progress=False)
     run(spec, methods.get(spec.method), tiles[1], division, tmp_path, options)
     head, row = (tmp_path / "rounds.csv").read_text().splitlines()
     assert "pseudo_share_2" in head

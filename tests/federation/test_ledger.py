@@ -45,7 +45,7 @@ def test_what_was_noted_is_booked_again_under_the_round_that_it_is_now():
         ledger.down("targets", torch.zeros(3), clients=2)  # 24 bytes
     ledger.up("logits", torch.zeros(1))  # after what was noted
     ledger.start(2)
-    ledger.again(noted)
+    ledger.rebook(noted)
     assert noted == [("up", "logits", 24), ("down", "targets", 24)]
     assert ledger.of_round(2)["bytes_up.logits"] == ledger.of_round(2)["bytes_down.targets"] == 24
 

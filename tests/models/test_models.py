@@ -1,6 +1,8 @@
 """Every architecture: its published parameter count, and what all must have in common."""
 
 import copy
+import sys
+from types import ModuleType
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ from support.networks import images, network
 from torch import nn
 
 from fedlogit.component import catalogue
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, missing_package
 from fedlogit.models import ModelConfig, get
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -112,3 +114,23 @@ def test_what_all_models_have_in_common(call, shape):
 def test_mistakes_get_one_line(call, shape, message):
     with pytest.raises(FedlogitError, match=message):
         network(call, shape)
+
+
+def test_a_package_that_a_model_needs_is_named(monkeypatch):
+    for name in ("torchvision", "torchvision.models"):
+        monkeypatch.setitem(sys.modules, name, None)
+    said = "model vit_tiny needs the package torchvision, which is not installed; pip install torch"
+    with pytest.raises(FedlogitError, match=said):
+        network("vit_tiny", (1, 8, 8))
+
+
+def test_a_package_that_cannot_be_imported_says_why(monkeypatch):
+    """Only a package that is not there is to be installed."""
+    for name in ("torchvision", "torchvision.models"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    with pytest.raises(ImportError, match="VisionTransformer"):
+        network("vit_tiny", (1, 8, 8))
+    for name in ("nowhere", "fedlogit.nowhere"):
+        lacking = ModuleNotFoundError(f"No module named {name!r}", name=name)
+        with pytest.raises(ModuleNotFoundError, match=name):
+            missing_package(lacking, "a model", "pip install torchvision", "torchvision")

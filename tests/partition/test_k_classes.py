@@ -29,7 +29,7 @@ def test_twenty_clients_with_k_classes_cover_everything(k, sets):
 
 def test_cifar_10_with_a_disjoint_public_set_leaves_9000():
     # 500 of each class are public; k = 2 wants 5,000 of each, and 4,500 are left.
-    split = make_split(CIFAR10, 10, "k_classes(2)", 20, 0, Public(size=5000))
+    split = make_split(CIFAR10, 10, "k_classes(2)", 20, 0, public=Public(size=5000))
     assert (split.counts.sum(axis=1) == 9000).all()
     assert len(split.notes) == 1
     assert "20 of 20 clients hold fewer than private_size = 10000" in split.notes[0]
@@ -37,14 +37,14 @@ def test_cifar_10_with_a_disjoint_public_set_leaves_9000():
 
 
 def test_cifar_10_with_an_overlapping_public_set_has_10000():
-    split = make_split(CIFAR10, 10, "k_classes(2)", 20, 0, Public(size=5000, overlap=True))
+    split = make_split(CIFAR10, 10, "k_classes(2)", 20, 0, public=Public(size=5000, overlap=True))
     assert (split.counts.sum(axis=1) == 10_000).all()
     assert split.notes == ()
 
 
 def test_mnist_lacks_only_digit_5():
     # 5,421 - 500 public = 4,921 < 5,000; the next rarest, 5,842 - 500, suffices.
-    counts = make_split(MNIST, 10, "k_classes(2)", 20, 0, Public(size=5000)).counts
+    counts = make_split(MNIST, 10, "k_classes(2)", 20, 0, public=Public(size=5000)).counts
     has_five = counts[:, 5] > 0
     assert has_five.any()
     assert (counts[has_five, 5] == 4921).all()

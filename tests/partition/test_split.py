@@ -29,7 +29,7 @@ def test_without_subsample_and_public_set_the_partition_sees_the_labels_as_they_
 
 
 def test_public_set_is_disjoint_and_has_equally_many_of_each_class():
-    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=42))
+    split = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=42))
     # 42 // 4 = 10 of each, the remaining 2 from the first classes.
     assert per_class(split.public) == [11, 11, 10, 10]
     everything = np.concatenate([split.public, *split.clients])
@@ -38,26 +38,28 @@ def test_public_set_is_disjoint_and_has_equally_many_of_each_class():
 
 def test_what_a_class_lacks_comes_from_the_others():
     # 600 / 4 = 150, class 3 has only 100; its 50 are shared by classes 0, 1, 2 as 17, 17, 16.
-    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=600))
+    split = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=600))
     assert per_class(split.public) == [167, 167, 166, 100]
 
 
 def test_public_classes_restrict_it():
-    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=9, classes=(3, 1)))
+    split = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=9, classes=(3, 1)))
     assert per_class(split.public) == [0, 5, 0, 4]
 
 
 def test_the_last_samples_may_be_public_and_pieces_are_in_order():
-    split = make_split(np.zeros(11, int), 1, "contiguous", 3, 0, Public(size=4, last=True))
+    split = make_split(np.zeros(11, int), 1, "contiguous", 3, 0, public=Public(size=4, last=True))
     assert split.public.tolist() == [7, 8, 9, 10]
     assert [part.tolist() for part in split.clients] == [[0, 1, 2], [3, 4], [5, 6]]
-    other = make_split(np.zeros(11, int), 1, "contiguous", 3, 1, Public(size=4, last=True))
+    other = make_split(np.zeros(11, int), 1, "contiguous", 3, 1, public=Public(size=4, last=True))
     assert other.digest == split.digest, "the seed does not matter"
 
 
 def test_pieces_of_a_text_are_at_least_a_sequence():
     with pytest.raises(FedlogitError) as error:
-        make_split(np.zeros(9, int), 1, "contiguous", 6, 0, Public(size=4, last=True), length=10)
+        make_split(
+            np.zeros(9, int), 1, "contiguous", 6, 0, public=Public(size=4, last=True), length=10
+        )
     assert "text.length = 10: longer than a client's chunk, which would have 8" in str(error.value)
 
 
@@ -82,15 +84,15 @@ def test_later_settings_leave_the_names_of_divisions_alone():
 
 def test_an_overlapping_public_set_stays_in_the_pool():
     plain = make_split(LABELS, 4, "iid", 3, 0)
-    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=42, overlap=True))
+    split = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=42, overlap=True))
     assert all(map(np.array_equal, split.clients, plain.clients))
-    disjoint = make_split(LABELS, 4, "iid", 3, 0, Public(size=42))
+    disjoint = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=42))
     assert np.array_equal(split.public, disjoint.public)
     assert split.digest not in (plain.digest, disjoint.digest)
 
 
 def test_an_unstratified_public_set_follows_the_pool():
-    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=500, stratified=False))
+    split = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=500, stratified=False))
     # Half of everything: 200, 150, 100, 50 on average, deviations below 8.
     assert np.abs(np.array(per_class(split.public)) - [200, 150, 100, 50]).max() < 40
 
@@ -123,7 +125,7 @@ def test_too_few_samples_of_another_data_set_or_for_anchors(public, said):
 
 
 def test_a_subsample_keeps_class_proportions_and_holds_all_else():
-    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=20), train_size=100)
+    split = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=20), train_size=100)
     everything = np.concatenate([split.public, *split.clients])
     assert len(np.unique(everything)) == 100
     assert per_class(everything) == [40, 30, 20, 10]
@@ -132,21 +134,24 @@ def test_a_subsample_keeps_class_proportions_and_holds_all_else():
 
 def test_groups_follow_the_subsample():
     groups = LABELS + 10
-    split = make_split(LABELS, 4, "natural", 4, 0, Public(size=8), 100, groups)
+    split = make_split(
+        LABELS, 4, "natural", 4, 0, public=Public(size=8), train_size=100, groups=groups
+    )
     # 100 in proportion 4:3:2:1, less 2 public images of each class.
     assert split.counts.tolist() == np.diag([38, 28, 18, 8]).tolist()
 
 
 def test_public_set_and_subsample_depend_on_the_seed():
     first, again, other = (
-        make_split(LABELS, 4, "iid", 3, seed, Public(size=20), 100) for seed in (0, 0, 1)
+        make_split(LABELS, 4, "iid", 3, seed, public=Public(size=20), train_size=100)
+        for seed in (0, 0, 1)
     )
     assert first.digest == again.digest != other.digest
     assert not np.array_equal(first.public, other.public)
 
 
 def test_a_split_survives_its_file(tmp_path):
-    split = make_split(LABELS, 4, "maverick(1)", 3, 0, Public(size=20))
+    split = make_split(LABELS, 4, "maverick(1)", 3, 0, public=Public(size=20))
     split.save(tmp_path / "indices.npz")
     read = Split.load(tmp_path / "indices.npz")
     assert all(map(np.array_equal, read.clients, split.clients))
@@ -196,11 +201,11 @@ def test_an_array_under_another_name_is_refused(tmp_path):
 
 
 def test_the_first_difference_between_two_splits_is_named():
-    split = make_split(LABELS, 4, "iid", 3, 0, Public(size=20))
-    same = make_split(LABELS, 4, "iid", 3, 0, Public(size=20))
+    split = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=20))
+    same = make_split(LABELS, 4, "iid", 3, 0, public=Public(size=20))
     assert split.difference(same) == ""
     assert "3 clients instead of 2" in split.difference(make_split(LABELS, 4, "iid", 2, 0))
-    other = make_split(LABELS, 4, "iid", 3, 1, Public(size=20))
+    other = make_split(LABELS, 4, "iid", 3, 1, public=Public(size=20))
     assert split.difference(other).startswith("other samples at client 0")
     for change, message in (
         ({"public": split.public[1:]}, r"another public set (20 instead of 19)"),
@@ -242,7 +247,7 @@ def test_a_data_set_is_divided_as_its_labels_are(digits):
     spec = small_spec(partition="dir_client(0.5)", train_size=500)
     implied = divide(spec.split_spec(), digits)
     public = Public.read(SMALL["public"], "test")
-    labels = make_split(digits.y_train, 10, "dir_client(0.5)", 4, 0, public, 500)
+    labels = make_split(digits.y_train, 10, "dir_client(0.5)", 4, 0, public=public, train_size=500)
     assert implied.difference(labels) == ""
 
 

@@ -26,7 +26,7 @@ from fedlogit.files import (
 )
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.logit_files import load_answers
-from fedlogit.runs.run import Options, run
+from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
 from fedlogit.runs.stages import (
     Precomputed,
@@ -38,6 +38,7 @@ from fedlogit.runs.stages import (
     train_clients,
 )
 from fedlogit.runs.target_files import save_targets
+from fedlogit.runs.workplace import RunOptions
 
 ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
 METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]
@@ -85,7 +86,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
             targets,
         )
     given = load_precomputed(spec, clients / "weights.safetensors", clients / "logits.npz", targets)
-    options = Options(torch.device("cpu"), engine="loop", progress=False)
+    options = RunOptions(torch.device("cpu"), engine="loop", progress=False)
     folder = tmp_path / "staged"
     run(spec, method, digits, divide(spec, digits), folder, options, given)
 
@@ -111,7 +112,7 @@ def test_clients_of_before_their_loss_was_kept_give_a_run_without_it(digits, cli
     assert record.pop("loss_private") > 0
     write_sealed(tmp_path / "clients.json", record)
     given = load_precomputed(spec, *paths, None)
-    options = Options(torch.device("cpu"), engine="loop", progress=False)
+    options = RunOptions(torch.device("cpu"), engine="loop", progress=False)
     folder = tmp_path / "run"
     run(spec, methods.get(spec.method), digits, divide(spec, digits), folder, options, given)
     assert "loss_private" not in untimed_rows(folder)[0]
@@ -252,7 +253,9 @@ def test_finished_clients_whose_job_failed_are_not_trained_again(tmp_path, monke
     assert [path.read_bytes() for path in outputs] == before
 
 
-@pytest.mark.parametrize("moment", ["keep_outputs", "remove_parts"])
+@pytest.mark.parametrize(
+    "moment", ["runs.finishing.keep_outputs", "commands.train_clients.remove_parts"]
+)
 def test_clients_whose_job_is_stopped_in_its_last_seconds_are_not_trained_again(
     tmp_path, monkeypatch, moment
 ):
@@ -268,14 +271,14 @@ def test_clients_whose_job_is_stopped_in_its_last_seconds_are_not_trained_again(
         raise AssertionError("they should have been kept")
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"fedlogit.commands.train_clients.{moment}", stopped)
+        patch.setattr(f"fedlogit.{moment}", stopped)
         with pytest.raises(KeyboardInterrupt):
             script("train_clients", *command)
     assert not (tmp_path / "x/clients.json").exists()
     monkeypatch.setattr("fedlogit.federation.Federation.train_private", trains)
     done = script("train_clients", *command)
     assert not done.returncode, done.stderr
-    assert ("had finished before" in done.stderr) == (moment == "remove_parts")
+    assert ("had finished before" in done.stderr) == moment.endswith("remove_parts")
     made = ["clients.json", "spec.json", "weights.safetensors"]
     assert sorted(p.name for p in (tmp_path / "x").glob("[!.]*")) == made
 
@@ -315,7 +318,7 @@ def test_answers_to_another_question_are_refused(digits, clients, tmp_path):
     other = small_spec(method="feddf", **ONCE | {"seed": 1})
     weights = weights_of(clients, small_spec(method="feddf", **ONCE))
     given = Precomputed(weights, load_answers(clients / "logits.npz"))
-    options = Options(torch.device("cpu"), engine="loop", progress=False)
+    options = RunOptions(torch.device("cpu"), engine="loop", progress=False)
     with pytest.raises(FedlogitError, match="other public samples"):
         run(
             other, methods.get(other.method), digits, divide(other, digits), tmp_path, options,

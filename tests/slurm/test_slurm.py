@@ -22,8 +22,9 @@ from support.outcomes import outcome, same
 from fedlogit import methods
 from fedlogit.data import load
 from fedlogit.papers import expand, load_paper, run_dir
-from fedlogit.runs.run import Options, run
+from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
+from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]  # left out by `make test`
@@ -116,7 +117,7 @@ def whole(base) -> Path:
     }  # fmt: skip
     spec = methods.complete(RunSpec.read(given, "test spec"))
     folder = base / "whole"
-    options = Options(torch.device("cpu"), progress=False)
+    options = RunOptions(torch.device("cpu"), progress=False)
     run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)
     return folder
 

@@ -11,7 +11,7 @@ from support.many import content
 from fedlogit.config import Settings
 from fedlogit.files import write_json
 from fedlogit.papers import Plan
-from fedlogit.runs.outputs import NOT_KEPT
+from fedlogit.runs.layout import NOT_KEPT
 from fedlogit.runs.tensors import read_tensors, tensor_digest
 
 pytestmark = pytest.mark.slow

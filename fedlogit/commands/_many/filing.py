@@ -10,18 +10,18 @@ from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json
+from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import remove_half_written
-from fedlogit.runs.outputs import NOT_KEPT
 from fedlogit.runs.run import check_folder, run_lock
 from fedlogit.spec import RunSpec
 
 __all__ = ["Filed", "file_runs", "files_of_runs"]
 
-_TEXTS = ("spec.json", "rounds.csv", "result.json")  # the last says that all is there
 # Arrays alone are exported: a module among them could be imported by a spec that names it.
 _MEMBER = re.compile(
-    r"((?:[^/]+/){3}[^/]+)/(spec\.json|rounds\.csv|result\.json|exports/[^/]+\.(?:npz|safetensors))"
+    rf"((?:[^/]+/){{3}}[^/]+)/({'|'.join(map(re.escape, layout.RECORDS))}"
+    rf"|{layout.EXPORTS}/[^/]+\.(?:npz|safetensors))"
 )
 
 
@@ -47,9 +47,11 @@ def files_of_runs(runs: Path, names: Iterable[str]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for name in names:
-        exports = sorted((runs / name / "exports").glob("[!.]*"))
-        kept = [f"exports/{path.name}" for path in exports if path.name not in NOT_KEPT]
-        found |= {f"{name}/{file}": runs / name / file for file in (*_TEXTS, *kept)}
+        exports = sorted((runs / name / layout.EXPORTS).glob("[!.]*"))
+        kept = [
+            f"{layout.EXPORTS}/{path.name}" for path in exports if path.name not in layout.NOT_KEPT
+        ]
+        found |= {f"{name}/{file}": runs / name / file for file in (*layout.RECORDS, *kept)}
     return found
 
 
@@ -82,7 +84,7 @@ def _check(root: Path, folder: Path) -> None:
     from fedlogit.results.runs.finished import check_run  # with pandas, which only this needs
 
     listed = check_run(root, folder).result.exports
-    for path in (folder / "exports").glob("*"):
+    for path in (folder / layout.EXPORTS).glob("*"):
         if listed is not None and path.name not in listed:
             raise DataError(f"{path}: result.json does not list this export")
 
@@ -101,7 +103,7 @@ def _file(source: Path, target: Path) -> bool:
                     f" {target} and unpack again"
                 )
             return False
-        check_folder(RunSpec.read(read_json(source / "spec.json"), str(source)), target)
+        check_folder(RunSpec.read(read_json(source / layout.SPEC), str(source)), target)
         _move(source, target)
         remove_checkpoints(target)
         remove_half_written(target)
@@ -113,9 +115,9 @@ def _move(source: Path, target: Path) -> None:
 
     The spec goes first: by it a folder is known as a run's.
     """
-    exports = [f"exports/{path.name}" for path in (source / "exports").glob("*")]
+    exports = [f"{layout.EXPORTS}/{path.name}" for path in (source / layout.EXPORTS).glob("*")]
     try:
-        for name in (_TEXTS[0], *exports, *_TEXTS[1:]):
+        for name in (layout.SPEC, *exports, layout.ROUNDS, layout.RESULT):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).replace(target / name)
     except OSError as error:
@@ -126,7 +128,7 @@ def _outcome(folder: Path) -> Any:
     """Return all that a run found, without when, where and how fast."""
     from fedlogit.results.runs.run import read_run
 
-    run = read_run(folder, RunSpec.read(read_json(folder / "spec.json"), str(folder)).digest())
+    run = read_run(folder, RunSpec.read(read_json(folder / layout.SPEC), str(folder)).digest())
     timed = [name for name in run.rounds.columns if name.startswith("seconds")]
     told = run.result.model_dump(exclude={"provenance", "exports"})
     return told, run.rounds.drop(columns=timed).to_csv(index=False)

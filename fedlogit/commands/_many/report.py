@@ -9,11 +9,12 @@ from pathlib import Path
 from fedlogit.commands._many.tasks import clients_folder
 from fedlogit.commands._many.wanted import Wanted
 from fedlogit.errors import DataError
+from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_finished
 
 __all__ = ["damaged", "report", "states"]
 
-_SAVED = ("checkpoint*.safetensors", "part-*.safetensors", "clients.json")
+_SAVED = (layout.CHECKPOINTS, layout.PARTS, layout.CLIENTS)
 
 
 def damaged(wanted: Wanted, results: Path) -> dict[str, str]:
@@ -21,7 +22,7 @@ def damaged(wanted: Wanted, results: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for run, spec in wanted.runs.items():
         folder = results / "runs" / run
-        if (folder / "result.json").exists():
+        if (folder / layout.RESULT).exists():
             try:
                 check_finished(folder, spec.digest())
             except DataError as error:
@@ -42,7 +43,7 @@ def states(wanted: Wanted, results: Path, failed: Mapping[str, str]) -> dict[str
         folder = results / "runs" / run
         if str(folder) in failed:
             found[run] = "failed"
-        elif (folder / "result.json").exists():
+        elif (folder / layout.RESULT).exists():
             found[run] = "finished"
         else:
             saved = [folder, clients_folder(results, spec)]

@@ -13,6 +13,7 @@ from typing import Any
 
 from fedlogit import methods
 from fedlogit.files import write_json
+from fedlogit.runs import layout
 from fedlogit.runs.places import run_dir, split_dir, stage_options
 from fedlogit.runs.stages import clients_spec, in_stages
 from fedlogit.spec import RunSpec
@@ -65,7 +66,7 @@ class Tasks:
         found: dict[Path, Task] = {}
         for run, spec in runs.items():
             folder = self.results / "runs" / run
-            if (folder / "result.json").exists():
+            if (folder / layout.RESULT).exists():
                 continue
             clients = clients_folder(self.results, spec)
             if clients is not None and clients not in found and not _answered(clients):
@@ -76,9 +77,9 @@ class Tasks:
 
     def _clients(self, spec: RunSpec, folder: Path) -> Task:
         out = ("--out", str(folder), *self._divided(spec))
-        weights = ("--weights", str(folder / "weights.safetensors"))
+        weights = ("--weights", str(folder / layout.WEIGHTS))
         train = ("--spec", self._spec("clients", spec), *out)
-        answer = ("--spec", str(folder / "spec.json"), *weights, *out)
+        answer = ("--spec", str(folder / layout.SPEC), *weights, *out)
         return Task(folder, (("train_clients", train), ("export_logits", answer)))
 
     def _run(self, run: str, spec: RunSpec, clients: Path | None) -> list[Call]:
@@ -86,12 +87,12 @@ class Tasks:
         calls: list[Call] = []
         stages: dict[str, Any] = {}
         if clients is not None:
-            stages["logits"] = str(clients / "logits.json")
+            stages["logits"] = str(clients / layout.LOGITS_RECORD)
             if spec.server is not None:  # the method teaches a model of the server
-                targets = self.results / "targets" / run / "targets.npz"
+                targets = self.results / "targets" / run / layout.TARGETS
                 stages["targets"] = str(targets)
                 if not targets.exists():
-                    logits = ("--logits", str(clients / "logits.npz"))
+                    logits = ("--logits", str(clients / layout.LOGITS))
                     calls.append(("aggregate", (*own, *logits, "--out", str(targets))))
         out = ("--out", str(self.results / "runs" / run), *self._divided(spec))
         train = ("train", (*own, *out, *self.saving, *stage_options(stages)))
@@ -109,7 +110,7 @@ class Tasks:
 
 
 def _answered(clients: Path) -> bool:
-    return all((clients / name).exists() for name in ("clients.json", "logits.json"))
+    return all((clients / name).exists() for name in (layout.CLIENTS, layout.LOGITS_RECORD))
 
 
 class Queue:

@@ -17,7 +17,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
-from fedlogit.runs.integrity import anew
+from fedlogit.runs.remedies import rerun_hint
 
 __all__ = ["analyse", "losses"]
 
@@ -128,7 +128,8 @@ def _clients(run: Run) -> list[float]:
     found = run.result.final.per_client
     if not found:
         raise DataError(
-            f"{run.folder / 'result.json'}: key 'final.per_client' is missing; {anew(run.folder)}"
+            f"{run.folder / 'result.json'}: key 'final.per_client' is missing;"
+            f" {rerun_hint(run.folder)}"
         )
     return found
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.runs.run import Run, read_run
-from fedlogit.runs.integrity import anew, read_spec_json
-from fedlogit.runs.outputs import NOT_KEPT
+from fedlogit.runs.integrity import read_spec_json
+from fedlogit.runs.layout import NOT_KEPT
 from fedlogit.runs.places import run_dir
+from fedlogit.runs.remedies import rerun_hint
 from fedlogit.spec import RunSpec
 
 __all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "folders_with", "sort_runs"]
@@ -61,7 +62,7 @@ def check_run(root: Path, folder: Path) -> Run:
     for name in run.result.exports or {}:
         path = folder / "exports" / name
         if name not in NOT_KEPT and not path.exists():
-            raise DataError(f"{path} is missing, but result.json lists it; {anew(folder)}")
+            raise DataError(f"{path} is missing, but result.json lists it; {rerun_hint(folder)}")
         run.check_export(name)
     return run
 

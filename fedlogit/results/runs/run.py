@@ -20,7 +20,8 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError
 from fedlogit.files import load_npz
-from fedlogit.runs.integrity import anew, check_export, read_result, read_spec_json
+from fedlogit.runs.integrity import check_export, read_result, read_spec_json
+from fedlogit.runs.remedies import rerun_hint
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
@@ -195,7 +196,7 @@ def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) 
     if divided != spec.clients:
         raise DataError(
             f"{folder / 'result.json'}: its data were divided among {divided} clients, the spec has"
-            f" {spec.clients}; {anew(folder)}"
+            f" {spec.clients}; {rerun_hint(folder)}"
         )
     if not run.diverged:
         _complete(run)
@@ -206,7 +207,8 @@ def _same(path: Path, expected: str, found: str) -> None:
     """Refuse a file that belongs to another spec."""
     if expected != found:
         raise DataError(
-            f"{path}: expected spec {expected[:12]}…, found {found[:12]}…; {anew(path.parent)}"
+            f"{path}: expected spec {expected[:12]}…, found {found[:12]}…;"
+            f" {rerun_hint(path.parent)}"
         )
 
 
@@ -238,7 +240,7 @@ def _read_rounds(path: Path) -> pd.DataFrame:
     except (ValueError, pd.errors.ParserError) as error:
         raise DataError(f"{path} is not a valid table: {error}") from None
     if not text.endswith("\n"):
-        raise DataError(f"{path} is truncated: its last line has no end; {anew(path.parent)}")
+        raise DataError(f"{path} is truncated: its last line has no end; {rerun_hint(path.parent)}")
     if rounds.empty:  # diverged in round 1
         return rounds
     if "round" not in rounds or list(rounds["round"]) != list(range(1, len(rounds) + 1)):
@@ -255,7 +257,7 @@ def _complete(run: Run) -> None:
         path = run.folder / "rounds.csv"
         raise DataError(
             f"{path} is truncated: {len(run.rounds)} of {run.spec.rounds} rounds;"
-            f" {anew(run.folder)}"
+            f" {rerun_hint(run.folder)}"
         )
     if run.spec.ledger_only:
         return
