@@ -8,7 +8,6 @@ asks: which run lives at a path, which runs a table needs. `docs/scales.md` and 
 
 from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.expansion import expand
-from fedlogit.papers.inputs import Inputs, stage_options
 from fedlogit.papers.loading import list_papers, load_paper
 from fedlogit.papers.model import Paper
 from fedlogit.papers.plan import Plan
@@ -17,7 +16,6 @@ from fedlogit.runs.places import run_dir, split_dir
 
 __all__ = [
     "Cell",
-    "Inputs",
     "Paper",
     "Plan",
     "PlannedArtefact",
@@ -27,5 +25,4 @@ __all__ = [
     "load_paper",
     "run_dir",
     "split_dir",
-    "stage_options",
 ]

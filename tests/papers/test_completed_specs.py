@@ -20,10 +20,11 @@ PLAN = """
 import json, sys
 from pathlib import Path
 from fedlogit.config import Settings
-from fedlogit.papers import Inputs, Plan
+from fedlogit.papers import Plan
+from fedlogit.workflow import RuleInputs
 plan = Plan(Settings.load({"scale": "smoke", "papers": ["fedol"]}, "options"), Path(sys.argv[1]),
             Path(sys.argv[2]))
-inputs = Inputs(plan, "none")
+inputs = RuleInputs(plan, "none")
 runs = [run for a in plan.artefacts for run in plan.runs(a)]
 digests = [plan.spec_of_run(run).digest() for run in runs]
 found = [[run, digest, plan.clients_of(run), inputs.train(run)]

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from fedlogit.papers.progress import SnakemakeProgress, be_brief, duration
+from fedlogit.workflow.snakemake_log import SnakemakeProgress, duration, shorten_messages
 
 
 class Clock:
@@ -132,6 +132,6 @@ def test_a_time_is_told_as_people_say_it(seconds, said):
 
 def test_a_workflow_that_is_read_twice_is_shortened_once():
     logger = logging.Logger("of snakemake")
-    be_brief(logger, whole=False)
-    be_brief(logger, whole=False)
+    shorten_messages(logger, whole=False)
+    shorten_messages(logger, whole=False)
     assert len(logger.filters) == 1

@@ -14,10 +14,10 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_all
-from fedlogit.runs.places import data_stems, stage_options
+from fedlogit.runs.places import data_stems
 from fedlogit.spec import RunSpec
 
-__all__ = ["Inputs", "stage_options"]
+__all__ = ["RuleInputs"]
 
 Files = dict[str, str | list[str]]
 _OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
@@ -25,7 +25,7 @@ _OF_CLIENTS = ("clients.json", "weights.safetensors")
 _SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf")}
 
 
-class Inputs:
+class RuleInputs:
     """The inputs of the rules, for a plan.
 
     Args:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from textwrap import dedent
 from typing import TextIO
 
-from fedlogit.papers.failures import no_such_target
+from fedlogit.workflow.step_errors import no_such_target
 
-__all__ = ["SnakemakeProgress", "be_brief", "duration"]
+__all__ = ["SnakemakeProgress", "duration", "shorten_messages"]
 
 _TRAINING = ("train", "train_clients")
 _CHATTER = ("job_started", "job_info", "group_info", "shellcmd")
@@ -122,7 +122,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def be_brief(
+def shorten_messages(
     logger: logging.Logger, whole: bool, targets: Callable[[], Iterable[str]] = tuple
 ) -> None:
     """Shorten the messages of Snakemake's logger; once, also where the workflow is read again."""
