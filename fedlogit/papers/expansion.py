@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fedlogit.errors import Cannot, FedlogitError, unknown
-from fedlogit.papers.completed import Completed, complete
 from fedlogit.papers.grids import grids_at, value_at
 from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.metric_rounds import check_metric_rounds
 from fedlogit.papers.model import Grid, Paper, Table
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
+from fedlogit.papers.resolved import ResolvedRun, resolve_run
 from fedlogit.papers.table_cells import check_table_cells
 
 __all__ = ["expand"]
@@ -28,7 +28,7 @@ def expand(
     seeds: tuple[int, ...] | None = None,
     datasets: tuple[str, ...] | None = None,
     overrides: Mapping[str, Any] | None = None,
-    completing: Callable[[str], Completed] = complete,
+    resolver: Callable[[str], ResolvedRun] = resolve_run,
 ) -> list[PlannedArtefact]:
     """Return the artefacts of `paper` at `scale`.
 
@@ -38,7 +38,7 @@ def expand(
         seeds: Use these instead of the seeds of the file.
         datasets: Keep only the cells on these datasets, of which the paper has one at least.
         overrides: A last layer for every run (a user's wish, such as ``precision``).
-        completing: Completes a spec, which is given as JSON.
+        resolver: Resolves a spec, which is given as JSON.
 
     Raises:
         FedlogitError: one line naming the file, the artefact, the cell and the key.
@@ -46,9 +46,7 @@ def expand(
     ids = paper.scale(scale).include or tuple(paper.artefacts)
     if datasets and not {*datasets} & {*paper.datasets}:
         raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
-    made = (
-        _artefact(paper, scale, id_, seeds, datasets, overrides or {}, completing) for id_ in ids
-    )
+    made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}, resolver) for id_ in ids)
     planned = [artefact for artefact in made if artefact.cells]
     for artefact in planned:
         check_table_cells(artefact)
@@ -65,7 +63,7 @@ def _artefact(
     seeds: tuple[int, ...] | None,
     datasets: tuple[str, ...] | None,
     overrides: Mapping[str, Any],
-    completing: Callable[[str], Completed],
+    resolver: Callable[[str], ResolvedRun],
 ) -> PlannedArtefact:
     """Expand one artefact; those that say ``from`` have the cells of their source."""
     source = paper.artefacts[id_].source or id_
@@ -85,7 +83,7 @@ def _artefact(
         where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
         layers, calls = _layers_and_calls(paper, scale, cell, last, where)
         for seed in chosen:
-            run = _resolve(layers | {"seed": seed} | calls, where, completing)
+            run = _resolve(layers | {"seed": seed} | calls, where, resolver)
             axes = {name: cell[name] if name in cell else value_at(layers, name) for name in names}
             if isinstance(run, Cannot):
                 resolved = {"method": calls["method"]["params"]}
@@ -132,11 +130,11 @@ def _layers_and_calls(
 
 
 def _resolve(
-    data: Mapping[str, Any], where: str, completing: Callable[[str], Completed]
-) -> Completed | Cannot:
-    """Return the completed spec of one cell and seed, or why its method cannot do it."""
+    data: Mapping[str, Any], where: str, resolver: Callable[[str], ResolvedRun]
+) -> ResolvedRun | Cannot:
+    """Return the resolved spec of one cell and seed, or why its method cannot do it."""
     try:
-        return completing(json.dumps(data, sort_keys=True))
+        return resolver(json.dumps(data, sort_keys=True))
     except Cannot as error:
         return error
     except FedlogitError as error:

@@ -17,13 +17,13 @@ from fedlogit.engine_names import CPU_ENGINES
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact_file import artefact_json, claims_of
 from fedlogit.papers.asked import no_such_scale, with_datasets, without_scale
-from fedlogit.papers.completed import Completed, Completions
 from fedlogit.papers.component_checks import check_components
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import load_paper
 from fedlogit.papers.model import Paper
 from fedlogit.papers.plan_files import PlanFiles, digest
 from fedlogit.papers.planned import Cell, PlannedArtefact
+from fedlogit.papers.resolved import ResolutionCache, ResolvedRun
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]
@@ -53,12 +53,12 @@ class Plan:
         self.results = results
         self._folder = folder
         papers = {name: load_paper(name, folder) for name in settings.papers}
-        self._completions = Completions(results / "plan")
+        self._resolutions = ResolutionCache(results / "plan")
         for paper in papers.values():
-            self._completions.check(paper, check_components)
+            self._resolutions.check(paper, check_components)
         self.papers = with_datasets(papers, settings.datasets or ())
-        self._runs: dict[str, Completed] = {}
-        self._clients: dict[str, Completed] = {}
+        self._runs: dict[str, ResolvedRun] = {}
+        self._clients: dict[str, ResolvedRun] = {}
         self._splits: dict[str, RunSpec] = {}
         self._files = PlanFiles(results / "plan")
         self._made: dict[tuple[str, str], list[PlannedArtefact]] = {}
@@ -100,13 +100,13 @@ class Plan:
                 self.settings.seeds,
                 self.settings.datasets,
                 self.settings.overrides(),
-                self._completions.of,
+                self._resolutions.resolve,
             )
             for artefact in whole:
                 for cell in artefact.cells:
                     if cell.run not in self._runs:
-                        self._note(cell.completed)
-            self._completions.save()
+                        self._note(cell.resolved)
+            self._resolutions.save()
             self._whole[paper, scale] = {artefact.id: artefact for artefact in whole}
             self._made[paper, scale] = [self._kept(artefact) for artefact in whole]
         return [artefact for artefact in self._made[paper, scale] if artefact.cells]
@@ -296,7 +296,7 @@ class Plan:
     def splits(self) -> list[str]:
         """Return the divisions of the data at the configured scale, as paths below their folder."""
         cells = (cell for artefact in self.artefacts for cell in artefact.cells)
-        return list(dict.fromkeys(cell.completed.split for cell in cells))
+        return list(dict.fromkeys(cell.resolved.split for cell in cells))
 
     def split_of(self, path: str) -> str:
         """Return the division of the data of a run or a set of clients, as a path like `splits`'.
@@ -306,11 +306,11 @@ class Plan:
         """
         return self._shared_or_run(path).split
 
-    def _shared_or_run(self, path: str) -> Completed:
+    def _shared_or_run(self, path: str) -> ResolvedRun:
         """Return the clients at `path`, or the run, for which another scale may be expanded."""
         return self._clients.get(path) or self._find(path, "run", self._runs)
 
-    def _note(self, found: Completed) -> None:
+    def _note(self, found: ResolvedRun) -> None:
         """Remember a run, the division of its data, and the clients of one in stages."""
         self._runs[found.run] = found
         self._splits.setdefault(found.split, found.spec)
@@ -361,5 +361,5 @@ class Plan:
         return replace(artefact, cells=tuple(cells), left_out=tuple(left_out))
 
 
-def _as_json(found: Completed) -> Any:
+def _as_json(found: ResolvedRun) -> Any:
     return found.spec.model_dump(mode="json")
