@@ -2,8 +2,8 @@
 
 `load_paper` reads ``workflow/papers/<paper>.yaml``; `expand` turns it, at a scale, into artefacts
 (tables and figures), each with its fully resolved runs; `Plan` answers the questions a workflow
-asks: which run lives at a path, which runs a table needs. `docs/scales.md` and the head of
-`fedlogit.papers.layers` say which override wins.
+asks: which run lives at a path, which runs a table needs; `PlanWriter` writes the answers to files
+for scripts. `docs/scales.md` and the head of `fedlogit.papers.layers` say which override wins.
 """
 
 from fedlogit.papers.artefact_file import artefact_json
@@ -11,6 +11,7 @@ from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import list_papers, load_paper
 from fedlogit.papers.model import Paper
 from fedlogit.papers.plan import Plan
+from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.runs.places import run_dir, split_dir
 
@@ -18,6 +19,7 @@ __all__ = [
     "Cell",
     "Paper",
     "Plan",
+    "PlanWriter",
     "PlannedArtefact",
     "artefact_json",
     "expand",

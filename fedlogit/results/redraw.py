@@ -58,7 +58,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         (paper.paper, scale)
         for paper in plan.papers.values()
         for scale in paper.scales
-        if any(a.kind == "table" for a in plan.of(paper.paper, scale))
+        if any(a.kind == "table" for a in plan.artefacts_of(paper.paper, scale))
     ]
     for paper, scale in compared:
         judged = [_resolved(plan, a) for a in plan.judged(paper, scale)]

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan import Plan
+from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_all
+from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
 from fedlogit.runs.places import data_stems
 from fedlogit.spec import RunSpec
 
@@ -41,6 +43,7 @@ class RuleInputs:
         self, plan: Plan, references: str, forced: Callable[[str], bool] = lambda _: False
     ) -> None:
         self._plan = plan
+        self._writer = PlanWriter(plan)
         self._results = plan.results.as_posix()
         self._prepared = f"{plan.settings.data}/prepared"
         self._references = references
@@ -59,15 +62,15 @@ class RuleInputs:
         spec = self._plan.spec_of_split(split)
         if self._made("partition", f"{self._results}/partitions/{split}", _OF_PARTITION):
             return {}
-        return {"spec": self._plan.split_file(split), "data": self._data(spec)}
+        return {"spec": self._writer.split_file(split), "data": self._data(spec)}
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, the answers of its clients and targets of them."""
         spec = self._plan.spec_of_run(run)
         if self._made("train", f"{self._results}/runs/{run}", ("result.json",)):
             return {}
-        self._plan.refuse_unfit([run])
-        found: Files = {"spec": self._plan.spec_file(run)}
+        refuse_unfit(self._plan, [run])
+        found: Files = {"spec": self._writer.spec_file(run)}
         clients = self._plan.clients_of(run)
         if clients is None:
             return found | self._divided_data(run, spec)
@@ -81,7 +84,11 @@ class RuleInputs:
         spec = self._plan.spec_of_clients(run)
         if self._made("train_clients", f"{self._results}/clients/{run}", _OF_CLIENTS):
             return {}
-        return {"spec": self._plan.clients_file(run)} | self._divided_data(run, spec)
+        return {"spec": self._writer.clients_file(run)} | self._divided_data(run, spec)
+
+    def spec_file(self, run: str) -> str:
+        """Return the file of a run's spec, which is written if it is not there."""
+        return self._writer.spec_file(run)
 
     def export_logits(self, run: str) -> Files:
         """Return the record of the clients that answer, and the data that they answer on.
@@ -113,7 +120,7 @@ class RuleInputs:
             raise FedlogitError(f"{id} is no {kind} but a {artefact.kind}; ask for {place}")
         self._allow([artefact])
         return {
-            "artefact": self._plan.artefact_file(artefact),
+            "artefact": self._writer.artefact_file(artefact),
             "runs": self._results_of([artefact]),
         }
 
@@ -126,18 +133,18 @@ class RuleInputs:
                 f" figures: snakemake --cores all --config scale={scale} -- {paper}"
             )
         self._allow(judged)
-        plans = [self._plan.artefact_file(artefact) for artefact in judged]
+        plans = [self._writer.artefact_file(artefact) for artefact in judged]
         return {"artefacts": plans, "runs": self._results_of(judged)}
 
     def page(self, paper: str, scale: str) -> Files:
         """Return what the page of a paper shows; with `partial`, what finished runs cover."""
-        artefacts = self._plan.of(paper, scale)
+        artefacts = self._plan.artefacts_of(paper, scale)
         if self._plan.settings.partial:
             covered = self._plan.covered()
             artefacts = [artefact for artefact in artefacts if artefact in covered]
         tables = any(artefact.kind == "table" for artefact in artefacts)
         return {
-            "artefacts": [self._plan.artefact_file(artefact) for artefact in artefacts],
+            "artefacts": [self._writer.artefact_file(artefact) for artefact in artefacts],
             "drawn": self._drawn(artefacts),
             "summary": [self._summary(paper, scale)] if tables else [],
         }
@@ -210,8 +217,8 @@ class RuleInputs:
 
     def _allow(self, artefacts: list[PlannedArtefact]) -> None:
         """Refuse what cannot be made of the runs that these need, before anything starts."""
-        self._plan.refuse_missing(artefacts)
-        self._plan.refuse_unfit(run for artefact in artefacts for run in self._plan.runs(artefact))
+        refuse_missing(self._plan, artefacts)
+        refuse_unfit(self._plan, (run for a in artefacts for run in self._plan.runs(a)))
 
     def _made(self, rule: str, folder: str, outputs: Iterable[str]) -> bool:
         """Return whether all outputs of a rule are there and nobody asked to make them again.

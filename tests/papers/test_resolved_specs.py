@@ -20,7 +20,7 @@ PLAN = """
 import json, sys
 from pathlib import Path
 from fedlogit.config import Settings
-from fedlogit.papers import Plan
+from fedlogit.papers import Plan, PlanWriter
 from fedlogit.workflow import RuleInputs
 plan = Plan(Settings.load({"scale": "smoke", "papers": ["fedol"]}, "options"), Path(sys.argv[1]),
             Path(sys.argv[2]))
@@ -29,7 +29,8 @@ runs = [run for a in plan.artefacts for run in plan.runs(a)]
 digests = [plan.spec_of_run(run).digest() for run in runs]
 found = [[run, digest, plan.clients_of(run), inputs.train(run)]
          for run, digest in zip(runs, digests, strict=True)]
-drawn = [plan.artefact_file(a) for a in plan.artefacts]
+writer = PlanWriter(plan)
+drawn = [writer.artefact_file(a) for a in plan.artefacts]
 print(json.dumps({"torch": "torch" in sys.modules, "found": found, "drawn": drawn}))
 """
 

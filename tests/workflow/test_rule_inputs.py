@@ -12,7 +12,7 @@ from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import Plan, run_dir, split_dir
+from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
 from fedlogit.reading import load_yaml
 from fedlogit.runs.places import stage_options
 from fedlogit.workflow import RuleInputs
@@ -142,7 +142,7 @@ def test_a_drawing_needs_its_plan_and_each_of_its_runs_once(planned, tmp_path):
     plan, inputs = planned("who_to_trust")
     asked = inputs.table("who_to_trust", "smoke", "table1")
     artefact = plan.artefact("who_to_trust", "smoke", "table1")
-    assert asked["artefact"] == plan.artefact_file(artefact)
+    assert asked["artefact"] == PlanWriter(plan).artefact_file(artefact)
     assert asked["runs"] == [f"{tmp_path}/runs/{run}/result.json" for run in plan.runs(artefact)]
     assert len(asked["runs"]) == len({*asked["runs"]})
 
