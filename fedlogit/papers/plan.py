@@ -23,6 +23,7 @@ from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolutionCache, ResolvedRun
 from fedlogit.papers.run_index import RunIndex
+from fedlogit.runs.results_layout import ResultsLayout
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]
@@ -40,6 +41,7 @@ class Plan:
         papers: The papers to make, without those that have none of the data sets asked for.
         chosen: Those of them that have the configured scale and, at it, a run on these.
         artefacts: Their tables and figures at that scale.
+        layout: Where things lie below the folder of results.
         known: The runs of all scales that were expanded so far.
     """
 
@@ -51,9 +53,11 @@ class Plan:
         """
         self.settings = settings
         self.results = results
+        self.layout = ResultsLayout(results)
+        self._runs_folder = str(self.layout.runs)
         self._folder = folder
         papers = {name: load_paper(name, folder) for name in settings.papers}
-        self._resolutions = ResolutionCache(results / "plan")
+        self._resolutions = ResolutionCache(self.layout.plans)
         for paper in papers.values():
             self._resolutions.check(paper, check_components)
         self.papers = with_datasets(papers, settings.datasets or ())
@@ -157,7 +161,8 @@ class Plan:
 
     def finished(self, run: str) -> bool:
         """Return whether a run has a result."""
-        return os.path.exists(f"{self.results}/runs/{run}/result.json")  # noqa: PTH110 (asked often)
+        # Asked of ten thousands of runs: a path for each would take four times as long.
+        return os.path.exists(f"{self._runs_folder}/{run}/result.json")  # noqa: PTH110
 
     def spec_of_run(self, path: str) -> RunSpec:
         """Return the spec of the run at `path`.
@@ -200,11 +205,11 @@ class Plan:
         """
         spec = self._clients_or_run(path).spec
         if path in self.known.clients:
-            folder = self.results / "clients" / path
+            folder = self.layout.clients(path)
             return str(folder / "clients.json"), str(folder / "weights.safetensors"), spec
         if "weights" not in spec.export:
             raise FedlogitError(f"run {path} keeps no weights; give export: [weights] in its grid")
-        folder = self.results / "runs" / path
+        folder = self.layout.run(path)
         return str(folder / "result.json"), str(folder / "exports/weights.safetensors"), spec
 
     def splits(self) -> list[str]:

@@ -22,7 +22,7 @@ class PlanWriter:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._files = PlanFiles(plan.results / "plan")
+        self._files = PlanFiles(plan.layout.plans)
         self._artefacts: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {}
 
     def artefact_file(self, artefact: PlannedArtefact) -> str:
@@ -52,7 +52,7 @@ class PlanWriter:
     def _artefact_files(self, paper: str, scale: str) -> dict[str, tuple[str, Any]]:
         """Return the path and the content of each artefact's file, by the artefact's name."""
         if (paper, scale) not in self._artefacts:
-            runs = str(self._plan.results / "runs")
+            runs = str(self._plan.layout.runs)
             contents = {a.id: artefact_json(a, runs) for a in self._plan.all_of(paper, scale)}
             self._artefacts[paper, scale] = {
                 id_: (f"{paper}/{scale}/{id_}.{digest(content)}", content)

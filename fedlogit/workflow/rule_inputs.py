@@ -44,7 +44,7 @@ class RuleInputs:
     ) -> None:
         self._plan = plan
         self._writer = PlanWriter(plan)
-        self._results = plan.results.as_posix()
+        self._layout = plan.layout
         self._prepared = f"{plan.settings.data}/prepared"
         self._references = references
         self._forced = forced
@@ -60,29 +60,29 @@ class RuleInputs:
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""
         spec = self._plan.spec_of_split(split)
-        if self._made("partition", f"{self._results}/partitions/{split}", _OF_PARTITION):
+        if self._made("partition", self._layout.partition(split), _OF_PARTITION):
             return {}
         return {"spec": self._writer.split_file(split), "data": self._data(spec)}
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, the answers of its clients and targets of them."""
         spec = self._plan.spec_of_run(run)
-        if self._made("train", f"{self._results}/runs/{run}", ("result.json",)):
+        if self._made("train", self._layout.run(run), ("result.json",)):
             return {}
         refuse_unfit(self._plan, [run])
         found: Files = {"spec": self._writer.spec_file(run)}
         clients = self._plan.clients_of(run)
         if clients is None:
             return found | self._divided_data(run, spec)
-        found["logits"] = f"{self._results}/clients/{clients}/logits.json"
+        found["logits"] = str(self._layout.clients(clients) / "logits.json")
         if spec.server is not None:  # the method distils into the server's model
-            found["targets"] = f"{self._results}/targets/{run}/targets.npz"
+            found["targets"] = str(self._layout.targets(run))
         return found
 
     def train_clients(self, run: str) -> Files:
         """Return what the clients of one-shot runs need."""
         spec = self._plan.spec_of_clients(run)
-        if self._made("train_clients", f"{self._results}/clients/{run}", _OF_CLIENTS):
+        if self._made("train_clients", self._layout.clients(run), _OF_CLIENTS):
             return {}
         return {"spec": self._writer.clients_file(run)} | self._divided_data(run, spec)
 
@@ -103,7 +103,7 @@ class RuleInputs:
         clients = self._plan.clients_of(run)
         if clients is None:
             raise FedlogitError(f"run {run} is not made in stages; it has no file of targets")
-        return {"logits": f"{self._results}/clients/{clients}/logits.npz"}
+        return {"logits": str(self._layout.clients(clients) / "logits.npz")}
 
     def table(self, paper: str, scale: str, id: str) -> Files:
         """Return what a table is drawn from: its plan and the results of its runs."""
@@ -116,7 +116,7 @@ class RuleInputs:
     def _artefact(self, kind: str, paper: str, scale: str, id: str) -> Files:
         artefact = self._plan.artefact(paper, scale, id)
         if artefact.kind != kind:  # before its runs are trained for nothing
-            place = f"{self._results}/{artefact.kind}s/{paper}/{scale}/{id}.md"
+            place = self._layout.artefact(artefact.kind, paper, scale, id, "md")
             raise FedlogitError(f"{id} is no {kind} but a {artefact.kind}; ask for {place}")
         self._allow([artefact])
         return {
@@ -183,8 +183,8 @@ class RuleInputs:
 
     def covered(self) -> list[str]:
         """Return the tables, figures, report and record, at any scale, that finished runs cover."""
-        record = [f"{self._results}/record.csv"] if self.record() else []
-        return [*self.drawn(self._plan.covered()), *record, f"{self._results}/report.html"]
+        record = [str(self._layout.root / "record.csv")] if self.record() else []
+        return [*self.drawn(self._plan.covered()), *record, str(self._layout.root / "report.html")]
 
     def report(self) -> Files:
         """Return the pages of the configured scale; with `partial`, of all that runs cover.
@@ -194,7 +194,7 @@ class RuleInputs:
         """
         partial = self._plan.settings.partial
         artefacts = self._plan.covered() if partial else self._plan.artefacts
-        record = [f"{self._results}/record.png"] if partial and self.record() else []
+        record = [str(self._layout.root / "record.png")] if partial and self.record() else []
         return {"pages": self.pages(artefacts), "record": record}
 
     def record(self) -> list[str]:
@@ -209,38 +209,35 @@ class RuleInputs:
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
-        return [f"{self._results}/report/{paper}/{scale}.html" for paper, scale in shown]
+        return [str(self._layout.page(paper, scale)) for paper, scale in shown]
 
     def split_of(self, run: str) -> str:
         """Return the division of the data of a run, or of a set of clients."""
-        return f"{self._results}/partitions/{self._plan.split_of(run)}/indices.npz"
+        return str(self._layout.partition(self._plan.split_of(run)) / "indices.npz")
 
     def _allow(self, artefacts: list[PlannedArtefact]) -> None:
         """Refuse what cannot be made of the runs that these need, before anything starts."""
         refuse_missing(self._plan, artefacts)
         refuse_unfit(self._plan, (run for a in artefacts for run in self._plan.runs(a)))
 
-    def _made(self, rule: str, folder: str, outputs: Iterable[str]) -> bool:
+    def _made(self, rule: str, folder: Path, outputs: Iterable[str]) -> bool:
         """Return whether all outputs of a rule are there and nobody asked to make them again.
 
         If one is missing, the rule runs for it, and needs its inputs; the others are made again.
         """
-        there = all(Path(folder, name).exists() for name in outputs)
+        there = all((folder / name).exists() for name in outputs)
         return there and not self._forced(rule)
-
-    def _result(self, run: str) -> str:
-        return f"{self._results}/runs/{run}/result.json"
 
     def _results_of(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         runs = dict.fromkeys(run for artefact in artefacts for run in self._plan.runs(artefact))
-        return [self._result(run) for run in runs]
+        return [str(self._layout.result(run)) for run in runs]
 
     def _summary(self, paper: str, scale: str) -> str:
-        return f"{self._results}/summary/{paper}/{scale}/summary.md"
+        return str(self._layout.summary(paper, scale) / "summary.md")
 
     def _drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         return [
-            f"{self._results}/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
+            str(self._layout.artefact(a.kind, a.paper.paper, a.scale, a.id, suffix))
             for a in artefacts
             for suffix in _SUFFIXES[a.kind]
         ]
