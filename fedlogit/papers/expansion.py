@@ -74,10 +74,10 @@ def _artefact(
     names = dict.fromkeys(key for grid in grids for key in grid)
     parameters = _printed_parameters(entry)
     last = {**(own.set if own else {}), **overrides}
-    found = _Places()
+    found = _GridPlaces()
     for cell in (cell for grid in grids for cell in _cells(grid)):
         wanted = not datasets or cell.get("dataset") in datasets
-        where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
+        where = f"{paper.paper}.yaml: {source} at scale {scale}, {_cell_text(cell)}"
         layers, calls = _layers_and_calls(paper, scale, cell, last, where)
         for seed in chosen:
             run = _resolve(layers | {"seed": seed} | calls, where, resolver)
@@ -92,7 +92,7 @@ def _artefact(
     return PlannedArtefact(paper, id_, scale, found.cells, found.left_out, found.cannot)
 
 
-class _Places:
+class _GridPlaces:
     """The places of an artefact's grid: with a run, with one to be left out, or with none."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _Places:
 
     def add(self, cell: Cell, wanted: bool) -> None:
         """Add a run; grids may have one at the same place again."""
-        key = cell.run, _describe(cell.axes)
+        key = cell.run, _cell_text(cell.axes)
         if wanted:
             self._cells[key] = cell
         else:
@@ -111,7 +111,7 @@ class _Places:
     def refuse(self, axes: dict[str, Any], why: str) -> None:
         """Add a place whose method cannot do it, once for all seeds."""
         before = len(self._cells) + len(self._left_out)
-        self._cannot.setdefault(_describe(axes), Refused(before, axes, why))
+        self._cannot.setdefault(_cell_text(axes), Refused(before, axes, why))
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -141,7 +141,7 @@ def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
         yield dict(zip(grid, values, strict=True))
 
 
-def _describe(cell: Mapping[str, Any]) -> str:
+def _cell_text(cell: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in cell.items())
 
 

@@ -111,7 +111,9 @@ class Plan:
                     self.known.add(cell.resolved)
             self._resolutions.save()
             self._unfiltered[paper, scale] = {artefact.id: artefact for artefact in unfiltered}
-            self._artefacts[paper, scale] = [self._filtered(artefact) for artefact in unfiltered]
+            self._artefacts[paper, scale] = [
+                self._filtered_artefact(artefact) for artefact in unfiltered
+            ]
         return list(self._artefacts[paper, scale])
 
     def unfiltered_of(self, paper: str, scale: str) -> list[PlannedArtefact]:
@@ -230,12 +232,12 @@ class Plan:
         return self.known.clients.get(path) or self._find(path, "run", self.known.runs)
 
     def _find(self, path: str, kind: str, known: dict[str, T]) -> T:
-        for _ in self._scales():
+        for _ in self._expanded_scales():
             if path in known:
                 return known[path]
         raise FedlogitError(f"{path} is no {kind} of {', '.join(self.papers)} at any scale")
 
-    def _scales(self) -> Iterator[None]:
+    def _expanded_scales(self) -> Iterator[None]:
         """Expand one more scale at every step, the configured one first."""
         yield
         for paper in self.papers.values():
@@ -260,7 +262,7 @@ class Plan:
             finished[key] = finished.get(key, True) and done
         return any(finished.values())
 
-    def _filtered(self, artefact: PlannedArtefact) -> PlannedArtefact:
+    def _filtered_artefact(self, artefact: PlannedArtefact) -> PlannedArtefact:
         if not self.settings.partial:
             return artefact
         cells: list[Cell] = []

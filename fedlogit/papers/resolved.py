@@ -27,7 +27,7 @@ from fedlogit.spec import RunSpec
 
 __all__ = ["ResolutionCache", "ResolvedRun", "resolve_run"]
 
-# Folders of plans have such files: with another name, each would keep its last one for ever.
+# A new file replaces those of other versions by this name; by another they would stay for ever.
 _PREFIX = "completed-"
 
 
@@ -118,11 +118,11 @@ class ResolutionCache:
         try:
             found = resolve_run(text)
         except Cannot as error:
-            if _of_the_library(RunSpec.read(json.loads(text), "run")):
+            if _is_of_library(RunSpec.read(json.loads(text), "run")):
                 self._data[key] = [error.what, error.method, error.why]
                 self._new = True
             raise
-        if _of_the_library(found.spec):
+        if _is_of_library(found.spec):
             self._data[key] = found.plain()
             self._new = True
         return found
@@ -147,7 +147,7 @@ class ResolutionCache:
         self._new = False
 
 
-def _of_the_library(spec: RunSpec) -> bool:
+def _is_of_library(spec: RunSpec) -> bool:
     """Return whether all components are the library's, not from outside as ``module:name``."""
     calls = [
         spec.method,

@@ -60,14 +60,14 @@ class RuleInputs:
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""
         spec = self._plan.spec_of_split(split)
-        if self._made("partition", self._layout.partition(split), _OF_PARTITION):
+        if self._has_outputs("partition", self._layout.partition(split), _OF_PARTITION):
             return {}
-        return {"spec": self._writer.split_file(split), "data": self._data(spec)}
+        return {"spec": self._writer.split_file(split), "data": self._data_files(spec)}
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, the answers of its clients and targets of them."""
         spec = self._plan.spec_of_run(run)
-        if self._made("train", self._layout.run(run), ("result.json",)):
+        if self._has_outputs("train", self._layout.run(run), ("result.json",)):
             return {}
         refuse_unfit(self._plan, [run])
         found: Files = {"spec": self._writer.spec_file(run)}
@@ -82,7 +82,7 @@ class RuleInputs:
     def train_clients(self, run: str) -> Files:
         """Return what the clients of one-shot runs need."""
         spec = self._plan.spec_of_clients(run)
-        if self._made("train_clients", self._layout.clients(run), _OF_CLIENTS):
+        if self._has_outputs("train_clients", self._layout.clients(run), _OF_CLIENTS):
             return {}
         return {"spec": self._writer.clients_file(run)} | self._divided_data(run, spec)
 
@@ -107,21 +107,21 @@ class RuleInputs:
 
     def table(self, paper: str, scale: str, id: str) -> Files:
         """Return what a table is drawn from: its plan and the results of its runs."""
-        return self._artefact("table", paper, scale, id)
+        return self._artefact_inputs("table", paper, scale, id)
 
     def figure(self, paper: str, scale: str, id: str) -> Files:
         """Return what a figure is drawn from: its plan and the results of its runs."""
-        return self._artefact("figure", paper, scale, id)
+        return self._artefact_inputs("figure", paper, scale, id)
 
-    def _artefact(self, kind: str, paper: str, scale: str, id: str) -> Files:
+    def _artefact_inputs(self, kind: str, paper: str, scale: str, id: str) -> Files:
         artefact = self._plan.artefact(paper, scale, id)
         if artefact.kind != kind:  # before its runs are trained for nothing
             place = self._layout.artefact(artefact.kind, paper, scale, id, "md")
             raise FedlogitError(f"{id} is no {kind} but a {artefact.kind}; ask for {place}")
-        self._allow([artefact])
+        self._check_runs([artefact])
         return {
             "artefact": self._writer.artefact_file(artefact),
-            "runs": self._results_of([artefact]),
+            "runs": self._result_files([artefact]),
         }
 
     def compare(self, paper: str, scale: str) -> Files:
@@ -132,9 +132,9 @@ class RuleInputs:
                 f"{paper} has no table at scale {scale}, so there is no summary of it; ask for its"
                 f" figures: snakemake --cores all --config scale={scale} -- {paper}"
             )
-        self._allow(judged)
+        self._check_runs(judged)
         plans = [self._writer.artefact_file(artefact) for artefact in judged]
-        return {"artefacts": plans, "runs": self._results_of(judged)}
+        return {"artefacts": plans, "runs": self._result_files(judged)}
 
     def page(self, paper: str, scale: str) -> Files:
         """Return what the page of a paper shows; with `partial`, what finished runs cover."""
@@ -145,8 +145,8 @@ class RuleInputs:
         tables = any(artefact.kind == "table" for artefact in artefacts)
         return {
             "artefacts": [self._writer.artefact_file(artefact) for artefact in artefacts],
-            "drawn": self._drawn(artefacts),
-            "summary": [self._summary(paper, scale)] if tables else [],
+            "drawn": self._drawing_files(artefacts),
+            "summary": [self._summary_file(paper, scale)] if tables else [],
         }
 
     def reference(self, paper: str) -> list[str]:
@@ -161,8 +161,8 @@ class RuleInputs:
     def drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the files of tables and figures, after a check that their runs can be had."""
         artefacts = list(artefacts)
-        self._allow(artefacts)
-        return self._drawn(artefacts)
+        self._check_runs(artefacts)
+        return self._drawing_files(artefacts)
 
     def papers(self, names: Iterable[str]) -> list[str]:
         """Return all that papers have at the configured scale: drawings, summary, page and runs.
@@ -173,12 +173,14 @@ class RuleInputs:
         names = list(names)
         artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
         scale = self._plan.settings.scale
-        summaries = [self._summary(name, scale) for name in names if self._plan.judged(name, scale)]
+        summaries = [
+            self._summary_file(name, scale) for name in names if self._plan.judged(name, scale)
+        ]
         return [
             *self.drawn(artefacts),
             *summaries,
             *self.pages(artefacts),
-            *self._results_of(artefacts),
+            *self._result_files(artefacts),
         ]
 
     def covered(self) -> list[str]:
@@ -204,7 +206,7 @@ class RuleInputs:
         """
         tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != "smoke")
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in tables)
-        return [self._summary(paper, scale) for paper, scale in shown if self.reference(paper)]
+        return [self._summary_file(paper, scale) for paper, scale in shown if self.reference(paper)]
 
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""
@@ -215,12 +217,12 @@ class RuleInputs:
         """Return the division of the data of a run, or of a set of clients."""
         return str(self._layout.partition(self._plan.split_of(run)) / "indices.npz")
 
-    def _allow(self, artefacts: list[PlannedArtefact]) -> None:
+    def _check_runs(self, artefacts: list[PlannedArtefact]) -> None:
         """Refuse what cannot be made of the runs that these need, before anything starts."""
         refuse_missing(self._plan, artefacts)
         refuse_unfit(self._plan, (run for a in artefacts for run in self._plan.runs(a)))
 
-    def _made(self, rule: str, folder: Path, outputs: Iterable[str]) -> bool:
+    def _has_outputs(self, rule: str, folder: Path, outputs: Iterable[str]) -> bool:
         """Return whether all outputs of a rule are there and nobody asked to make them again.
 
         If one is missing, the rule runs for it, and needs its inputs; the others are made again.
@@ -228,14 +230,14 @@ class RuleInputs:
         there = all((folder / name).exists() for name in outputs)
         return there and not self._forced(rule)
 
-    def _results_of(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
+    def _result_files(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         runs = dict.fromkeys(run for artefact in artefacts for run in self._plan.runs(artefact))
         return [str(self._layout.result(run)) for run in runs]
 
-    def _summary(self, paper: str, scale: str) -> str:
+    def _summary_file(self, paper: str, scale: str) -> str:
         return str(self._layout.summary(paper, scale) / "summary.md")
 
-    def _drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
+    def _drawing_files(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         return [
             str(self._layout.artefact(a.kind, a.paper.paper, a.scale, a.id, suffix))
             for a in artefacts
@@ -245,13 +247,13 @@ class RuleInputs:
     def _divided_data(self, run: str, spec: RunSpec) -> Files:
         """Return a run's prepared data, that of foreign public samples, and the division."""
         other = spec.public.dataset if spec.public else None
-        data = self._data(spec) + (self._pair(other) if other else [])
+        data = self._data_files(spec) + (self._array_files(other) if other else [])
         return {"data": data, "split": self.split_of(run)}
 
-    def _data(self, spec: RunSpec) -> list[str]:
+    def _data_files(self, spec: RunSpec) -> list[str]:
         """Return the prepared files of a run's data set; a text has tokens, and their tokenizer."""
-        return [path for stem in data_stems(spec) for path in self._pair(stem)]
+        return [path for stem in data_stems(spec) for path in self._array_files(stem)]
 
-    def _pair(self, stem: str) -> list[str]:
+    def _array_files(self, stem: str) -> list[str]:
         """Return the arrays and the card; the card is small, and made last."""
         return [f"{self._prepared}/{stem}.{suffix}" for suffix in ("json", "npz")]
