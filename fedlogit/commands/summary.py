@@ -28,6 +28,7 @@ from fedlogit.reading import load_yaml
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
+from fedlogit.runs.results_layout import ResultsLayout
 
 _NOTHING = (
     "Nothing was made here yet: make figures pulls finished runs and draws them, make reproduce"
@@ -133,7 +134,7 @@ def _every_number(results: Path, made: Sequence[PlannedArtefact]) -> Path:
 
 
 def _summary(results: Path, paper: str, scale: str) -> Path:
-    return results / "summary" / paper / scale / "summary.md"
+    return ResultsLayout(results).summary(paper, scale) / "summary.md"
 
 
 def _papers_in(record: Path) -> set[str]:

@@ -2,24 +2,24 @@
 
 `load_paper` reads ``workflow/papers/<paper>.yaml``; `expand` turns it, at a scale, into artefacts
 (tables and figures), each with its fully resolved runs; `Plan` answers the questions a workflow
-asks: which run lives at a path, which runs a table needs. `docs/scales.md` and the head of
-`fedlogit.papers.layers` say which override wins.
+asks: which run lives at a path, which runs a table needs; `PlanWriter` writes the answers to files
+for scripts. `docs/scales.md` and the head of `fedlogit.papers.layers` say which override wins.
 """
 
 from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.expansion import expand
-from fedlogit.papers.inputs import Inputs, stage_options
 from fedlogit.papers.loading import list_papers, load_paper
 from fedlogit.papers.model import Paper
 from fedlogit.papers.plan import Plan
+from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.runs.places import run_dir, split_dir
 
 __all__ = [
     "Cell",
-    "Inputs",
     "Paper",
     "Plan",
+    "PlanWriter",
     "PlannedArtefact",
     "artefact_json",
     "expand",
@@ -27,5 +27,4 @@ __all__ = [
     "load_paper",
     "run_dir",
     "split_dir",
-    "stage_options",
 ]

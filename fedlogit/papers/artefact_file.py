@@ -18,9 +18,9 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
     """Return what drawing the artefact needs, as plain data; `runs` is the folder of the runs."""
     entry, paper = artefact.entry, artefact.paper
     optional = dict.fromkeys(("rows", "columns", "plot", "metrics", "analysis"))
-    said = optional | entry.model_dump(mode="json")
+    declared = optional | entry.model_dump(mode="json")
     # Without one the key is left out, so that plans keep their names.
-    analysis = {"analysis": said["analysis"]} if said["analysis"] else {}
+    analysis = {"analysis": declared["analysis"]} if declared["analysis"] else {}
     return {
         "paper": paper.paper,
         "paper_title": paper.title,
@@ -29,7 +29,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
         "scale": artefact.scale,
         "labels": paper.labels,
         **{
-            key: said[key]
+            key: declared[key]
             for key in (
                 "title",
                 "caption",
@@ -41,7 +41,7 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
                 "options",
             )
         },
-        **_of_scale(artefact),
+        **_scale_changes(artefact),
         **analysis,
         "claims": claims_of(artefact),
         "runs": [
@@ -52,16 +52,20 @@ def artefact_json(artefact: PlannedArtefact, runs: str = "results/runs") -> dict
             }
             for cell in artefact.cells
         ],
-        **(_missing(artefact) if artefact.left_out else {}),
-        **({"cannot": [_cannot(place) for place in artefact.cannot]} if artefact.cannot else {}),
+        **(_missing_runs(artefact) if artefact.left_out else {}),
+        **(
+            {"cannot": [_refused_place(place) for place in artefact.cannot]}
+            if artefact.cannot
+            else {}
+        ),
     }
 
 
-def _of_scale(artefact: PlannedArtefact) -> dict[str, Any]:
+def _scale_changes(artefact: PlannedArtefact) -> dict[str, Any]:
     """Return the scale's caption in place of the paper's, and what it stands for, if it says so."""
     own = artefact.paper.scale(artefact.scale).artefacts.get(artefact.id)
-    said = own.model_dump(mode="json", include={"caption", "stands_for"}) if own else {}
-    return {key: value for key, value in said.items() if value is not None}
+    changes = own.model_dump(mode="json", include={"caption", "stands_for"}) if own else {}
+    return {key: value for key, value in changes.items() if value is not None}
 
 
 def claims_of(artefact: PlannedArtefact) -> dict[str, dict[str, Any]]:
@@ -79,7 +83,7 @@ def _claims(paper: Paper, scale: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield key, merge(claim.model_dump(mode="json", by_alias=True), given)
 
 
-def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
+def _missing_runs(artefact: PlannedArtefact) -> dict[str, Any]:
     """Return what it is drawn without: how many runs of each data set, and where each belongs."""
     missing = {cell.run: cell.spec.dataset for _, cell in artefact.left_out}
     there = {cell.run: cell.spec.dataset for cell in artefact.cells}
@@ -91,7 +95,7 @@ def _missing(artefact: PlannedArtefact) -> dict[str, Any]:
     return {"left_out": {k: (n, all_[k]) for k, n in lacking.items()}, "missing": places}
 
 
-def _cannot(place: Refused) -> dict[str, Any]:
+def _refused_place(place: Refused) -> dict[str, Any]:
     axes = {key: scalar(value) for key, value in place.axes.items()}
     return {"before": place.before, "axes": axes, "why": place.why}
 

@@ -23,7 +23,7 @@ def check_claims(paper: Paper) -> None:
     Raises:
         FedlogitError: one line with the key, the value and the nearest that would be right.
     """
-    for where, test, source, given in _stated(paper):
+    for where, test, source, given in _stated_claims(paper):
         options = Comparison.read(given, where)
         _check_metrics(paper, options, where)
         check_test(test, options, where)
@@ -39,12 +39,12 @@ def check_claims(paper: Paper) -> None:
 
 def conditions(paper: Paper) -> Iterator[tuple[str, str, str, Any]]:
     """Yield every condition of a claim: its key, the table or figure it is of, axis and value."""
-    for where, _, source, given in _stated(paper):
+    for where, _, source, given in _stated_claims(paper):
         for side, axis, value in _conditions(Comparison.read(given, where)):
             yield f"{where}.{side}", source, axis, value
 
 
-def _stated(paper: Paper) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+def _stated_claims(paper: Paper) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Yield for each claim, also as scales change it, its key, test, source and options."""
     for key, claim in paper.claims.items():
         yield f"claims.{key}.options", claim.test, claim.source, claim.options
@@ -94,10 +94,10 @@ def check_value(where: str, value: Any, values: list[Any] | None) -> None:
     if values is None:
         return
     for one in value if isinstance(value, list) else [value]:
-        if one != ANY and not _among(one, values):
+        if one != ANY and not _is_among(one, values):
             check_known(where, str(one), set(map(str, values)), "value")
 
 
-def _among(value: Any, values: list[Any]) -> bool:
+def _is_among(value: Any, values: list[Any]) -> bool:
     """Return whether a value is there, as conditions on runs are compared."""
     return comparable(value) in {comparable(one) for one in values}

@@ -68,13 +68,13 @@ def _sections(paper: Paper) -> Iterator[tuple[str, Paper | Scale]]:
 
 def _check_call(text: str | None, get: Callable[[ComponentRef], Component]) -> None:
     """Check a call of this package, to which a scale or a cell may add what must be given."""
-    if text is None or _outside(text.partition("(")[0]):
+    if text is None or _is_outside(text.partition("(")[0]):
         return
     with suppress(MissingKeyError):
         get(ComponentRef.model_validate(parse_call(text)))
 
 
-def _outside(name: str) -> bool:
+def _is_outside(name: str) -> bool:
     return ":" in name
 
 
@@ -115,7 +115,7 @@ def _parameters(paper: Paper, key: str) -> dict[str, list[Any]] | None:
         grids = grids_at(scale, key, paper.artefacts[key])
         for entry in (entry for grid in grids for entry in grid.get("method", [])):
             call, _ = named("method", entry, paper.methods, scale.methods)
-            if _outside(call["name"]):
+            if _is_outside(call["name"]):
                 return None
             try:
                 params = methods.get(ComponentRef.model_validate(call)).params()

@@ -12,12 +12,12 @@ from typing import Any
 
 from fedlogit import dotted_keys
 from fedlogit.errors import Cannot, FedlogitError, unknown
-from fedlogit.papers.completed import Completed, complete
 from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.metric_rounds import check_metric_rounds
-from fedlogit.papers.model import Grid, Paper, Table
+from fedlogit.papers.model import Figure, Grid, Paper, Table
 from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
+from fedlogit.papers.resolved import ResolvedRun, resolve_run
 from fedlogit.papers.table_cells import check_table_cells
 
 __all__ = ["expand"]
@@ -29,7 +29,7 @@ def expand(
     seeds: tuple[int, ...] | None = None,
     datasets: tuple[str, ...] | None = None,
     overrides: Mapping[str, Any] | None = None,
-    completing: Callable[[str], Completed] = complete,
+    resolver: Callable[[str], ResolvedRun] = resolve_run,
 ) -> list[PlannedArtefact]:
     """Return the artefacts of `paper` at `scale`.
 
@@ -39,7 +39,7 @@ def expand(
         seeds: Use these instead of the seeds of the file.
         datasets: Keep only the cells on these datasets, of which the paper has one at least.
         overrides: A last layer for every run (a user's wish, such as ``precision``).
-        completing: Completes a spec, which is given as JSON.
+        resolver: Resolves a spec, which is given as JSON.
 
     Raises:
         FedlogitError: one line naming the file, the artefact, the cell and the key.
@@ -47,9 +47,7 @@ def expand(
     ids = paper.scale(scale).include or tuple(paper.artefacts)
     if datasets and not {*datasets} & {*paper.datasets}:
         raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
-    made = (
-        _artefact(paper, scale, id_, seeds, datasets, overrides or {}, completing) for id_ in ids
-    )
+    made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}, resolver) for id_ in ids)
     planned = [artefact for artefact in made if artefact.cells]
     for artefact in planned:
         check_table_cells(artefact)
@@ -66,7 +64,7 @@ def _artefact(
     seeds: tuple[int, ...] | None,
     datasets: tuple[str, ...] | None,
     overrides: Mapping[str, Any],
-    completing: Callable[[str], Completed],
+    resolver: Callable[[str], ResolvedRun],
 ) -> PlannedArtefact:
     """Expand one artefact; those that say ``from`` have the cells of their source."""
     source = paper.artefacts[id_].source or id_
@@ -75,43 +73,70 @@ def _artefact(
     chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
     grids = grids_at(of_scale, source, entry)
     names = dict.fromkeys(key for grid in grids for key in grid)
-    printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
-    parameters = [name for name in printed if name.startswith("method.")]
+    parameters = _printed_parameters(entry)
     last = {**(own.set if own else {}), **overrides}
-    cells: dict[tuple[str, str], Cell] = {}
-    left_out: dict[tuple[str, str], tuple[int, Cell]] = {}
-    cannot: dict[str, Refused] = {}
+    found = _GridPlaces()
     for cell in (cell for grid in grids for cell in _cells(grid)):
-        unwanted = datasets and cell.get("dataset") not in datasets
-        where = f"{paper.paper}.yaml: {source} at scale {scale}, {_describe(cell)}"
+        wanted = not datasets or cell.get("dataset") in datasets
+        where = f"{paper.paper}.yaml: {source} at scale {scale}, {_cell_text(cell)}"
         layers, calls = _layers_and_calls(paper, scale, cell, last, where)
         for seed in chosen:
-            run = _resolve(layers | {"seed": seed} | calls, where, completing)
+            run = _resolve(layers | {"seed": seed} | calls, where, resolver)
             axes = {
                 name: cell[name] if name in cell else dotted_keys.get(layers, name)
                 for name in names
             }
-            if isinstance(run, Cannot):
-                resolved = {"method": calls["method"]["params"]}
-                axes |= {name: dotted_keys.get(resolved, name) for name in parameters}
-                if not unwanted:
-                    refused = Refused(len(cells) + len(left_out), axes, run.why)
-                    cannot.setdefault(_describe(axes), refused)  # of all seeds alike
-                continue
-            axes |= {name: run.spec.setting(name) for name in parameters}
-            key = run.run, _describe(axes)
-            if unwanted:
-                left_out.setdefault(key, (len(cells), Cell(run, axes)))
-            else:
-                cells[key] = Cell(run, axes)
-    return PlannedArtefact(
-        paper,
-        id_,
-        scale,
-        tuple(cells.values()),
-        tuple(left_out.values()),
-        tuple(cannot.values()),
-    )
+            if isinstance(run, ResolvedRun):
+                axes |= {name: run.spec.setting(name) for name in parameters}
+                found.add(Cell(run, axes), wanted)
+            elif wanted:
+                given = {"method": calls["method"]["params"]}
+                axes |= {name: dotted_keys.get(given, name) for name in parameters}
+                found.refuse(axes, run.why)
+    return PlannedArtefact(paper, id_, scale, found.cells, found.left_out, found.cannot)
+
+
+class _GridPlaces:
+    """The places of an artefact's grid: with a run, with one to be left out, or with none."""
+
+    def __init__(self) -> None:
+        self._cells: dict[tuple[str, str], Cell] = {}
+        self._left_out: dict[tuple[str, str], tuple[int, Cell]] = {}
+        self._cannot: dict[str, Refused] = {}
+
+    def add(self, cell: Cell, wanted: bool) -> None:
+        """Add a run; grids may have one at the same place again."""
+        key = cell.run, _cell_text(cell.axes)
+        if wanted:
+            self._cells[key] = cell
+        else:
+            self._left_out.setdefault(key, (len(self._cells), cell))
+
+    def refuse(self, axes: dict[str, Any], why: str) -> None:
+        """Add a place whose method cannot do it, once for all seeds."""
+        before = len(self._cells) + len(self._left_out)
+        self._cannot.setdefault(_cell_text(axes), Refused(before, axes, why))
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The runs."""
+        return tuple(self._cells.values())
+
+    @property
+    def left_out(self) -> tuple[tuple[int, Cell], ...]:
+        """The runs to be left out, each with the number of `cells` before it."""
+        return tuple(self._left_out.values())
+
+    @property
+    def cannot(self) -> tuple[Refused, ...]:
+        """The places without a run."""
+        return tuple(self._cannot.values())
+
+
+def _printed_parameters(entry: Table | Figure) -> list[str]:
+    """Return the parameters of methods that a table has as rows or columns."""
+    printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
+    return [name for name in printed if name.startswith("method.")]
 
 
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
@@ -120,7 +145,7 @@ def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
         yield dict(zip(grid, values, strict=True))
 
 
-def _describe(cell: Mapping[str, Any]) -> str:
+def _cell_text(cell: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in cell.items())
 
 
@@ -136,11 +161,11 @@ def _layers_and_calls(
 
 
 def _resolve(
-    data: Mapping[str, Any], where: str, completing: Callable[[str], Completed]
-) -> Completed | Cannot:
-    """Return the completed spec of one cell and seed, or why its method cannot do it."""
+    data: Mapping[str, Any], where: str, resolver: Callable[[str], ResolvedRun]
+) -> ResolvedRun | Cannot:
+    """Return the resolved spec of one cell and seed, or why its method cannot do it."""
     try:
-        return completing(json.dumps(data, sort_keys=True))
+        return resolver(json.dumps(data, sort_keys=True))
     except Cannot as error:
         return error
     except FedlogitError as error:

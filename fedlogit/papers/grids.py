@@ -45,12 +45,12 @@ def values_of(paper: Paper, id_: str) -> dict[str, list[Any]]:
     for axis, values in found.items():
         values += [value for grid in grids for value in grid.get(axis, [])]
         if any(axis not in grid for grid in grids):
-            values += _elsewhere(paper, axis)
+            values += _values_elsewhere(paper, axis)
         values[:] = list(dict.fromkeys(map(scalar, values)))
     return found
 
 
-def _elsewhere(paper: Paper, key: str) -> Iterator[Any]:
+def _values_elsewhere(paper: Paper, key: str) -> Iterator[Any]:
     """Yield what a paper's file says of a dotted key, grids aside; None stands for nothing."""
     yield None
     layers: list[Any] = [paper.defaults, *paper.datasets.values(), *paper.methods.values()]

@@ -48,7 +48,7 @@ def layered(
         scale.datasets.get(dataset, {}),
         *of_method,
         last,
-        *(_nested(*item) for item in cell.items()),
+        *(_nested_key(*item) for item in cell.items()),
     ):
         data = merge(data, layer)
     return data
@@ -103,7 +103,7 @@ def _plain_call(text: str) -> dict[str, Any]:
     return call
 
 
-def _nested(key: str, value: Any) -> dict[str, Any]:
+def _nested_key(key: str, value: Any) -> dict[str, Any]:
     """Turn a dotted key into nested mappings, checking that it exists in a spec."""
     tree: dict[str, Any] = nest(key, value)
     check_keys(RunSpec, tree, f"axis {key}")

@@ -34,13 +34,13 @@ CLAIM_TESTS = ("greater", "best", "alike", "shrinking")
 """Kinds of statements, which `fedlogit.results.verdicts.claim_tests` tests."""
 
 
-def _not_empty(value: Sized) -> Sized:
+def _check_not_empty(value: Sized) -> Sized:
     if not value:
         raise ValueError("should have one entry at least")
     return value
 
 
-def _plain(text: str) -> str:
+def _check_plain(text: str) -> str:
     """Refuse what figures would read as mathematics, or pages as HTML or a picture.
 
     Raises:
@@ -54,9 +54,9 @@ def _plain(text: str) -> str:
     return text
 
 
-PlainText = Annotated[str, AfterValidator(_plain)]
+PlainText = Annotated[str, AfterValidator(_check_plain)]
 # An empty list would mean the same as none, or leave out a table without a word.
-NotEmpty = AfterValidator(_not_empty)
+NotEmpty = AfterValidator(_check_not_empty)
 Names = Annotated[tuple[str, ...], NotEmpty]
 Overrides = dict[str, Any]
 Grid = dict[str, Annotated[list[Any], NotEmpty]]
@@ -88,7 +88,7 @@ class Source(FrozenConfig):
     options: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def _check_source(self) -> Self:
         if (self.grid is None) == (self.source is None):
             raise ValueError("give either grid or from")
         return self
@@ -111,7 +111,7 @@ class Table(Source):
     analysis: str | None = None
 
     @model_validator(mode="after")
-    def _means_or_analysis(self) -> Self:
+    def _check_content(self) -> Self:
         if self.analysis and (self.rows or self.columns or self.metrics):
             raise ValueError("a table with 'analysis' has neither rows, columns nor metrics")
         if not self.analysis and not (self.rows and self.columns):
@@ -119,7 +119,7 @@ class Table(Source):
         return self
 
     @model_validator(mode="after")
-    def _metric_axis(self) -> Self:
+    def _check_metric_axis(self) -> Self:
         if bool(self.metrics) != ("metric" in (*self.rows, *self.columns)):
             raise ValueError("'metrics' and the axis 'metric' in rows or columns go together")
         return self
@@ -215,7 +215,7 @@ class StandsFor(FrozenConfig):
     axes: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _another(self) -> Self:
+    def _check_given(self) -> Self:
         if self.table is None and not self.axes:
             raise ValueError("give table or axes")
         return self
@@ -341,15 +341,15 @@ class Paper(FrozenConfig):
 
 def figure_names() -> list[str]:
     """Return the kinds of figures there are: a file each, which is not imported."""
-    return _files("figures")
+    return _module_names("figures")
 
 
 def analysis_names() -> list[str]:
     """Return the kinds of analyses there are: a file each, which is not imported."""
-    return [name for name in _files("analyses") if name != "analysis"]
+    return [name for name in _module_names("analyses") if name != "analysis"]
 
 
-def _files(package: str) -> list[str]:
+def _module_names(package: str) -> list[str]:
     """Return the public modules of a package of `fedlogit.results`."""
     folder = Path(__file__).parents[1] / "results" / package
     return sorted(path.stem for path in folder.glob("[!_]*.py"))

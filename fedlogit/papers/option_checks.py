@@ -18,8 +18,8 @@ from fedlogit.papers.options import (
     ByPublic,
     BySetting,
     Contribution,
+    KindOptions,
     Lost,
-    Options,
     Printed,
 )
 from fedlogit.reading import check_keys
@@ -35,7 +35,7 @@ def check_options(paper: Paper) -> None:
         FedlogitError: one line with the key, the value and the nearest that would be right.
     """
     for key, entry in paper.artefacts.items():
-        where, (kind, name) = _where(key, entry), _kind(entry)
+        where, (kind, name) = _options_key(key, entry), _kind(entry)
         if kind is None:
             continue
         if entry.options and not kind.model_fields:
@@ -48,7 +48,7 @@ def check_options(paper: Paper) -> None:
 def settings_of(paper: Paper) -> Iterator[tuple[str, str, str]]:
     """Yield the settings of runs that options name: where, and of which table or figure."""
     for key, entry in paper.artefacts.items():
-        where, kind = _where(key, entry), _kind(entry)[0]
+        where, kind = _options_key(key, entry), _kind(entry)[0]
         if kind is not None:
             yield from (
                 (at, key, one) for at, one in _settings(kind.read(entry.options, where), where)
@@ -61,17 +61,19 @@ def check_known(where: str, name: object, names: Collection[str], kind: str = "n
         raise FedlogitError(f"{where}: {unknown(kind, name, names)}")
 
 
-def _where(key: str, entry: Table | Figure) -> str:
+def _options_key(key: str, entry: Table | Figure) -> str:
     return f"{'tables' if isinstance(entry, Table) else 'figures'}.{key}.options"
 
 
-def _settings(options: Options, where: str) -> Iterator[tuple[str, str]]:
+def _settings(options: KindOptions, where: str) -> Iterator[tuple[str, str]]:
     """Yield the settings of runs that options name, each after its key."""
     for name in options.settings_in:
-        yield from ((f"{where}.{name}", setting) for setting in _several(getattr(options, name)))
+        yield from (
+            (f"{where}.{name}", setting) for setting in _option_names(getattr(options, name))
+        )
 
 
-def _kind(entry: Table | Figure) -> tuple[type[Options] | None, str]:
+def _kind(entry: Table | Figure) -> tuple[type[KindOptions] | None, str]:
     """Return the options that an artefact may have, and what its kind is called."""
     if isinstance(entry, Figure):
         return FIGURES.get(entry.plot), entry.plot
@@ -80,13 +82,13 @@ def _kind(entry: Table | Figure) -> tuple[type[Options] | None, str]:
     return Printed, "table"
 
 
-def _check_named(paper: Paper, key: str, options: Options, where: str) -> None:
+def _check_named(paper: Paper, key: str, options: KindOptions, where: str) -> None:
     """Check the axes, metrics and settings that options name, and what one kind alone has."""
     for name in options.axes:
-        for axis in _several(getattr(options, name)):
+        for axis in _option_names(getattr(options, name)):
             check_known(f"{where}.{name}", axis, axes_of(paper, key), "axis")
     for name in options.metrics_in:
-        for metric in _several(getattr(options, name)):
+        for metric in _option_names(getattr(options, name)):
             check_metric(f"{where}.{name}", metric, paper.labels)
     for at, setting in _settings(options, where):
         _check_setting(at, setting)
@@ -103,7 +105,7 @@ def _check_named(paper: Paper, key: str, options: Options, where: str) -> None:
         _check_levels(paper, options, where)
 
 
-def _several(value: Any) -> tuple[str, ...]:
+def _option_names(value: Any) -> tuple[str, ...]:
     """Return the names that an option gives: none, one or several."""
     if value is None:
         return ()

@@ -19,10 +19,10 @@ __all__ = [
     "ByRound",
     "BySetting",
     "Contribution",
+    "KindOptions",
     "Level",
     "Lost",
     "NoOptions",
-    "Options",
     "Pareto",
     "PeerBands",
     "Percent",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class Options(FrozenConfig):
+class KindOptions(FrozenConfig):
     """Base of the options of a kind.
 
     Attributes:
@@ -44,11 +44,11 @@ class Options(FrozenConfig):
     settings_in: ClassVar[tuple[str, ...]] = ()
 
 
-class NoOptions(Options):
+class NoOptions(KindOptions):
     """Of a kind that lets one choose nothing."""
 
 
-class Percent(Options):
+class Percent(KindOptions):
     """Of an analysis that prints shares.
 
     Attributes:
@@ -58,7 +58,7 @@ class Percent(Options):
     percent: bool = False
 
 
-class Answer(Options):
+class Answer(KindOptions):
     """Of which method to use when.
 
     Attributes:
@@ -79,7 +79,7 @@ class Printed(Percent):
     decimals: int | None = Field(default=None, ge=0, le=15)
 
 
-class Lost(Options):
+class Lost(KindOptions):
     """What is compared.
 
     Attributes:
@@ -95,7 +95,7 @@ class Lost(Options):
     gained: bool = False
 
 
-class Contribution(Options):
+class Contribution(KindOptions):
     """What coalitions are worth.
 
     Attributes:
@@ -106,7 +106,7 @@ class Contribution(Options):
     value: str
 
 
-class ByRound(Options):
+class ByRound(KindOptions):
     """Of accuracy by round.
 
     Attributes:
@@ -121,7 +121,7 @@ class ByRound(Options):
     enlarge: bool = False
 
 
-class ByPublic(Options):
+class ByPublic(KindOptions):
     """Of accuracy against the public set.
 
     Attributes:
@@ -147,7 +147,7 @@ class Level(FrozenConfig):
     metric: str = ""
 
 
-class BySetting(Options):
+class BySetting(KindOptions):
     """Of accuracy against a setting.
 
     Attributes:
@@ -175,7 +175,7 @@ class BySetting(Options):
     table: tuple[str, ...] = ()
 
 
-class Pareto(Options):
+class Pareto(KindOptions):
     """Of accuracy against bytes.
 
     Attributes:
@@ -190,7 +190,7 @@ class Pareto(Options):
     x: str = "payload_megabytes"
 
 
-class PeerBands(Options):
+class PeerBands(KindOptions):
     """Of peers' accuracy by round.
 
     Attributes:
@@ -201,7 +201,7 @@ class PeerBands(Options):
     band: Literal["std", "range"] = "std"
 
 
-ANALYSES: dict[str, type[Options]] = {
+ANALYSES: dict[str, type[KindOptions]] = {
     "answer": Answer,
     "chosen": Percent,
     "contribution": Contribution,
@@ -213,7 +213,7 @@ ANALYSES: dict[str, type[Options]] = {
 }
 """Of tables with ``analysis``; those without have `Printed`."""
 
-FIGURES: dict[str, type[Options]] = {
+FIGURES: dict[str, type[KindOptions]] = {
     "accuracy_by_heterogeneity": NoOptions,
     "accuracy_by_public": ByPublic,
     "accuracy_by_round": ByRound,

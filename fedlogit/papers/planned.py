@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedlogit.papers.completed import Completed
 from fedlogit.papers.model import Figure, Paper, Table
+from fedlogit.papers.resolved import ResolvedRun
 from fedlogit.spec import RunSpec
 
 __all__ = ["Cell", "PlannedArtefact", "Refused"]
@@ -17,18 +17,18 @@ __all__ = ["Cell", "PlannedArtefact", "Refused"]
 class Cell:
     """A run in a grid, and where it stands on the axes (values as the file has them)."""
 
-    completed: Completed
+    resolved: ResolvedRun
     axes: Mapping[str, Any]
 
     @property
     def spec(self) -> RunSpec:
         """The run's spec."""
-        return self.completed.spec
+        return self.resolved.spec
 
     @property
     def run(self) -> str:
         """Where the run lives, as a path below the folder of runs."""
-        return self.completed.run
+        return self.resolved.run
 
 
 @dataclass(frozen=True)

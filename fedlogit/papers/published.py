@@ -31,7 +31,7 @@ def place_of(number: Mapping[Any, Any]) -> dict[str, str]:
         number: A row of the file; its column `where` is ``public.size=500; seed=0``, or empty.
     """
     place = {axis: number[axis] for axis in _AXES if number[axis]}
-    return place | dict(_further(number["where"]))
+    return place | dict(_named_axes(number["where"]))
 
 
 def check_all(papers: Iterable[Paper], folder: Path) -> None:
@@ -77,7 +77,7 @@ def _check_where(where: str, row: _Row, paper: Paper) -> None:
     for _, key, stands_for in paper.standing():
         for axis, values in stands_for.axes.items() if table == (stands_for.table or key) else ():
             there[axis] = {*there.get(axis, ()), *values}
-    for axis, value in _further(row["where"]):
+    for axis, value in _named_axes(row["where"]):
         check_known(where, axis, known, "axis")
         if axis in there:
             check_known(f"{where}, axis {axis}", value, there[axis], "value")
@@ -85,7 +85,7 @@ def _check_where(where: str, row: _Row, paper: Paper) -> None:
             raise FedlogitError(f"{where}, axis seed: {value!r} must be a whole number from 0")
 
 
-def _further(where: str) -> list[tuple[str, str]]:
+def _named_axes(where: str) -> list[tuple[str, str]]:
     """Return the axes and values that a column `where` names."""
     parts = (part.partition("=") for part in where.split(";") if part)
     return [(axis.strip(), value.strip()) for axis, _, value in parts]
@@ -141,7 +141,7 @@ def _check_form(row: str, where: str) -> None:
     Raises:
         DataError: naming the row and what it has.
     """
-    found = _further(where)
+    found = _named_axes(where)
     axes = {axis for axis, value in found if axis and value}
     if where and not len(axes) == len(found) == where.count(";") + 1:
         raise DataError(

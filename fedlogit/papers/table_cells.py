@@ -30,7 +30,7 @@ def check_table_cells(planned: PlannedArtefact) -> None:
         if (other := first.setdefault(key, place)) is not place:
             raise FedlogitError(
                 f"{planned.paper.paper}.yaml: {planned.id} at scale {planned.scale}: two runs of a"
-                f" seed share a cell ({', '.join(printed)}); {_varying(place, other)}"
+                f" seed share a cell ({', '.join(printed)}); {_varying_axis(place, other)}"
             )
 
 
@@ -43,7 +43,7 @@ def _place(cell: Cell) -> dict[str, Any]:
     return {axis: scalar(value) for axis, value in {**always, **cell.axes}.items()}
 
 
-def _varying(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+def _varying_axis(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """Return which axis two runs differ in, and what to do."""
     for axis, value in one.items():
         if other.get(axis) != value:

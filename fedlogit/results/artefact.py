@@ -12,12 +12,12 @@ from fedlogit.component import explain
 from fedlogit.files import read_json
 from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.model import Claim, StandsFor
-from fedlogit.papers.options import Options
+from fedlogit.papers.options import KindOptions
 from fedlogit.papers.planned import Refused
 
 __all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "read_artefact"]
 
-Kind = TypeVar("Kind", bound=Options)
+Kind = TypeVar("Kind", bound=KindOptions)
 
 REFERENCE = "fully_informed"
 """The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""

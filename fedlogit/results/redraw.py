@@ -28,6 +28,7 @@ from fedlogit.results.tables import write_table
 from fedlogit.results.training import FILE as TRAINING
 from fedlogit.results.training import write_training
 from fedlogit.results.verdicts.compare import published
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["differences", "orphans", "redraw", "strangers"]
 
@@ -58,11 +59,11 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         (paper.paper, scale)
         for paper in plan.papers.values()
         for scale in paper.scales
-        if any(a.kind == "table" for a in plan.of(paper.paper, scale))
+        if any(a.kind == "table" for a in plan.artefacts_of(paper.paper, scale))
     ]
     for paper, scale in compared:
         judged = [_resolved(plan, a) for a in plan.judged(paper, scale)]
-        folder = out / "summary" / paper / scale
+        folder = ResultsLayout(out).summary(paper, scale)
         paths += write_summary(judged, published(references, paper), folder)
     # Comparisons that are older may lie beside these, of runs that no longer are.
     return [*paths, *write_record(plan, references, out, compared), write_training(plan, out)]

@@ -22,6 +22,7 @@ from fedlogit.results.verdicts.compare import (
     read_comparison,
     read_made,
 )
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["overview", "write_summary"]
 
@@ -88,7 +89,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
 
 
 def _claims(results: Path, paper: str, scale: str) -> str:
-    path = results / "summary" / paper / scale / "claims.csv"
+    path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
     claims = read_made(path, ["result"], {"result": str})
     counts = claims["result"].value_counts()
     judged = ", ".join(f"{count} {result}" for result, count in counts.items())

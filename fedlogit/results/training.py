@@ -45,7 +45,7 @@ def training_table(plan: Plan) -> pd.DataFrame:
     rows = []
     for paper in plan.papers.values():
         for scale in paper.scales:
-            for artefact in plan.whole(paper.paper, scale) if scale != "smoke" else ():
+            for artefact in plan.unfiltered_of(paper.paper, scale) if scale != "smoke" else ():
                 place = {"paper": paper.paper, "scale": scale, "id": artefact.id}
                 rows.append(place | _took(plan, plan.runs(artefact)))
     return pd.DataFrame(rows)

@@ -13,8 +13,8 @@ from support.small import small_spec
 
 from fedlogit.errors import Cannot
 from fedlogit.papers import artefact_json, expand, load_paper
-from fedlogit.papers import completed as module
-from fedlogit.papers.completed import Completions
+from fedlogit.papers import resolved as module
+from fedlogit.papers.resolved import ResolutionCache
 from fedlogit.results.artefact import Artefact
 
 MIXED = ["mlp(hidden=[8])", "mlp(hidden=[4])"]
@@ -110,13 +110,13 @@ def test_a_mistake_in_a_cell_is_still_a_mistake(tmp_path):
 def test_the_reason_is_remembered_too(tmp_path, monkeypatch):
     plain = small_spec().model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(plain | {"method": "fedavg", "models": MIXED})
-    completions = Completions(tmp_path)
+    resolutions = ResolutionCache(tmp_path)
     with pytest.raises(Cannot) as first:
-        completions.of(text)
-    completions.save()
-    monkeypatch.setattr(module, "complete", lambda text: pytest.fail("it was not remembered"))
+        resolutions.resolve(text)
+    resolutions.save()
+    monkeypatch.setattr(module, "resolve_run", lambda text: pytest.fail("it was not remembered"))
     with pytest.raises(Cannot, match=r"averages models") as again:
-        Completions(tmp_path).of(text)
+        ResolutionCache(tmp_path).resolve(text)
     assert str(again.value) == str(first.value)
 
 

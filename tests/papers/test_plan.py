@@ -11,7 +11,8 @@ from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import Plan, run_dir, split_dir
+from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
+from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
 from fedlogit.reading import load_yaml
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
@@ -85,28 +86,29 @@ def test_files_are_written_once(tmp_path):
     artefact = here.artefacts[0]
     run = here.runs(artefact)[0]
     split = str(split_dir(artefact.cells[0].spec))
-    written = [Path(f) for f in (here.artefact_file(artefact), here.spec_file(run))]
-    written.append(Path(here.split_file(split)))
+    writer = PlanWriter(here)
+    written = [Path(f) for f in (writer.artefact_file(artefact), writer.spec_file(run))]
+    written.append(Path(writer.split_file(split)))
     before = [path.stat().st_mtime_ns for path in written]
-    here.artefact_file(artefact), here.spec_file(run), here.split_file(split)
+    writer.artefact_file(artefact), writer.spec_file(run), writer.split_file(split)
     assert [path.stat().st_mtime_ns for path in written] == before
     assert json.loads(written[1].read_text())["dataset"] == "digits"
     assert set(json.loads(written[2].read_text())) >= {"dataset", "partition", "clients", "seed"}
     written[1].write_text("{}")
-    plan(tmp_path).spec_file(run)
+    PlanWriter(plan(tmp_path)).spec_file(run)
     assert json.loads(written[1].read_text()) != {}
 
 
 def test_other_settings_leave_a_plan_as_it_is(tmp_path):
     """Planning is no job: nothing that another call reads may change."""
     both, first = (plan(tmp_path, seeds=seeds) for seeds in ([0, 1], [0]))
-    path = Path(both.artefact_file(both.artefacts[0]))
+    path = Path(PlanWriter(both).artefact_file(both.artefacts[0]))
     before = path.read_bytes()
-    other = Path(first.artefact_file(first.artefacts[0]))
+    other = Path(PlanWriter(first).artefact_file(first.artefacts[0]))
     assert (path.parent, path.read_bytes()) == (other.parent, before)
     assert len(json.loads(before)["runs"]) == 2 * len(json.loads(other.read_text())["runs"])
     again = plan(tmp_path, seeds=[0, 1])
-    assert again.artefact_file(again.artefacts[0]) == str(path)
+    assert PlanWriter(again).artefact_file(again.artefacts[0]) == str(path)
 
 
 def test_frozen_names_what_is_missing(tmp_path):
@@ -114,11 +116,11 @@ def test_frozen_names_what_is_missing(tmp_path):
     artefact = next(a for a in here.artefacts if a.id == "uwa_weights")
     (run,) = {str(run_dir(cell.spec)) for cell in artefact.cells}
     with pytest.raises(FedlogitError) as caught:
-        here.refuse_missing([artefact])
+        refuse_missing(here, [artefact])
     assert "frozen = true, but 1 of 1 runs are missing" in str(caught.value)
     assert f"{run}  for who_to_trust/smoke/uwa_weights" in str(caught.value)
     finish(tmp_path, run)
-    here.refuse_missing([artefact])
+    refuse_missing(here, [artefact])
 
 
 def test_what_a_named_engine_cannot_train_is_refused_when_planned(tmp_path):
@@ -133,14 +135,14 @@ def test_what_a_named_engine_cannot_train_is_refused_when_planned(tmp_path):
     wanted = len({*mnist})
     why = "engine = 'native' needs device = cpu; or use engine = 'auto'"
     with refused(f"engine = 'native' does not fit: {wanted} of {wanted} runs: {why}"):
-        here.refuse_unfit(mnist)
+        refuse_unfit(here, mnist)
     finish(tmp_path, mnist[0])
     with refused(f"{wanted - 1} of {wanted - 1} runs: "):
-        here.refuse_unfit(mnist)
+        refuse_unfit(here, mnist)
     both, all_ = runs("mnist", "cifar10", engine="native")
     missing = len({*all_}) - 1
     with refused(f"{missing - wanted + 1} of {missing} runs: engine = 'native' needs models = len"):
-        both.refuse_unfit(all_)
+        refuse_unfit(both, all_)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +157,13 @@ def test_what_a_named_engine_cannot_train_is_refused_when_planned(tmp_path):
 )
 def test_what_an_engine_can_train_is_planned(tmp_path, settings):
     here = plan(tmp_path, papers=["who_to_trust"], scale="paper", datasets=["mnist"], **settings)
-    here.refuse_unfit(run for artefact in here.artefacts for run in here.runs(artefact))
+    refuse_unfit(here, (run for artefact in here.artefacts for run in here.runs(artefact)))
 
 
 def test_runs_that_only_count_fit_any_engine_and_take_no_gpu(tmp_path):
     here = plan(tmp_path, papers=["fedol"], scale="paper", engine="native", device="cuda")
     table2 = next(artefact for artefact in here.artefacts if artefact.id == "table2")
-    here.refuse_unfit(here.runs(table2))
+    refuse_unfit(here, here.runs(table2))
     here = plan(tmp_path, papers=["fedol"], scale="paper", device="cuda")
     assert not any(here.on_gpu(cell.spec) for cell in table2.cells)
 
@@ -186,11 +188,12 @@ def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):
     here = plan(tmp_path, partial=True)
     assert {str(run_dir(c.spec)) for a in here.artefacts for c in a.cells} == {run}
     assert all(artefact.cells for artefact in here.artefacts)
-    kept = json.loads(Path(here.artefact_file(here.artefacts[0])).read_text())
+    kept = json.loads(Path(PlanWriter(here).artefact_file(here.artefacts[0])).read_text())
     assert (kept["id"], len(kept["runs"])) == (whole.id, 1)
     assert kept["left_out"] == {"digits": [len(others), len(others) + 1]}
     # Runs follow the one that is there, in the grid's order.
-    planned = json.loads(Path(plan(tmp_path / "b").artefact_file(whole)).read_text())["runs"]
+    file = PlanWriter(plan(tmp_path / "b")).artefact_file(whole)
+    planned = json.loads(Path(file).read_text())["runs"]
     axes = [planned_run["axes"] for planned_run in planned]
     assert kept["runs"][0]["axes"] == axes[0]
     assert [missing["before"] for missing in kept["missing"]] == [1] * (len(axes) - 1)
@@ -216,8 +219,8 @@ def test_a_summary_rests_on_tables_without_runs_and_figures_with_claims(tmp_path
     judged = here.judged("fedol", "smoke")
     assert {"table1", "figure2"} <= {artefact.id for artefact in judged}
     assert "knowledge" not in {artefact.id for artefact in judged}
-    assert here.of("fedol", "smoke") == []
-    kept = json.loads(Path(here.artefact_file(judged[0])).read_text())
+    assert here.artefacts_of("fedol", "smoke") == []
+    kept = json.loads(Path(PlanWriter(here).artefact_file(judged[0])).read_text())
     assert (kept["runs"], kept["missing"][0]["before"]) == ([], 0)
 
 
@@ -253,7 +256,7 @@ def test_papers_without_the_scale_asked_for_are_left_out(tmp_path, studies):
         "left out: study (has no scale smoke, but paper);"
         " trial (has no scale smoke, but heavy, paper)"
     )
-    assert here.of("study", "paper")  # which a path may ask for
+    assert here.artefacts_of("study", "paper")  # which a path may ask for
     with refused("unknown scale of paper study 'smoke' (one of: paper)"):
         here.judged("study", "smoke")
     drawn = plan(tmp_path, studies, papers=["study", "fedol"], partial=True)
@@ -298,4 +301,4 @@ def test_a_scale_without_the_data_set_is_told_apart(tmp_path):
         plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"])
     # What is drawn from finished runs is drawn at every scale.
     here = plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"], partial=True)
-    assert here.of("celm", "paper") == []
+    assert here.artefacts_of("celm", "paper") == []

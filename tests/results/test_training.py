@@ -25,7 +25,7 @@ def train(tmp_path, make_run):
     """Return a function that finishes some runs of CELM's Table 1 at `quick`, as these say."""
 
     def finish(*provenances: dict) -> Plan:
-        cells = Plan(SETTINGS, PAPERS, tmp_path).whole("celm", "quick")[0].cells
+        cells = Plan(SETTINGS, PAPERS, tmp_path).unfiltered_of("celm", "quick")[0].cells
         for cell, facts in zip(cells, provenances, strict=False):
             spec = cell.spec
             run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
@@ -56,7 +56,7 @@ def test_hours_and_peaks_are_of_the_finished_runs_and_a_gpus_are_apart(train):
     assert (row["finished"], row["cpu_hours"], row["gpu_hours"]) == (3, 1.5, 0.25)
     assert (row["cpu_mb"], row["gpu_mb"]) == (900, 500)
     assert row["devices"] == "A GPU, CPU test"
-    assert row["runs"] == len(plan.runs(plan.whole("celm", "quick")[0])) > 3
+    assert row["runs"] == len(plan.runs(plan.unfiltered_of("celm", "quick")[0])) > 3
 
 
 def test_tables_without_a_finished_run_have_a_row_and_smoke_has_none(train):

@@ -1,11 +1,11 @@
-"""Between the rules and `fedlogit.papers.Plan`, which does the thinking."""
+"""Between the rules and the library: `Plan` says what to make, `RuleInputs` what a rule reads."""
 
 import signal
 import threading
 
-from fedlogit.papers.failures import error_in, failure
-from fedlogit.papers.progress import be_brief
 from fedlogit.reading import load_yaml
+from fedlogit.runs.places import stage_options
+from fedlogit.workflow import error_in, failure, shorten_messages
 from snakemake.io import strip_wildcard_constraints
 from snakemake.jobs import Job
 from snakemake.logging import logger as snakemakes
@@ -37,7 +37,7 @@ def restarts(job):
 
 # As a module, messages and jobs are not ours to change.
 if workflow.modifier.parent_modifier is None:
-    be_brief(snakemakes, workflow.output_settings.printshellcmds, targets)
+    shorten_messages(snakemakes, workflow.output_settings.printshellcmds, targets)
     Job.restart_times = property(restarts)
 
 
@@ -66,7 +66,7 @@ def here(path):
 
 
 class UserMistake(WorkflowError):
-    """What a user can act on; `be_brief` leaves nothing but its line."""
+    """What a user can act on; `shorten_messages` leaves nothing but its line."""
 
 
 def checked(function, *args, **kwargs):

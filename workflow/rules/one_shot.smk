@@ -40,7 +40,7 @@ if not SETTINGS.frozen:
             runtime=growing(10),
         params:
             script=here("scripts/aggregate.py"),
-            spec=asked(PLAN.spec_file),
+            spec=asked(INPUTS.spec_file),
         shell:
             "python {params.script:q} --spec {params.spec:q} --logits {input.logits:q}"
             " --out {output:q} > {log:q} 2>&1"

@@ -28,6 +28,9 @@ if not SETTINGS.frozen:
             more=train_options,
             bar="" if trains_alone() else "--quiet",
             said="> /dev/null" if sys.stderr.isatty() else "",  # beside the line of progress
+        # Ctrl-C and a cancelled job send their signal to all processes at once. Training then saves
+        # itself and says so: `tee` ignores the signal, writes that, too, and ends with its input.
+        # Without `exec`, a shell between would die of the signal before training has ended.
         shell:
             "exec python {params.script:q} --spec {params.spec:q} --out {params.folder:q}"
             " --data {params.data:q} --split {params.split:q}"

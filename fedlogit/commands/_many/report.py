@@ -11,6 +11,7 @@ from fedlogit.commands._many.wanted import Wanted
 from fedlogit.errors import DataError
 from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_finished
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["damaged", "report", "states"]
 
@@ -21,7 +22,7 @@ def damaged(wanted: Wanted, results: Path) -> dict[str, str]:
     """Return why a run that has a result is not whole, or not that of its spec, by its folder."""
     found: dict[str, str] = {}
     for run, spec in wanted.runs.items():
-        folder = results / "runs" / run
+        folder = ResultsLayout(results).run(run)
         if (folder / layout.RESULT).exists():
             try:
                 check_finished(folder, spec.digest())
@@ -40,7 +41,7 @@ def states(wanted: Wanted, results: Path, failed: Mapping[str, str]) -> dict[str
     """
     found: dict[str, str] = {}
     for run, spec in wanted.runs.items():
-        folder = results / "runs" / run
+        folder = ResultsLayout(results).run(run)
         if str(folder) in failed:
             found[run] = "failed"
         elif (folder / layout.RESULT).exists():

@@ -15,6 +15,7 @@ from fedlogit import methods
 from fedlogit.files import write_json
 from fedlogit.runs import layout
 from fedlogit.runs.places import run_dir, split_dir, stage_options
+from fedlogit.runs.results_layout import ResultsLayout
 from fedlogit.runs.stages import clients_spec, in_stages
 from fedlogit.spec import RunSpec
 
@@ -42,7 +43,7 @@ def clients_folder(results: Path, spec: RunSpec) -> Path | None:
     """Return the folder of the clients that a run shares with others; None: it shares none."""
     if not in_stages(spec, methods.get(spec.method)):
         return None
-    return results / "clients" / run_dir(clients_spec(spec))
+    return ResultsLayout(results).clients(run_dir(clients_spec(spec)))
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,15 @@ class Tasks:
     options: tuple[str, ...]
     saving: tuple[str, ...]
 
+    @property
+    def _layout(self) -> ResultsLayout:
+        return ResultsLayout(self.results)
+
     def of(self, runs: Mapping[str, RunSpec]) -> list[Task]:
         """Return what is left to do for these runs, in their order, clients before runs."""
         found: dict[Path, Task] = {}
         for run, spec in runs.items():
-            folder = self.results / "runs" / run
+            folder = self._layout.run(run)
             if (folder / layout.RESULT).exists():
                 continue
             clients = clients_folder(self.results, spec)
@@ -89,12 +94,12 @@ class Tasks:
         if clients is not None:
             stages["logits"] = str(clients / layout.LOGITS_RECORD)
             if spec.server is not None:  # the method teaches a model of the server
-                targets = self.results / "targets" / run / layout.TARGETS
+                targets = self._layout.targets(run)
                 stages["targets"] = str(targets)
                 if not targets.exists():
                     logits = ("--logits", str(clients / layout.LOGITS))
                     calls.append(("aggregate", (*own, *logits, "--out", str(targets))))
-        out = ("--out", str(self.results / "runs" / run), *self._divided(spec))
+        out = ("--out", str(self._layout.run(run)), *self._divided(spec))
         train = ("train", (*own, *out, *self.saving, *stage_options(stages)))
         return [*calls, train]
 
@@ -104,7 +109,7 @@ class Tasks:
 
     def _spec(self, kind: str, spec: RunSpec) -> str:
         """Write a spec beside the workflow's plans, where its hash names it; return the path."""
-        path = self.results / "plan" / "many" / kind / f"{run_dir(spec)}.json"
+        path = self._layout.plans / "many" / kind / f"{run_dir(spec)}.json"
         write_json(path, spec.model_dump(mode="json"))
         return str(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.figure import Figure
@@ -76,7 +77,7 @@ def _table(runs: list[Run], metric: str) -> pd.DataFrame:
 
 def _colours(table: pd.DataFrame) -> tuple[float, float]:
     """Return where the colours of a panel begin and end: near its values, or further apart."""
-    cells = table.stack()
-    low, high = float(cells.quantile(_LOWEST)), float(cells.max())
+    cells = table.to_numpy()
+    low, high = float(np.nanquantile(cells, _LOWEST)), float(np.nanmax(cells))
     more = max(0.0, _LEAST - (high - low)) / 2
     return low - more, high + more

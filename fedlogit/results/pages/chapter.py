@@ -23,6 +23,7 @@ from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
 from fedlogit.results.verdicts.counterparts import counterpart, standing_for
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
 
@@ -70,7 +71,7 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
     name = f"{first.paper}-{first.scale}"
     parts = [_part(artefact, results, f"{name}-{artefact.id}") for artefact in artefacts]
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
-    summary = results / "summary" / first.paper / first.scale
+    summary = ResultsLayout(results).summary(first.paper, first.scale)
     claims, _, evidence = _optional(summary / "claims.md").partition("### Evidence")
     text = render(
         "chapter.html",

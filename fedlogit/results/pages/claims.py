@@ -20,6 +20,7 @@ from fedlogit.results.verdicts.rules import (
     VERDICT_DETAILS,
     VERDICT_RULE,
 )
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["claims_page"]
 
@@ -78,7 +79,7 @@ def _section(paper: Paper, results: Path) -> dict[str, Any]:
 
 def _judged(results: Path, paper: str, scale: str) -> Mapping[str, Judged]:
     """Return what came out for each claim at a scale; nothing if no results are committed."""
-    path = results / "summary" / paper / scale / "claims.csv"
+    path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
     if not path.exists():
         return {}
     try:

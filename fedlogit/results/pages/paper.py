@@ -22,6 +22,7 @@ from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.numbers import JUDGED_SCALE, comparisons
 from fedlogit.results.verdicts.compare import comparison_in, read_made
 from fedlogit.results.verdicts.rules import DECIDED, VERDICTS
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["dvc_file", "paper_page"]
 
@@ -138,7 +139,7 @@ def _hours(paper: Paper, results: Path) -> str:
     """Return a row per scale: what it is and, where results are committed, what its tables took."""
     rows = []
     for name, scale in paper.scales.items():
-        path = results / "summary" / paper.paper / name / "metrics.json"
+        path = ResultsLayout(results).summary(paper.paper, name) / "metrics.json"
         took = read_json(path)["training"] if path.exists() and name != "smoke" else {}
         rows.append(
             {
@@ -218,7 +219,7 @@ def _claims_part(path: Path) -> str:
 
 def _summaries(paper: Paper, results: Path) -> str:
     """Return links to the summaries of all scales that have one."""
-    found = {s: results / "summary" / paper.paper / s / "summary.md" for s in paper.scales}
+    found = {s: ResultsLayout(results).summary(paper.paper, s) / "summary.md" for s in paper.scales}
     return ", ".join(
         f"[{scale}]({link(path)})"
         for scale, path in found.items()

@@ -20,6 +20,7 @@ from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching
 from fedlogit.results.verdicts.rules import PARTLY, VERDICTS, is_exact
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = [
     "JUDGED_SCALE",
@@ -126,7 +127,7 @@ def comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
     """Yield the scales with a comparison and its file, the one to prefer of equals last."""
     scales = sorted(paper.scales, key=lambda name: name == JUDGED_SCALE)
     for scale in (name for name in scales if name != "smoke"):
-        path = results / "summary" / paper.paper / scale / "compare.csv"
+        path = ResultsLayout(results).summary(paper.paper, scale) / "compare.csv"
         if path.exists():
             yield scale, path
 

@@ -24,6 +24,7 @@ from fedlogit.results.verdicts.rules import (
     is_exact,
     verdict,
 )
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = [
     "BEHIND",
@@ -155,7 +156,7 @@ def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
     Raises:
         DataError: if there is none, or it is damaged.
     """
-    return comparison_in(results / "summary" / paper / scale / "compare.csv")
+    return comparison_in(ResultsLayout(results).summary(paper, scale) / "compare.csv")
 
 
 def comparison_in(path: Path) -> pd.DataFrame:

@@ -12,23 +12,25 @@ from support.calls import ROOT
 from support.small import small_spec
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import completed as module
 from fedlogit.papers import load_paper
-from fedlogit.papers.completed import Completed, Completions, complete
+from fedlogit.papers import resolved as module
+from fedlogit.papers.resolved import ResolutionCache, ResolvedRun, resolve_run
 
 PLAN = """
 import json, sys
 from pathlib import Path
 from fedlogit.config import Settings
-from fedlogit.papers import Inputs, Plan
+from fedlogit.papers import Plan, PlanWriter
+from fedlogit.workflow import RuleInputs
 plan = Plan(Settings.load({"scale": "smoke", "papers": ["fedol"]}, "options"), Path(sys.argv[1]),
             Path(sys.argv[2]))
-inputs = Inputs(plan, "none")
+inputs = RuleInputs(plan, "none")
 runs = [run for a in plan.artefacts for run in plan.runs(a)]
 digests = [plan.spec_of_run(run).digest() for run in runs]
 found = [[run, digest, plan.clients_of(run), inputs.train(run)]
          for run, digest in zip(runs, digests, strict=True)]
-drawn = [plan.artefact_file(a) for a in plan.artefacts]
+writer = PlanWriter(plan)
+drawn = [writer.artefact_file(a) for a in plan.artefacts]
 print(json.dumps({"torch": "torch" in sys.modules, "found": found, "drawn": drawn}))
 """
 
@@ -50,10 +52,10 @@ def test_planned_again_it_is_the_same_and_pytorch_is_not_imported(tmp_path):
     assert any(clients for _, _, clients, _ in first["found"])  # some are made in stages
 
 
-def remember(folder: Path, text: str) -> Completed:
-    completions = Completions(folder)
-    found = completions.of(text)
-    completions.save()
+def remember(folder: Path, text: str) -> ResolvedRun:
+    resolutions = ResolutionCache(folder)
+    found = resolutions.resolve(text)
+    resolutions.save()
     return found
 
 
@@ -65,12 +67,12 @@ def refuse(*_: object) -> None:
 def test_what_is_remembered_is_what_was_found(tmp_path, monkeypatch, method):
     text = text_of(method=method, rounds=1)
     found = remember(tmp_path, text)
-    assert found == complete(text)
+    assert found == resolve_run(text)
     assert (found.clients is None) == (method == "uwa")
-    monkeypatch.setattr(module, "complete", refuse)
-    assert Completions(tmp_path).of(text) == found
+    monkeypatch.setattr(module, "resolve_run", refuse)
+    assert ResolutionCache(tmp_path).resolve(text) == found
     with pytest.raises(AssertionError, match="remembered"):
-        Completions(tmp_path).of(text_of(method=method, rounds=1, seed=7))
+        ResolutionCache(tmp_path).resolve(text_of(method=method, rounds=1, seed=7))
 
 
 def test_another_library_remembers_nothing_and_takes_the_files_place(tmp_path, monkeypatch):
@@ -104,7 +106,7 @@ def test_a_damaged_file_is_made_again(tmp_path):
     assert path.read_text() == whole
 
 
-def test_components_from_outside_are_completed_anew(tmp_path, monkeypatch):
+def test_components_from_outside_are_resolved_anew(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text("from fedlogit.methods.average import Average as Own")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -123,11 +125,11 @@ def test_a_function_from_outside_is_looked_for_anew_when_its_file_has_changed(
     monkeypatch.chdir(tmp_path)
     text = text_of(method="aggregator(function='rule:mean')")
     found = remember(tmp_path / "plan", text)
-    monkeypatch.setattr(module, "complete", refuse)
-    assert Completions(tmp_path / "plan").of(text) == found
+    monkeypatch.setattr(module, "resolve_run", refuse)
+    assert ResolutionCache(tmp_path / "plan").resolve(text) == found
     source.write_text("def average(logits): return logits.mean(dim=0)")
     with pytest.raises(AssertionError, match="remembered"):
-        Completions(tmp_path / "plan").of(text)
+        ResolutionCache(tmp_path / "plan").resolve(text)
 
 
 def test_a_mistake_is_told_each_time(tmp_path):
@@ -138,14 +140,14 @@ def test_a_mistake_is_told_each_time(tmp_path):
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path):
     (tmp_path / "plan").write_text("a file where the folder should be")
-    assert remember(tmp_path / "plan", text_of()) == complete(text_of())
+    assert remember(tmp_path / "plan", text_of()) == resolve_run(text_of())
 
 
 def test_a_paper_is_checked_once(tmp_path):
     paper = load_paper("celm", ROOT / "workflow/papers")
     for expected in ([paper], []):
         checked: list[object] = []
-        completions = Completions(tmp_path)
-        completions.check(paper, checked.append)
-        completions.save()
+        resolutions = ResolutionCache(tmp_path)
+        resolutions.check(paper, checked.append)
+        resolutions.save()
         assert checked == expected

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from fedlogit.papers.progress import SnakemakeProgress, be_brief, duration
+from fedlogit.workflow.snakemake_log import SnakemakeProgress, duration, shorten_messages
 
 
 class Clock:
@@ -72,7 +72,7 @@ def test_paragraphs_about_jobs_are_left_out_unless_asked_for(snakemake):
     chatter = ("shellcmd", "job_started", "group_info")
     assert [snakemake(event, "text") for event in chatter] == [None] * 3
     assert snakemake(None, "Select jobs to execute...") is None
-    snakemake.use(SnakemakeProgress(whole=True))
+    snakemake.use(SnakemakeProgress(all_messages=True))
     assert [snakemake(event, "text") for event in chatter] == ["text"] * 3
 
 
@@ -132,6 +132,6 @@ def test_a_time_is_told_as_people_say_it(seconds, said):
 
 def test_a_workflow_that_is_read_twice_is_shortened_once():
     logger = logging.Logger("of snakemake")
-    be_brief(logger, whole=False)
-    be_brief(logger, whole=False)
+    shorten_messages(logger, all_messages=False)
+    shorten_messages(logger, all_messages=False)
     assert len(logger.filters) == 1

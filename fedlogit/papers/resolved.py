@@ -1,8 +1,9 @@
-"""Complete specs, and remember them: what was planned before is planned again without PyTorch.
+"""Resolve specs, and remember them: what was planned before is planned again without PyTorch.
 
-Completing a spec takes the components that it names, and those import PyTorch: two seconds at every
-start of Snakemake, on a cluster in each job. What they answer depends on the spec's text and on the
-library's own files alone, so it is kept in a file that is named by a digest of these.
+Resolving a spec fills in every default. It takes the components that the spec names, and those
+import PyTorch: two seconds at every start of Snakemake, on a cluster in each job. What they answer
+depends on the spec's text and on the library's own files alone, so it is kept in a file that is
+named by a digest of these.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from fedlogit.runs.own_code import own_code
 from fedlogit.runs.places import run_dir, split_dir
 from fedlogit.spec import RunSpec
 
-__all__ = ["Completed", "Completions", "complete"]
+__all__ = ["ResolutionCache", "ResolvedRun", "resolve_run"]
+
+# A new file replaces those of other versions by this name; by another they would stay for ever.
+_PREFIX = "completed-"
 
 
 @dataclass(frozen=True)
-class Completed:
-    """A complete spec, and what its components say of it.
+class ResolvedRun:
+    """A resolved spec, and what its components say of it.
 
     Attributes:
         spec: The spec; equal runs have equal ones.
@@ -41,11 +45,11 @@ class Completed:
     spec: RunSpec
     run: str
     split: str
-    clients: Completed | None = None
+    clients: ResolvedRun | None = None
 
     @classmethod
     def of(cls, spec: RunSpec, clients: RunSpec | None = None) -> Self:
-        """Return a complete spec with its places."""
+        """Return a resolved spec with its places."""
         shared = cls.of(clients) if clients else None
         return cls(spec, str(run_dir(spec)), str(split_dir(spec)), shared)
 
@@ -64,7 +68,7 @@ class Completed:
 
 
 @cache
-def complete(text: str) -> Completed:
+def resolve_run(text: str) -> ResolvedRun:
     """Validate a spec and fill in every default, so that equal runs have equal hashes.
 
     Args:
@@ -78,46 +82,47 @@ def complete(text: str) -> Completed:
 
     spec = methods.complete(RunSpec.read(json.loads(text), "run"))
     staged = in_stages(spec, methods.get(spec.method))
-    return Completed.of(spec, clients_spec(spec) if staged else None)
+    return ResolvedRun.of(spec, clients_spec(spec) if staged else None)
 
 
-class Completions:
-    """What `complete` returned, and which papers' calls were checked.
+class ResolutionCache:
+    """What `resolve_run` returned, and which papers' calls were checked.
 
-    Specs of components from outside of the library are completed anew in every process; those of
+    Specs of components from outside of the library are resolved anew in every process; those of
     functions from outside (an aggregator's), when the function's file has changed.
     """
 
     def __init__(self, folder: Path) -> None:
         """Read what was remembered in `folder`; nothing if the library has changed since."""
-        self._path = folder / f"completed-{_library_digest()}.json"
+        self._path = folder / f"{_PREFIX}{_library_digest()}.json"
         self._data: dict[str, Any] = {}
-        self._found: dict[str, Completed] = {}
+        self._runs: dict[str, ResolvedRun] = {}
         self._new = False
         if self._path.exists():
             with suppress(DataError):  # damaged: as if it were not there; it is written again
                 self._data = read_sealed(self._path, "it is made again")
 
-    def of(self, text: str) -> Completed:
-        """Return `complete(text)`, or raise what it raises."""
+    def resolve(self, text: str) -> ResolvedRun:
+        """Return `resolve_run(text)`, or raise what it raises."""
         key = _key("spec", text + json.dumps(own_code(json.loads(text))))
-        if key not in self._found:
+        if key not in self._runs:
             known = self._data.get(key)
             if isinstance(known, list):
                 raise Cannot(*known)
-            self._found[key] = Completed.from_plain(known) if known else self._completed(text, key)
-        return self._found[key]
+            run = ResolvedRun.from_plain(known) if known else self._resolve_anew(text, key)
+            self._runs[key] = run
+        return self._runs[key]
 
-    def _completed(self, text: str, key: str) -> Completed:
-        """Complete a spec, and remember it, or why its method cannot do it."""
+    def _resolve_anew(self, text: str, key: str) -> ResolvedRun:
+        """Resolve a spec, and remember it, or why its method cannot do it."""
         try:
-            found = complete(text)
+            found = resolve_run(text)
         except Cannot as error:
-            if _of_the_library(RunSpec.read(json.loads(text), "run")):
+            if _is_of_library(RunSpec.read(json.loads(text), "run")):
                 self._data[key] = [error.what, error.method, error.why]
                 self._new = True
             raise
-        if _of_the_library(found.spec):
+        if _is_of_library(found.spec):
             self._data[key] = found.plain()
             self._new = True
         return found
@@ -136,13 +141,13 @@ class Completions:
             return
         with suppress(FedlogitError, OSError):  # it only saves time
             write_sealed(self._path, self._data)
-            for other in self._path.parent.glob("completed-*.json"):
+            for other in self._path.parent.glob(f"{_PREFIX}*.json"):
                 if other != self._path:
                     other.unlink(missing_ok=True)
         self._new = False
 
 
-def _of_the_library(spec: RunSpec) -> bool:
+def _is_of_library(spec: RunSpec) -> bool:
     """Return whether all components are the library's, not from outside as ``module:name``."""
     calls = [
         spec.method,

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan import Plan
+from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_all
-from fedlogit.runs.places import data_stems, stage_options
+from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
+from fedlogit.runs.places import data_stems
 from fedlogit.spec import RunSpec
 
-__all__ = ["Inputs", "stage_options"]
+__all__ = ["RuleInputs"]
 
 Files = dict[str, str | list[str]]
 _OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
@@ -25,7 +27,7 @@ _OF_CLIENTS = ("clients.json", "weights.safetensors")
 _SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf")}
 
 
-class Inputs:
+class RuleInputs:
     """The inputs of the rules, for a plan.
 
     Args:
@@ -41,7 +43,8 @@ class Inputs:
         self, plan: Plan, references: str, forced: Callable[[str], bool] = lambda _: False
     ) -> None:
         self._plan = plan
-        self._results = plan.results.as_posix()
+        self._writer = PlanWriter(plan)
+        self._layout = plan.layout
         self._prepared = f"{plan.settings.data}/prepared"
         self._references = references
         self._forced = forced
@@ -57,31 +60,35 @@ class Inputs:
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the division is there."""
         spec = self._plan.spec_of_split(split)
-        if self._made("partition", f"{self._results}/partitions/{split}", _OF_PARTITION):
+        if self._has_outputs("partition", self._layout.partition(split), _OF_PARTITION):
             return {}
-        return {"spec": self._plan.split_file(split), "data": self._data(spec)}
+        return {"spec": self._writer.split_file(split), "data": self._data_files(spec)}
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, the answers of its clients and targets of them."""
         spec = self._plan.spec_of_run(run)
-        if self._made("train", f"{self._results}/runs/{run}", ("result.json",)):
+        if self._has_outputs("train", self._layout.run(run), ("result.json",)):
             return {}
-        self._plan.refuse_unfit([run])
-        found: Files = {"spec": self._plan.spec_file(run)}
+        refuse_unfit(self._plan, [run])
+        found: Files = {"spec": self._writer.spec_file(run)}
         clients = self._plan.clients_of(run)
         if clients is None:
             return found | self._divided_data(run, spec)
-        found["logits"] = f"{self._results}/clients/{clients}/logits.json"
+        found["logits"] = str(self._layout.clients(clients) / "logits.json")
         if spec.server is not None:  # the method distils into the server's model
-            found["targets"] = f"{self._results}/targets/{run}/targets.npz"
+            found["targets"] = str(self._layout.targets(run))
         return found
 
     def train_clients(self, run: str) -> Files:
         """Return what the clients of one-shot runs need."""
         spec = self._plan.spec_of_clients(run)
-        if self._made("train_clients", f"{self._results}/clients/{run}", _OF_CLIENTS):
+        if self._has_outputs("train_clients", self._layout.clients(run), _OF_CLIENTS):
             return {}
-        return {"spec": self._plan.clients_file(run)} | self._divided_data(run, spec)
+        return {"spec": self._writer.clients_file(run)} | self._divided_data(run, spec)
+
+    def spec_file(self, run: str) -> str:
+        """Return the file of a run's spec, which is written if it is not there."""
+        return self._writer.spec_file(run)
 
     def export_logits(self, run: str) -> Files:
         """Return the record of the clients that answer, and the data that they answer on.
@@ -96,25 +103,25 @@ class Inputs:
         clients = self._plan.clients_of(run)
         if clients is None:
             raise FedlogitError(f"run {run} is not made in stages; it has no file of targets")
-        return {"logits": f"{self._results}/clients/{clients}/logits.npz"}
+        return {"logits": str(self._layout.clients(clients) / "logits.npz")}
 
     def table(self, paper: str, scale: str, id: str) -> Files:
         """Return what a table is drawn from: its plan and the results of its runs."""
-        return self._artefact("table", paper, scale, id)
+        return self._artefact_inputs("table", paper, scale, id)
 
     def figure(self, paper: str, scale: str, id: str) -> Files:
         """Return what a figure is drawn from: its plan and the results of its runs."""
-        return self._artefact("figure", paper, scale, id)
+        return self._artefact_inputs("figure", paper, scale, id)
 
-    def _artefact(self, kind: str, paper: str, scale: str, id: str) -> Files:
+    def _artefact_inputs(self, kind: str, paper: str, scale: str, id: str) -> Files:
         artefact = self._plan.artefact(paper, scale, id)
         if artefact.kind != kind:  # before its runs are trained for nothing
-            place = f"{self._results}/{artefact.kind}s/{paper}/{scale}/{id}.md"
+            place = self._layout.artefact(artefact.kind, paper, scale, id, "md")
             raise FedlogitError(f"{id} is no {kind} but a {artefact.kind}; ask for {place}")
-        self._allow([artefact])
+        self._check_runs([artefact])
         return {
-            "artefact": self._plan.artefact_file(artefact),
-            "runs": self._results_of([artefact]),
+            "artefact": self._writer.artefact_file(artefact),
+            "runs": self._result_files([artefact]),
         }
 
     def compare(self, paper: str, scale: str) -> Files:
@@ -125,21 +132,21 @@ class Inputs:
                 f"{paper} has no table at scale {scale}, so there is no summary of it; ask for its"
                 f" figures: snakemake --cores all --config scale={scale} -- {paper}"
             )
-        self._allow(judged)
-        plans = [self._plan.artefact_file(artefact) for artefact in judged]
-        return {"artefacts": plans, "runs": self._results_of(judged)}
+        self._check_runs(judged)
+        plans = [self._writer.artefact_file(artefact) for artefact in judged]
+        return {"artefacts": plans, "runs": self._result_files(judged)}
 
     def page(self, paper: str, scale: str) -> Files:
         """Return what the page of a paper shows; with `partial`, what finished runs cover."""
-        artefacts = self._plan.of(paper, scale)
+        artefacts = self._plan.artefacts_of(paper, scale)
         if self._plan.settings.partial:
             covered = self._plan.covered()
             artefacts = [artefact for artefact in artefacts if artefact in covered]
         tables = any(artefact.kind == "table" for artefact in artefacts)
         return {
-            "artefacts": [self._plan.artefact_file(artefact) for artefact in artefacts],
-            "drawn": self._drawn(artefacts),
-            "summary": [self._summary(paper, scale)] if tables else [],
+            "artefacts": [self._writer.artefact_file(artefact) for artefact in artefacts],
+            "drawn": self._drawing_files(artefacts),
+            "summary": [self._summary_file(paper, scale)] if tables else [],
         }
 
     def reference(self, paper: str) -> list[str]:
@@ -154,8 +161,8 @@ class Inputs:
     def drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the files of tables and figures, after a check that their runs can be had."""
         artefacts = list(artefacts)
-        self._allow(artefacts)
-        return self._drawn(artefacts)
+        self._check_runs(artefacts)
+        return self._drawing_files(artefacts)
 
     def papers(self, names: Iterable[str]) -> list[str]:
         """Return all that papers have at the configured scale: drawings, summary, page and runs.
@@ -166,18 +173,20 @@ class Inputs:
         names = list(names)
         artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
         scale = self._plan.settings.scale
-        summaries = [self._summary(name, scale) for name in names if self._plan.judged(name, scale)]
+        summaries = [
+            self._summary_file(name, scale) for name in names if self._plan.judged(name, scale)
+        ]
         return [
             *self.drawn(artefacts),
             *summaries,
             *self.pages(artefacts),
-            *self._results_of(artefacts),
+            *self._result_files(artefacts),
         ]
 
     def covered(self) -> list[str]:
         """Return the tables, figures, report and record, at any scale, that finished runs cover."""
-        record = [f"{self._results}/record.csv"] if self.record() else []
-        return [*self.drawn(self._plan.covered()), *record, f"{self._results}/report.html"]
+        record = [str(self._layout.root / "record.csv")] if self.record() else []
+        return [*self.drawn(self._plan.covered()), *record, str(self._layout.root / "report.html")]
 
     def report(self) -> Files:
         """Return the pages of the configured scale; with `partial`, of all that runs cover.
@@ -187,7 +196,7 @@ class Inputs:
         """
         partial = self._plan.settings.partial
         artefacts = self._plan.covered() if partial else self._plan.artefacts
-        record = [f"{self._results}/record.png"] if partial and self.record() else []
+        record = [str(self._layout.root / "record.png")] if partial and self.record() else []
         return {"pages": self.pages(artefacts), "record": record}
 
     def record(self) -> list[str]:
@@ -197,43 +206,40 @@ class Inputs:
         """
         tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != "smoke")
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in tables)
-        return [self._summary(paper, scale) for paper, scale in shown if self.reference(paper)]
+        return [self._summary_file(paper, scale) for paper, scale in shown if self.reference(paper)]
 
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in artefacts)
-        return [f"{self._results}/report/{paper}/{scale}.html" for paper, scale in shown]
+        return [str(self._layout.page(paper, scale)) for paper, scale in shown]
 
     def split_of(self, run: str) -> str:
         """Return the division of the data of a run, or of a set of clients."""
-        return f"{self._results}/partitions/{self._plan.split_of(run)}/indices.npz"
+        return str(self._layout.partition(self._plan.split_of(run)) / "indices.npz")
 
-    def _allow(self, artefacts: list[PlannedArtefact]) -> None:
+    def _check_runs(self, artefacts: list[PlannedArtefact]) -> None:
         """Refuse what cannot be made of the runs that these need, before anything starts."""
-        self._plan.refuse_missing(artefacts)
-        self._plan.refuse_unfit(run for artefact in artefacts for run in self._plan.runs(artefact))
+        refuse_missing(self._plan, artefacts)
+        refuse_unfit(self._plan, (run for a in artefacts for run in self._plan.runs(a)))
 
-    def _made(self, rule: str, folder: str, outputs: Iterable[str]) -> bool:
+    def _has_outputs(self, rule: str, folder: Path, outputs: Iterable[str]) -> bool:
         """Return whether all outputs of a rule are there and nobody asked to make them again.
 
         If one is missing, the rule runs for it, and needs its inputs; the others are made again.
         """
-        there = all(Path(folder, name).exists() for name in outputs)
+        there = all((folder / name).exists() for name in outputs)
         return there and not self._forced(rule)
 
-    def _result(self, run: str) -> str:
-        return f"{self._results}/runs/{run}/result.json"
-
-    def _results_of(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
+    def _result_files(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         runs = dict.fromkeys(run for artefact in artefacts for run in self._plan.runs(artefact))
-        return [self._result(run) for run in runs]
+        return [str(self._layout.result(run)) for run in runs]
 
-    def _summary(self, paper: str, scale: str) -> str:
-        return f"{self._results}/summary/{paper}/{scale}/summary.md"
+    def _summary_file(self, paper: str, scale: str) -> str:
+        return str(self._layout.summary(paper, scale) / "summary.md")
 
-    def _drawn(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
+    def _drawing_files(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         return [
-            f"{self._results}/{a.kind}s/{a.paper.paper}/{a.scale}/{a.id}.{suffix}"
+            str(self._layout.artefact(a.kind, a.paper.paper, a.scale, a.id, suffix))
             for a in artefacts
             for suffix in _SUFFIXES[a.kind]
         ]
@@ -241,13 +247,13 @@ class Inputs:
     def _divided_data(self, run: str, spec: RunSpec) -> Files:
         """Return a run's prepared data, that of foreign public samples, and the division."""
         other = spec.public.dataset if spec.public else None
-        data = self._data(spec) + (self._pair(other) if other else [])
+        data = self._data_files(spec) + (self._array_files(other) if other else [])
         return {"data": data, "split": self.split_of(run)}
 
-    def _data(self, spec: RunSpec) -> list[str]:
+    def _data_files(self, spec: RunSpec) -> list[str]:
         """Return the prepared files of a run's data set; a text has tokens, and their tokenizer."""
-        return [path for stem in data_stems(spec) for path in self._pair(stem)]
+        return [path for stem in data_stems(spec) for path in self._array_files(stem)]
 
-    def _pair(self, stem: str) -> list[str]:
+    def _array_files(self, stem: str) -> list[str]:
         """Return the arrays and the card; the card is small, and made last."""
         return [f"{self._prepared}/{stem}.{suffix}" for suffix in ("json", "npz")]

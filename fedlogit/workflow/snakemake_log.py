@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from textwrap import dedent
 from typing import TextIO
 
-from fedlogit.papers.failures import no_such_target
+from fedlogit.workflow.step_errors import no_such_target
 
-__all__ = ["SnakemakeProgress", "be_brief", "duration"]
+__all__ = ["SnakemakeProgress", "duration", "shorten_messages"]
 
 _TRAINING = ("train", "train_clients")
 _CHATTER = ("job_started", "job_info", "group_info", "shellcmd")
@@ -33,7 +33,7 @@ class SnakemakeProgress(logging.Filter):
     terminal there is one line, written again and again.
 
     Args:
-        whole: Let all messages of Snakemake pass, too (``snakemake -p``).
+        all_messages: Let all messages of Snakemake pass, too (``snakemake -p``).
         terminal: The stream of one line; None writes each line as a message.
         clock: Seconds, of any beginning.
         targets: Gives what may be asked for, to suggest the nearest.
@@ -41,26 +41,26 @@ class SnakemakeProgress(logging.Filter):
 
     def __init__(
         self,
-        whole: bool = False,
+        all_messages: bool = False,
         terminal: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
         targets: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         super().__init__()
         self._targets = targets
-        self._whole, self._terminal, self._clock = whole, terminal, clock
+        self._all_messages, self._terminal, self._clock = all_messages, terminal, clock
         self._names: dict[int, str] = {}
         self._finished: list[str] = []
         self._runs = self._trained = 0
         self._begin = clock()
-        self._open = False
+        self._line_open = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether Snakemake prints a message; its text may be shortened."""
         facts = vars(record)  # Snakemake's own stand beside those of logging
         event = str(facts.get("event") or "")
         if event == "run_info":
-            self._count(facts["stats"])
+            self._count_runs(facts["stats"])
         elif event == "job_info":
             self._names[facts["jobid"]] = " ".join(
                 [facts["rule_name"], *facts["wildcards"].values()]
@@ -69,35 +69,35 @@ class SnakemakeProgress(logging.Filter):
             self._finished.append(self._names.get(facts["job_id"], f"job {facts['job_id']}"))
             return False
         elif event == "progress":
-            return self._tell(record)
+            return self._report_steps(record)
         elif event == "error" and (mistake := _MISTAKE.search(str(record.msg))):
             record.msg = f"error: {dedent(mistake[1])}"
         elif event == "error" and (missing := _NO_RULE.search(str(record.msg))):
             record.msg = f"error: {no_such_target(missing[1], self._targets())}"
         if event in _CHATTER or record.msg == _SELECTING:
-            return self._whole
+            return self._all_messages
         self._end_line()
         return True
 
-    def _count(self, stats: Mapping[str, int]) -> None:
+    def _count_runs(self, stats: Mapping[str, int]) -> None:
         """Note how many runs there are to train, and when that began."""
         self._runs = sum(stats.get(rule, 0) for rule in _TRAINING)
         self._trained, self._begin = 0, self._clock()
 
-    def _tell(self, record: logging.LogRecord) -> bool:
+    def _report_steps(self, record: logging.LogRecord) -> bool:
         """Make a line of the steps that finished since the last one."""
         step = "Step {done} of {total}".format_map(vars(record))
-        lines = [self._line(name, step) for name in self._finished] or [step]
+        lines = [self._step_line(name, step) for name in self._finished] or [step]
         self._finished = []
         if self._terminal is not None:
             self._terminal.write(f"\r\033[K{lines[-1]}")
             self._terminal.flush()
-            self._open = True
+            self._line_open = True
             return False
         record.event, record.msg = None, "\n".join(lines)
         return True
 
-    def _line(self, name: str, step: str) -> str:
+    def _step_line(self, name: str, step: str) -> str:
         rule, _, what = name.partition(" ")
         if rule not in _TRAINING or self._trained >= self._runs:
             return f"{step}: {name}"
@@ -110,9 +110,9 @@ class SnakemakeProgress(logging.Filter):
 
     def _end_line(self) -> None:
         """Begin a new line on a terminal whose line is not ended."""
-        if self._terminal is not None and self._open:
+        if self._terminal is not None and self._line_open:
             self._terminal.write("\n")
-            self._open = False
+            self._line_open = False
 
 
 def duration(seconds: float) -> str:
@@ -122,11 +122,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def be_brief(
-    logger: logging.Logger, whole: bool, targets: Callable[[], Iterable[str]] = tuple
+def shorten_messages(
+    logger: logging.Logger, all_messages: bool, targets: Callable[[], Iterable[str]] = tuple
 ) -> None:
     """Shorten the messages of Snakemake's logger; once, also where the workflow is read again."""
     for old in [f for f in logger.filters if type(f).__name__ == SnakemakeProgress.__name__]:
         logger.removeFilter(old)
     terminal = sys.stderr if sys.stderr.isatty() else None
-    logger.addFilter(SnakemakeProgress(whole, terminal, targets=targets))
+    logger.addFilter(SnakemakeProgress(all_messages, terminal, targets=targets))

@@ -12,21 +12,23 @@ from support.refusals import refused
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import Inputs, Plan, run_dir, split_dir, stage_options
+from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
 from fedlogit.reading import load_yaml
+from fedlogit.runs.places import stage_options
+from fedlogit.workflow import RuleInputs
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
 REFERENCES = str(PAPERS.parent / "reference")
 
 
 @pytest.fixture
-def planned(tmp_path) -> Callable[..., tuple[Plan, Inputs]]:
+def planned(tmp_path) -> Callable[..., tuple[Plan, RuleInputs]]:
     """Return a function from settings, and rules to be forced, to a plan and its rules' inputs."""
 
-    def make(paper: str, forced: tuple[str, ...] = (), **settings) -> tuple[Plan, Inputs]:
+    def make(paper: str, forced: tuple[str, ...] = (), **settings) -> tuple[Plan, RuleInputs]:
         given = {"papers": paper, "scale": "smoke", **settings}
         plan = Plan(Settings.load(given, "options"), PAPERS, tmp_path)
-        return plan, Inputs(plan, REFERENCES, lambda rule: rule in forced)
+        return plan, RuleInputs(plan, REFERENCES, lambda rule: rule in forced)
 
     return make
 
@@ -140,7 +142,7 @@ def test_a_drawing_needs_its_plan_and_each_of_its_runs_once(planned, tmp_path):
     plan, inputs = planned("who_to_trust")
     asked = inputs.table("who_to_trust", "smoke", "table1")
     artefact = plan.artefact("who_to_trust", "smoke", "table1")
-    assert asked["artefact"] == plan.artefact_file(artefact)
+    assert asked["artefact"] == PlanWriter(plan).artefact_file(artefact)
     assert asked["runs"] == [f"{tmp_path}/runs/{run}/result.json" for run in plan.runs(artefact)]
     assert len(asked["runs"]) == len({*asked["runs"]})
 
@@ -251,9 +253,9 @@ def test_published_numbers_that_cannot_be_are_refused_when_planned(planned, tmp_
     ):
         path.write_text(f"{head}\n{row}\n")
         with refused(f"{path}, row 2, {said}"):
-            Inputs(plan, str(tmp_path))
+            RuleInputs(plan, str(tmp_path))
     path.write_text(f"{head}\ntable1,mnist,,average,accuracy,0.5,\n")
-    assert Inputs(plan, str(tmp_path)).reference("who_to_trust") == [str(path)]
+    assert RuleInputs(plan, str(tmp_path)).reference("who_to_trust") == [str(path)]
 
 
 def test_what_stands_for_a_number_that_is_not_published_is_refused(tmp_path):
@@ -264,7 +266,7 @@ def test_what_stands_for_a_number_that_is_not_published_is_refused(tmp_path):
     plan = Plan(Settings.load({"papers": "who_to_trust"}, "options"), tmp_path, tmp_path)
     key = "who_to_trust.yaml: scales.quick.artefacts.table1.stands_for.axes.method"
     with refused(f"{key}: unknown published value 'avrage'; did you mean 'average'"):
-        Inputs(plan, REFERENCES)
+        RuleInputs(plan, REFERENCES)
 
 
 def test_a_paper_without_a_table_at_the_scale_has_no_summary(tmp_path):
@@ -275,7 +277,7 @@ def test_a_paper_without_a_table_at_the_scale_has_no_summary(tmp_path):
     (tmp_path / "fedol.yaml").write_text(yaml.safe_dump(data))
     settings = Settings.load({"papers": "fedol", "scale": "smoke"}, "options")
     plan = Plan(settings, tmp_path, tmp_path)
-    inputs = Inputs(plan, REFERENCES)
+    inputs = RuleInputs(plan, REFERENCES)
     assert [a.kind for a in plan.artefacts] == ["figure"] * len(figures)
     asked = inputs.papers(["fedol"])
     assert f"{tmp_path}/report/fedol/smoke.html" in asked

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedlogit.papers.failures import error_in, failure, no_such_target
+from fedlogit.workflow.step_errors import error_in, failure, no_such_target
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACEBACK = (

@@ -1,0 +1,10 @@
+"""Between Snakemake and the library: what each rule reads, and what its messages become.
+
+`workflow/Snakefile` and its rules call this; it neither imports Snakemake nor trains anything.
+"""
+
+from fedlogit.workflow.rule_inputs import RuleInputs
+from fedlogit.workflow.snakemake_log import shorten_messages
+from fedlogit.workflow.step_errors import error_in, failure
+
+__all__ = ["RuleInputs", "error_in", "failure", "shorten_messages"]
