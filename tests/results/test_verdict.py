@@ -16,18 +16,20 @@ from hypothesis import strategies as st
 from fedlogit.results.verdicts.rules import (
     CLAIM_RESULTS,
     VERDICTS,
-    Sample,
     decide,
     final_result,
+    is_exact,
+    largest_difference,
+    verdict,
+)
+from fedlogit.results.verdicts.statistics import (
+    Sample,
     half_width,
     holm,
     interval,
-    is_exact,
-    largest_difference,
     p_above,
     p_below,
     paired_interval,
-    verdict,
     welch,
 )
 

@@ -15,7 +15,7 @@ from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.paired import INTERVAL, candidates
-from fedlogit.results.verdicts.rules import ALPHA
+from fedlogit.results.verdicts.statistics import ALPHA
 
 __all__ = ["BUDGETS", "analyse"]
 

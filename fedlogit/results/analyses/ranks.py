@@ -8,7 +8,7 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
-from fedlogit.results.verdicts.rules import ALPHA
+from fedlogit.results.verdicts.statistics import ALPHA
 
 __all__ = ["analyse"]
 

@@ -12,7 +12,7 @@ from fedlogit.results.figures._parts import competitors, kin_look, title
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
-from fedlogit.results.verdicts.rules import ALPHA
+from fedlogit.results.verdicts.statistics import ALPHA
 
 __all__ = ["draw"]
 

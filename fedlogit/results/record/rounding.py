@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.results.metrics import is_share
-from fedlogit.results.verdicts.rules import VERDICTS, Sample, is_exact, verdict
+from fedlogit.results.verdicts.rules import VERDICTS, is_exact, verdict
+from fedlogit.results.verdicts.statistics import Sample
 
 __all__ = ["divided_by_n", "printed_alike"]
 

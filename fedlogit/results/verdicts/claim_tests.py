@@ -25,7 +25,7 @@ from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.collect import same
 from fedlogit.results.formatting import number
-from fedlogit.results.verdicts.rules import INSIDE, p_above, paired_interval
+from fedlogit.results.verdicts.statistics import INSIDE, p_above, paired_interval
 
 __all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
 

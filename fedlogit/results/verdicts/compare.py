@@ -17,13 +17,8 @@ from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, standing_for
-from fedlogit.results.verdicts.rules import (
-    VERDICT_RULE,
-    Sample,
-    interval,
-    is_exact,
-    verdict,
-)
+from fedlogit.results.verdicts.rules import VERDICT_RULE, is_exact, verdict
+from fedlogit.results.verdicts.statistics import Sample, interval
 
 __all__ = [
     "BEHIND",
