@@ -24,9 +24,10 @@ from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper
+from fedlogit.papers.model import TEST_SCALE
 from fedlogit.results.runs.finished import Sorted, sort_runs
 
-USUALLY_LEFT_OUT = ("smoke", "quick")
+USUALLY_LEFT_OUT = (TEST_SCALE, "quick")
 LIMIT = 250
 """Megabytes that a remote inside the repository may hold, unless more are allowed.
 

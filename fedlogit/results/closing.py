@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.papers import Plan
-from fedlogit.papers.model import Paper
+from fedlogit.papers.model import JUDGED_SCALE, Paper
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.verdicts.compare import read_comparison
-from fedlogit.results.verdicts.rules import VERDICTS
+from fedlogit.results.verdicts.rules import VERDICTS, Unjudged
 
 __all__ = ["closing", "where_to_look"]
 
@@ -23,7 +23,7 @@ _SHOWN = 3
 _WORK = ("method", "dataset", "partition")
 _NUMBER = ["table", *_WORK, "where", "metric"]
 _NEXT = {
-    "paper": "snakemake --cores all publish adds these runs to the cache (docs/cache.md)",
+    JUDGED_SCALE: "snakemake --cores all publish adds these runs to the cache (docs/cache.md)",
     "": "make reproduce trains the quick scale here; SCALE=paper what is missing (docs/scales.md)",
 }
 _LARGER = "make reproduce SCALE=paper DATASETS=mnist SEEDS=0: a part at full size (docs/scales.md)"
@@ -47,7 +47,7 @@ def closing(plan: Plan, made: Sequence[PlannedArtefact], following: Iterable[str
     """
     runs = {run for artefact in made for run in plan.runs(artefact) if plan.finished(run)}
     of = {(a.paper.paper, a.scale): a.paper for a in made if a.kind == "table"}
-    first = sorted(of, key=lambda key: key[1] != "paper")  # the scale whose numbers are judged
+    first = sorted(of, key=lambda key: key[1] != JUDGED_SCALE)  # the scale whose numbers are judged
     compared = [(of[key], read_comparison(plan.results, *key)) for key in first]
     return [
         f"Made at {_scales(made)}: {_drawn(made)}, from {len(runs)} finished runs.",
@@ -90,7 +90,7 @@ def _numbers(compared: Compared) -> Iterator[str]:
     of_paper: dict[str, list[tuple[bool, bool, str]]] = {}
     for paper, rows in compared:
         found = of_paper.setdefault(paper.paper, [])
-        for row in rows[rows["verdict"] != "not run"].to_dict("records"):
+        for row in rows[rows["verdict"] != Unjudged.NOT_RUN].to_dict("records"):
             judged = row["verdict"] in VERDICTS
             proposed = row["method"].partition("(")[0] in paper.proposes
             found.append((not judged, not proposed, _in_words(row, paper)))
@@ -130,5 +130,5 @@ def _counts(compared: Compared) -> str:
 
 def _count(paper: str, rows: pd.DataFrame) -> str:
     number = [rows[key] for key in _NUMBER if key in rows]
-    run = (rows["verdict"] != "not run").groupby(number, dropna=False).any()
+    run = (rows["verdict"] != Unjudged.NOT_RUN).groupby(number, dropna=False).any()
     return f"{paper} {int(run.sum())} of {len(run)}"

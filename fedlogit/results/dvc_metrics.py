@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.provenance import provenance, training_seconds
-from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS
+from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS, Unjudged
 
 __all__ = ["metrics", "numbers"]
 
@@ -29,7 +29,7 @@ def metrics(
     """
     return {
         "training": _training([artefact for artefact in artefacts if artefact.runs]),
-        "verdicts": _counts(rows["verdict"], [*VERDICTS, "reduced scale", "not run"]),
+        "verdicts": _counts(rows["verdict"], [*VERDICTS, Unjudged.REDUCED_SCALE, Unjudged.NOT_RUN]),
         "claims": _counts(claims["result"], CLAIM_RESULTS),
     }
 

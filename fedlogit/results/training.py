@@ -15,6 +15,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Plan
+from fedlogit.papers.model import TEST_SCALE
 from fedlogit.results.formatting import write_csv
 from fedlogit.results.provenance import recorded, training_seconds
 
@@ -45,7 +46,7 @@ def training_table(plan: Plan) -> pd.DataFrame:
     rows = []
     for paper in plan.papers.values():
         for scale in paper.scales:
-            for artefact in plan.whole(paper.paper, scale) if scale != "smoke" else ():
+            for artefact in plan.whole(paper.paper, scale) if scale != TEST_SCALE else ():
                 place = {"paper": paper.paper, "scale": scale, "id": artefact.id}
                 rows.append(place | _took(plan, plan.runs(artefact)))
     return pd.DataFrame(rows)

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.options import Pareto
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
@@ -46,7 +47,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     at its left end, at 0. Bars are standard deviations over seeds.
     """
     options = artefact.read_options(Pareto)
-    if artefact.scale != "paper":
+    if artefact.scale != JUDGED_SCALE:
         reference = None  # other models and rounds send other bytes
     frame = competitors(collect(artefact, [options.x]))
     by = options.by

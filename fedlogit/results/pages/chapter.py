@@ -22,11 +22,16 @@ from fedlogit.results.record.numbers import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
 from fedlogit.results.verdicts.counterparts import counterpart, standing_for
-from fedlogit.results.verdicts.rules import CLAIM_RESULTS
+from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
 
-_LOOK = {"reproduced": "good", "holds": "good", "not reproduced": "bad", "does not hold": "bad"}
+_LOOK: dict[str, str] = {
+    Verdict.REPRODUCED: "good",
+    ClaimResult.HOLDS: "good",
+    Verdict.NOT_REPRODUCED: "bad",
+    ClaimResult.FAILS: "bad",
+}
 _SAID = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
 _VERDICT = re.compile(f">((?:{_SAID})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
@@ -125,7 +130,7 @@ def _numbers(compared: Path, results: Path, artefact: Artefact) -> str:
     rows = read_comparison(results, artefact.paper, artefact.scale)
     if rows.empty:
         return "none published"
-    return f"{(rows['verdict'] != 'not run').sum()} of {len(rows)}"
+    return f"{(rows['verdict'] != Unjudged.NOT_RUN).sum()} of {len(rows)}"
 
 
 def _anchors(artefact: Artefact, frame: pd.DataFrame) -> dict[str, list[int]]:
@@ -146,7 +151,7 @@ def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup
     if not text:
         return Markup("")
     rows = read_comparison(results, first.paper, first.scale)
-    rows = rows[rows["verdict"] != "not run"]
+    rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
     table = comparison_table(rows, first.labels)
     if table.empty:
         return to_html(text)

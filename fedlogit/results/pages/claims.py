@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers.model import Claim, Paper
+from fedlogit.papers.model import TEST_SCALE, Claim, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
 from fedlogit.results.verdicts.claims import result_text, statement
@@ -19,6 +19,7 @@ from fedlogit.results.verdicts.rules import (
     IN_FULL,
     VERDICT_DETAILS,
     VERDICT_RULE,
+    ClaimResult,
 )
 
 __all__ = ["claims_page"]
@@ -53,7 +54,7 @@ def claims_page(papers: Sequence[Paper], results: Path) -> str:
 def _section(paper: Paper, results: Path) -> dict[str, Any]:
     """Return a paper's claims, a row each, and the scales at which some were tested."""
     found = {scale: _judged(results, paper.paper, scale) for scale in paper.scales}
-    shown = {scale: rows for scale, rows in found.items() if rows and scale != "smoke"}
+    shown = {scale: rows for scale, rows in found.items() if rows and scale != TEST_SCALE}
     notes: dict[str, int] = {}
     rows = [
         {
@@ -91,7 +92,7 @@ def _judged(results: Path, paper: str, scale: str) -> Mapping[str, Judged]:
 def _told(row: Mapping[Any, Any]) -> Judged:
     """Return the result, and how many comparisons are as claimed if all were run."""
     run, _, planned = row["run"].partition(" of ")
-    whole = run == planned and row["result"] != "not run"
+    whole = run == planned and row["result"] != ClaimResult.NOT_RUN
     text = result_text(row) + (f", {row['agree']} as claimed" if whole else "")
     return Judged(text, row["text"], row["data"] if run != "0" else "")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.papers.model import Paper
+from fedlogit.papers.model import TEST_SCALE, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.training import FILE, read_training
 
@@ -54,7 +54,7 @@ def _places(paper: Paper) -> Iterator[tuple[str, str, str]]:
     for kind, entries in (("table", paper.tables), ("figure", paper.figures)):
         for key in entries:
             for name, scale in paper.scales.items():
-                if name != "smoke" and (scale.include is None or key in scale.include):
+                if name != TEST_SCALE and (scale.include is None or key in scale.include):
                     yield kind, name, key
 
 

@@ -12,6 +12,7 @@ from fedlogit.data.cards import DATASETS, Card, card
 from fedlogit.data.sources import read_sources
 from fedlogit.models.init import Uninitialised
 from fedlogit.papers import Paper, expand
+from fedlogit.papers.model import TEST_SCALE
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
 from fedlogit.spec import RunSpec
@@ -79,7 +80,7 @@ def _models(papers: Sequence[Paper]) -> str:
 def _specs(paper: Paper) -> Iterator[RunSpec]:
     """Yield the specs of a paper's runs at every scale but ``smoke``."""
     for scale in paper.scales:
-        if scale != "smoke":
+        if scale != TEST_SCALE:
             for artefact in expand(paper, scale):
                 yield from (cell.spec for cell in artefact.cells)
 

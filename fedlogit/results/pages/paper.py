@@ -13,15 +13,15 @@ import yaml
 from fedlogit import methods
 from fedlogit.component import ComponentRef, find, parse_call
 from fedlogit.files import read_json
-from fedlogit.papers.model import Paper
+from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE, Paper
 from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
 from fedlogit.results.preference import Standing, preferred
-from fedlogit.results.record.numbers import JUDGED_SCALE, comparisons
+from fedlogit.results.record.numbers import comparisons
 from fedlogit.results.verdicts.compare import comparison_in, read_made
-from fedlogit.results.verdicts.rules import DECIDED, VERDICTS
+from fedlogit.results.verdicts.rules import DECIDED, VERDICTS, ClaimResult, Unjudged
 
 __all__ = ["dvc_file", "paper_page"]
 
@@ -56,7 +56,7 @@ def paper_page(paper: Paper, results: Path) -> str:
 def dvc_file(results: Path) -> str:
     """Return ``dvc.yaml``: the committed metrics and comparisons, and no stages."""
     found = sorted(results.glob("summary/*/*/metrics.json"))
-    shown = [path for path in found if path.parent.name != "smoke"]
+    shown = [path for path in found if path.parent.name != TEST_SCALE]
     plots = [
         {
             path.with_name("compare.csv").as_posix(): {
@@ -139,7 +139,7 @@ def _hours(paper: Paper, results: Path) -> str:
     rows = []
     for name, scale in paper.scales.items():
         path = results / "summary" / paper.paper / name / "metrics.json"
-        took = read_json(path)["training"] if path.exists() and name != "smoke" else {}
+        took = read_json(path)["training"] if path.exists() and name != TEST_SCALE else {}
         rows.append(
             {
                 "Scale": f"`{name}`",
@@ -164,7 +164,7 @@ def _numbers(paper: Paper, results: Path) -> _Shown | None:
     """Return the comparison of the preferred scale; None if nothing was compared."""
     found = dict(comparisons(paper, results))
     rows = {scale: comparison_in(path) for scale, path in found.items()}
-    run = {scale: of[of["verdict"] != "not run"] for scale, of in rows.items()}
+    run = {scale: of[of["verdict"] != Unjudged.NOT_RUN] for scale, of in rows.items()}
     run = {scale: of for scale, of in run.items() if len(of)}
     judged = {scale: int(of["verdict"].isin(VERDICTS).sum()) for scale, of in run.items()}
     seeds = {scale: int(of["n"].max()) for scale, of in run.items()}
@@ -194,7 +194,7 @@ def _claims(paper: Paper, results: Path) -> _Shown | None:
     result = {
         s: read_made(path, ["result"], {"result": str})["result"] for s, path in files.items()
     }
-    run = {scale: of for scale, of in result.items() if (of != "not run").any()}
+    run = {scale: of for scale, of in result.items() if (of != ClaimResult.NOT_RUN).any()}
     decided = {scale: int(of.isin(DECIDED).sum()) for scale, of in run.items()}
     seeds = {scale: len(paper.scale(scale).seeds or paper.seeds) for scale in run}
     place = preferred([Standing(decided[scale], seeds[scale]) for scale in run])
@@ -222,5 +222,5 @@ def _summaries(paper: Paper, results: Path) -> str:
     return ", ".join(
         f"[{scale}]({link(path)})"
         for scale, path in found.items()
-        if scale != "smoke" and path.exists()
+        if scale != TEST_SCALE and path.exists()
     )

@@ -15,7 +15,6 @@ from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.templating import render
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import (
-    UNJUDGED,
     as_comparison,
     counts_sentence,
     read_record,
@@ -23,7 +22,7 @@ from fedlogit.results.record.numbers import (
 )
 from fedlogit.results.record.rounding import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
-from fedlogit.results.verdicts.rules import PARTLY
+from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, Verdict
 
 __all__ = ["deviating", "record_page"]
 
@@ -99,15 +98,15 @@ def _name(number: Mapping[Any, Any], paper: Paper) -> str:
 
 def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:
     """Return how many of the reproduced numbers a setting was derived from."""
-    reproduced = rows[rows["verdict"] == "reproduced"]
+    reproduced = rows[rows["verdict"] == Verdict.REPRODUCED]
     return f"{int(notes.settings_from(reproduced).sum())} of the {len(reproduced)}"
 
 
 def deviating(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers that did not come out, or that several runs leave beyond 3 points."""
     far = rows["difference"].abs() > PARTLY * unit(rows)
-    judged = rows["verdict"].isin(["not reproduced", "single run, outside"])
-    return rows[judged | (far & (rows["verdict"] == "inconclusive"))]
+    judged = rows["verdict"].isin([Verdict.NOT_REPRODUCED, Verdict.SINGLE_RUN_OUTSIDE])
+    return rows[judged | (far & (rows["verdict"] == Verdict.INCONCLUSIVE))]
 
 
 def _groups(

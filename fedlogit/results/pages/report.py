@@ -11,6 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from fedlogit.errors import DataError
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.chapter import embedded, shell, to_html
 
@@ -31,7 +32,7 @@ class _Page(NamedTuple):
 def find_pages(results: Path) -> list[Path]:
     """Return the pages there are, each paper's together, the scale `paper` first."""
     pages = results.glob("report/*/*.html")
-    return sorted(pages, key=lambda page: (page.parent.name, page.stem != "paper", page.stem))
+    return sorted(pages, key=lambda page: (page.parent.name, page.stem != JUDGED_SCALE, page.stem))
 
 
 def write_report(pages: Sequence[Path], results: Path, out: Path) -> Path:

@@ -8,8 +8,8 @@ import pandas as pd
 
 from fedlogit.papers import Paper
 from fedlogit.results.formatting import markdown
-from fedlogit.results.record.numbers import UNJUDGED, counts, trained
-from fedlogit.results.verdicts.rules import VERDICTS
+from fedlogit.results.record.numbers import counts, trained
+from fedlogit.results.verdicts.rules import UNJUDGED, VERDICTS
 
 __all__ = ["papers_markdown"]
 

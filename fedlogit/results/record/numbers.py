@@ -13,18 +13,24 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_all
 from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching
-from fedlogit.results.verdicts.rules import PARTLY, VERDICTS, is_exact
+from fedlogit.results.verdicts.rules import (
+    PARTLY,
+    UNJUDGED,
+    VERDICTS,
+    Unjudged,
+    Verdict,
+    is_exact,
+)
 
 __all__ = [
-    "JUDGED_SCALE",
     "OUTCOMES",
-    "UNJUDGED",
     "as_comparison",
     "comparisons",
     "counts",
@@ -36,7 +42,6 @@ __all__ = [
     "unit",
 ]
 
-JUDGED_SCALE = "paper"
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
 _PUBLISHED = {"mean": "published", "std": "published_std", "n": "published_n"}
 _TOLD = ["scale", "device", "counterpart"]
@@ -49,12 +54,17 @@ _COLUMNS = [
     *BEHIND,
 ]
 _NOT_JUDGED = {
-    "reduced scale": "run at a reduced scale only",
-    "stand-in data": "run on stand-in data only",
-    "diverged": "diverged",
-    "not run": "not run",
+    Unjudged.REDUCED_SCALE: "run at a reduced scale only",
+    Unjudged.STAND_IN_DATA: "run on stand-in data only",
+    Unjudged.DIVERGED: "diverged",
+    Unjudged.NOT_RUN: "not run",
 }
-UNJUDGED = tuple(_NOT_JUDGED)
+_OF_SEVERAL_RUNS = (
+    Verdict.REPRODUCED,
+    Verdict.PARTLY_REPRODUCED,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_REPRODUCED,
+)
 OUTCOMES = (*VERDICTS, *UNJUDGED)
 """All that the column `verdict` may say, the best first."""
 
@@ -125,7 +135,7 @@ def _of_paper(
 def comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
     """Yield the scales with a comparison and its file, the one to prefer of equals last."""
     scales = sorted(paper.scales, key=lambda name: name == JUDGED_SCALE)
-    for scale in (name for name in scales if name != "smoke"):
+    for scale in (name for name in scales if name != TEST_SCALE):
         path = results / "summary" / paper.paper / scale / "compare.csv"
         if path.exists():
             yield scale, path
@@ -156,11 +166,11 @@ def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
     """Return, for each published number, the comparison to show."""
     if not found:
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
-        return empty.assign(n=0, diverged=0, verdict="not run", **dict.fromkeys(_TEXT, ""))
+        return empty.assign(n=0, diverged=0, verdict=Unjudged.NOT_RUN, **dict.fromkeys(_TEXT, ""))
     best = found[0].copy()
     told = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
     for row in range(len(numbers)):
-        run = [place for place, rows in enumerate(told) if rows[row]["verdict"] != "not run"]
+        run = [place for place, rows in enumerate(told) if rows[row]["verdict"] != Unjudged.NOT_RUN]
         shown = preferred([Standing(told[p][row]["rank"], told[p][row]["n"]) for p in run])
         if shown is not None:
             best.loc[row] = found[run[shown]].loc[row]
@@ -183,11 +193,11 @@ def _why(row: Mapping[Any, Any], note: str) -> str:
     planned, n = row["planned"], row["n"]
     runs = "1 run" if planned == 1 else f"{planned} runs"
     more = f"; {note}" if note else ""
-    if row["verdict"] == "not run":
+    if row["verdict"] == Unjudged.NOT_RUN:
         return (f"0 of {runs}" if planned else "no run of ours is planned") + more
-    if row["verdict"] == "reduced scale":
+    if row["verdict"] == Unjudged.REDUCED_SCALE:
         return f"at {row['scale']} only, which is not judged; at paper 0 of {runs}{more}"
-    if row["verdict"] in ("stand-in data", "diverged"):
+    if row["verdict"] in (Unjudged.STAND_IN_DATA, Unjudged.DIVERGED):
         return f"{row['verdict']}, which is not judged{more}"
     return f"{n} of {runs}" if n < planned else ""
 
@@ -252,7 +262,7 @@ def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
         rows: As from `record`.
         notes: What is known of the numbers.
     """
-    reproduced = rows[rows["verdict"] == "reproduced"]
+    reproduced = rows[rows["verdict"] == Verdict.REPRODUCED]
     derived = int(notes.settings_from(reproduced).sum())
     if not derived:
         return ""
@@ -267,22 +277,22 @@ def _of_training(rows: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     found = counts(rows)
-    several = [f"{found[name]} {name}{_remark(rows, name)}" for name in VERDICTS[:4]]
-    within, outside = (found[name] for name in VERDICTS[4:])
+    several = [f"{found[name]} {name}{_remark(rows, name)}" for name in _OF_SEVERAL_RUNS]
+    within, outside = found[Verdict.SINGLE_RUN_WITHIN], found[Verdict.SINGLE_RUN_OUTSIDE]
     text = f"{len(rows)} come from training at the paper's scale and on its data: "
-    if sum(found[name] for name in VERDICTS[:4]):
+    if sum(found[name] for name in _OF_SEVERAL_RUNS):
         text += f"{_joined(several)}, with several seeds" + ("; " if within + outside else "")
     if within + outside:
         text += f"with one seed, {within} within 3 points and {outside} outside"
     return text
 
 
-def _remark(rows: pd.DataFrame, verdict: str) -> str:
+def _remark(rows: pd.DataFrame, verdict: Verdict) -> str:
     """Return how many numbers of a verdict it says little of, and why, in parentheses, or ""."""
     of_verdict = rows[rows["verdict"] == verdict]
-    if verdict == "reproduced":
+    if verdict == Verdict.REPRODUCED:
         number, why = _at_a_bound(of_verdict).sum(), "shares of 0 or 1 in every run"
-    elif verdict == "inconclusive":
+    elif verdict == Verdict.INCONCLUSIVE:
         number, why = _too_wide(of_verdict).sum(), "with an interval wider than ±3 points"
     else:
         return ""
@@ -305,7 +315,7 @@ def _of_counting(rows: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     found = counts(rows)
-    several = [f"{found[name]} {name}" for name in VERDICTS[:4] if found[name]]
+    several = [f"{found[name]} {name}" for name in _OF_SEVERAL_RUNS if found[name]]
     return f"{len(rows)} are bytes or distances that need no training: {_joined(several)}"
 
 

@@ -24,7 +24,13 @@ from fedlogit.results.verdicts.claim_tests import (
     dataset_of,
     pooled,
 )
-from fedlogit.results.verdicts.rules import CLAIM_RULE, decide, final_result, largest_difference
+from fedlogit.results.verdicts.rules import (
+    CLAIM_RULE,
+    ClaimResult,
+    decide,
+    final_result,
+    largest_difference,
+)
 
 __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text", "statement"]
 
@@ -90,7 +96,7 @@ def _judge(
     shares = options.times == 1 and all(is_share(metric) for metric in options.metrics())
     row = {"id": key, "section": claim.section, "text": claim.text, **_decided(found, shares)}
     alone = {}
-    if row["result"] == "undecided" and not all(e.whole for e in found):
+    if row["result"] == ClaimResult.UNDECIDED and not all(e.whole for e in found):
         alone = {names(on): _decided(of, shares) for on, of in _whole(datasets, tested).items()}
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
     row["data"] = "; ".join(dataset_notes(_on(datasets, frame)))
@@ -129,8 +135,8 @@ def _decided(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
         "agree": f"{sum(e.agrees for e in found if e.whole)} of {run}" if run else "",
     }
     if not any(len(e.differences) for e in found):
-        return row | dict.fromkeys(("result", "cells", "pooled"), "not run")
-    return row | ({"reason": _reason(found)} if row["result"] == "undecided" else {})
+        return row | dict.fromkeys(("result", "cells", "pooled"), ClaimResult.NOT_RUN)
+    return row | ({"reason": _reason(found)} if row["result"] == ClaimResult.UNDECIDED else {})
 
 
 def _reason(found: Sequence[Evidence]) -> str:
@@ -148,7 +154,8 @@ def _reason(found: Sequence[Evidence]) -> str:
 def result_text(row: Mapping[Any, Any]) -> str:
     """Return a claim's result in words, with the reason or with what is missing, if any."""
     run, _, planned = str(row["run"]).partition(" of ")
-    missing = f"{row['run']} run" if run != planned and row["result"] != "not run" else ""
+    partly_run = run != planned and row["result"] != ClaimResult.NOT_RUN
+    missing = f"{row['run']} run" if partly_run else ""
     more = row["reason"] or missing
     result = f"{row['result']}, {more}" if more else str(row["result"])
     return f"{result} ({row['by_dataset']})" if row.get("by_dataset") else result

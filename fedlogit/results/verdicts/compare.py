@@ -11,13 +11,14 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.metric_names import is_counted
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.published import published_rows
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, standing_for
-from fedlogit.results.verdicts.rules import VERDICT_RULE, is_exact, verdict
+from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged, Verdict, is_exact, verdict
 from fedlogit.results.verdicts.statistics import Sample, interval
 
 __all__ = [
@@ -123,7 +124,7 @@ def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
     row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
     if ours is None:
         row |= dict.fromkeys(("ours", "std", "difference", "low", "high", "hours"), math.nan)
-        row |= {"n": 0, "diverged": 0, "verdict": "not run"}
+        row |= {"n": 0, "diverged": 0, "verdict": Unjudged.NOT_RUN}
         return row | dict.fromkeys(("scale", "device", "counterpart", "code_versions", _RUNS), "")
     cell = summarise(ours.runs, ["dataset", "method"], paper["metric"]).iloc[0]
     row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
@@ -202,16 +203,16 @@ def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> p
     return rows
 
 
-def _unjudged(row: Mapping[str, Any], ours: Counterpart) -> str:
-    """Return why there can be no verdict, or ""."""
-    if set(ours.runs["scale"]) != {"paper"}:
-        return "reduced scale"
+def _unjudged(row: Mapping[str, Any], ours: Counterpart) -> Unjudged | None:
+    """Return why there can be no verdict, or None."""
+    if set(ours.runs["scale"]) != {JUDGED_SCALE}:
+        return Unjudged.REDUCED_SCALE
     noted = (ours.runs["dataset_note"] != "").any() and not is_counted(row["metric"])
     if noted or ours.difference:
-        return "stand-in data"
+        return Unjudged.STAND_IN_DATA
     if row["diverged"]:
-        return "diverged"
-    return "" if row["n"] else "not run"
+        return Unjudged.DIVERGED
+    return None if row["n"] else Unjudged.NOT_RUN
 
 
 def _samples(row: Mapping[str, Any]) -> tuple[Sample, Sample]:
@@ -226,7 +227,7 @@ def _interval(row: Mapping[str, Any]) -> dict[str, float]:
     return dict(zip(("low", "high"), found, strict=True))
 
 
-def _judge(row: Mapping[str, Any]) -> str:
+def _judge(row: Mapping[str, Any]) -> Verdict:
     unit = 1.0 if is_share(row["metric"]) else abs(row["paper"])
     return verdict(*_samples(row), unit, exact=is_exact(row["metric"]))
 
@@ -239,7 +240,7 @@ def comparison_table(
     So are numbers whose runs do not exist, of which there may be hundreds, unless it is to be
     `whole`; `not_run` tells of them.
     """
-    rows = rows if whole else rows[rows["verdict"] != "not run"]
+    rows = rows if whole else rows[rows["verdict"] != Unjudged.NOT_RUN]
     metric = rows["metric"].map(lambda value: labels.get(value, value))
     shown = {"Table": rows["table"], "Metric": metric}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
@@ -262,7 +263,7 @@ def comparison_table(
 
 def not_run(rows: pd.DataFrame) -> str:
     """Return a sentence on the published numbers that have no counterpart here, or ""."""
-    missing = rows[rows["verdict"] == "not run"]
+    missing = rows[rows["verdict"] == Unjudged.NOT_RUN]
     if missing.empty:
         return ""
     places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")

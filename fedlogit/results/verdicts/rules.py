@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 
 import numpy as np
 
@@ -34,9 +35,13 @@ __all__ = [
     "IN_FULL",
     "PARTLY",
     "REPRODUCED",
+    "UNJUDGED",
     "VERDICTS",
     "VERDICT_DETAILS",
     "VERDICT_RULE",
+    "ClaimResult",
+    "Unjudged",
+    "Verdict",
     "decide",
     "final_result",
     "is_exact",
@@ -47,25 +52,49 @@ __all__ = [
 REPRODUCED = 0.01
 PARTLY = 0.03
 
-VERDICTS = (
-    "reproduced",
-    "partly reproduced",
-    "inconclusive",
-    "not reproduced",
-    "single run, within",
-    "single run, outside",
-)
-CLAIM_RESULTS = (
-    "holds",
-    "holds on average",
-    "no difference larger than 1 point",
-    "no difference larger than 3 points",
-    "undecided",
-    "does not hold on average",
-    "does not hold",
-    "not run",
-)
-DECIDED = frozenset(CLAIM_RESULTS) - {"undecided", "not run"}
+
+class Verdict(StrEnum):
+    """What a published number may be found to be, the best first."""
+
+    REPRODUCED = "reproduced"
+    PARTLY_REPRODUCED = "partly reproduced"
+    INCONCLUSIVE = "inconclusive"
+    NOT_REPRODUCED = "not reproduced"
+    SINGLE_RUN_WITHIN = "single run, within"
+    SINGLE_RUN_OUTSIDE = "single run, outside"
+
+
+class Unjudged(StrEnum):
+    """Why a published number has no verdict."""
+
+    REDUCED_SCALE = "reduced scale"
+    STAND_IN_DATA = "stand-in data"
+    DIVERGED = "diverged"
+    NOT_RUN = "not run"
+
+
+class ClaimResult(StrEnum):
+    """What a claim may be found to do, the best first."""
+
+    HOLDS = "holds"
+    HOLDS_ON_AVERAGE = "holds on average"
+    WITHIN_1_POINT = "no difference larger than 1 point"
+    WITHIN_3_POINTS = "no difference larger than 3 points"
+    UNDECIDED = "undecided"
+    FAILS_ON_AVERAGE = "does not hold on average"
+    FAILS = "does not hold"
+    NOT_RUN = "not run"
+
+
+VERDICTS = tuple(Verdict)
+UNJUDGED = tuple(Unjudged)
+CLAIM_RESULTS = tuple(ClaimResult)
+DECIDED = frozenset(CLAIM_RESULTS) - {ClaimResult.UNDECIDED, ClaimResult.NOT_RUN}
+_ON_AVERAGE = {
+    ClaimResult.HOLDS: ClaimResult.HOLDS_ON_AVERAGE,
+    ClaimResult.FAILS: ClaimResult.FAILS_ON_AVERAGE,
+}
+_WITHIN = {REPRODUCED: ClaimResult.WITHIN_1_POINT, PARTLY: ClaimResult.WITHIN_3_POINTS}
 IN_FULL = " The rule in full is in docs/claims.md."
 VERDICT_RULE = (
     "A number is *reproduced* if the 90 % confidence interval of our mean minus the paper's lies"
@@ -139,8 +168,8 @@ def is_exact(metric: str) -> bool:
     return is_counted(metric) or metric.endswith("_uniform")
 
 
-def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = False) -> str:
-    """Return whether a mean reproduces a published one; one of `VERDICTS`.
+def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = False) -> Verdict:
+    """Return whether a mean reproduces a published one.
 
     Args:
         ours: With n ≥ 1.
@@ -152,15 +181,18 @@ def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = Fa
     size = abs(ours.mean - theirs.mean)
     within, partly = REPRODUCED * unit + ROUNDING, PARTLY * unit + ROUNDING
     if exact and not ours.std > 0:  # NaN for a single run
-        return VERDICTS[0] if size <= within else VERDICTS[1] if size <= partly else VERDICTS[3]
+        if size > partly:
+            return Verdict.NOT_REPRODUCED
+        return Verdict.REPRODUCED if size <= within else Verdict.PARTLY_REPRODUCED
     if ours.n < 2:
-        return VERDICTS[4] if size <= partly else VERDICTS[5]
+        return Verdict.SINGLE_RUN_WITHIN if size <= partly else Verdict.SINGLE_RUN_OUTSIDE
     reach = size + half_width(ours, theirs, INSIDE)
     if reach <= partly:
-        return VERDICTS[0] if reach <= within else VERDICTS[1]
+        return Verdict.REPRODUCED if reach <= within else Verdict.PARTLY_REPRODUCED
     known = not math.isnan(theirs.std) and theirs.n >= 2
     least = theirs if known else Sample(theirs.mean, 0.0, 2)
-    return VERDICTS[3] if size - welch(ours, least, OUTSIDE) > partly else VERDICTS[2]
+    outside = size - welch(ours, least, OUTSIDE) > partly
+    return Verdict.NOT_REPRODUCED if outside else Verdict.INCONCLUSIVE
 
 
 def largest_difference(differences: Sequence[np.ndarray]) -> float:
@@ -179,7 +211,7 @@ def largest_difference(differences: Sequence[np.ndarray]) -> float:
     return math.inf
 
 
-def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
+def decide(tests: Sequence[tuple[np.ndarray, float]]) -> ClaimResult:
     """Return whether differences are above a margin in all of several tests.
 
     Args:
@@ -190,13 +222,15 @@ def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
         Holm's correction; else ``undecided``.
     """
     if tests and all(p_above(*test) < ALPHA for test in tests):
-        return "holds"
+        return ClaimResult.HOLDS
     below = holm([p_below(*test) for test in tests])
-    return "does not hold" if any(p < ALPHA for p in below) else "undecided"
+    return ClaimResult.FAILS if any(p < ALPHA for p in below) else ClaimResult.UNDECIDED
 
 
-def final_result(cells: str, pooled: str, *, whole: bool, within: float = math.inf) -> str:
-    """Return the final word on a statement; one of `CLAIM_RESULTS`.
+def final_result(
+    cells: ClaimResult, pooled: ClaimResult, *, whole: bool, within: float = math.inf
+) -> ClaimResult:
+    """Return the final word on a statement.
 
     Args:
         cells: What the test of each cell gave, as from `decide`.
@@ -204,13 +238,12 @@ def final_result(cells: str, pooled: str, *, whole: bool, within: float = math.i
         whole: Whether all that was planned has run.
         within: What no difference exceeds, as from `largest_difference`.
     """
-    if cells == "does not hold":
+    if cells == ClaimResult.FAILS:
         return cells
     if not whole:
-        return "undecided"
-    if cells == "holds":
+        return ClaimResult.UNDECIDED
+    if cells == ClaimResult.HOLDS:
         return cells
-    if pooled != "undecided":
-        return f"{pooled} on average"
-    words = {REPRODUCED: "1 point", PARTLY: "3 points"}
-    return f"no difference larger than {words[within]}" if within in words else "undecided"
+    if pooled != ClaimResult.UNDECIDED:
+        return _ON_AVERAGE[pooled]
+    return _WITHIN.get(within, ClaimResult.UNDECIDED)
