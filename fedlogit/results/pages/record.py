@@ -17,8 +17,8 @@ from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import (
     as_comparison,
     counts_sentence,
+    margin_units,
     read_record,
-    unit,
 )
 from fedlogit.results.record.rounding import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
@@ -104,7 +104,7 @@ def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:
 
 def deviating(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers that did not come out, or that several runs leave beyond 3 points."""
-    far = rows["difference"].abs() > PARTLY * unit(rows)
+    far = rows["difference"].abs() > PARTLY * margin_units(rows)
     judged = rows["verdict"].isin([Verdict.NOT_REPRODUCED, Verdict.SINGLE_RUN_OUTSIDE])
     return rows[judged | (far & (rows["verdict"] == Verdict.INCONCLUSIVE))]
 

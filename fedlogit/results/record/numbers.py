@@ -27,6 +27,7 @@ from fedlogit.results.verdicts.rules import (
     Unjudged,
     Verdict,
     is_exact,
+    margin_unit,
 )
 
 __all__ = [
@@ -35,11 +36,11 @@ __all__ = [
     "comparisons",
     "counts",
     "counts_sentence",
+    "margin_units",
     "no_evidence",
     "read_record",
     "record",
     "trained",
-    "unit",
 ]
 
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
@@ -230,9 +231,11 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     return {name: int(found.get(name, 0)) for name in OUTCOMES}
 
 
-def unit(rows: pd.DataFrame) -> pd.Series:
-    """Return what margins are fractions of: 1 for a share, else the published value itself."""
-    return rows["published"].abs().where(~rows["metric"].map(is_share).astype(bool), 1.0)
+def margin_units(rows: pd.DataFrame) -> pd.Series:
+    """Return `margin_unit` of each published number."""
+    numbers = zip(rows["metric"], rows["published"], strict=True)
+    units = [margin_unit(metric, published) for metric, published in numbers]
+    return pd.Series(units, index=rows.index, dtype=float)
 
 
 def trained(rows: pd.DataFrame) -> pd.Series:
@@ -307,7 +310,7 @@ def _at_a_bound(rows: pd.DataFrame) -> pd.Series:
 
 def _too_wide(rows: pd.DataFrame) -> pd.Series:
     """Return which intervals fit between no limits: seeds are too few, whatever their mean."""
-    return (rows["high"] - rows["low"]) / 2 > PARTLY * unit(rows)
+    return (rows["high"] - rows["low"]) / 2 > PARTLY * margin_units(rows)
 
 
 def _of_counting(rows: pd.DataFrame) -> str:

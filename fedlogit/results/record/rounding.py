@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedlogit.results.metrics import is_share
-from fedlogit.results.verdicts.rules import VERDICTS, is_exact, verdict
+from fedlogit.results.verdicts.rules import VERDICTS, is_exact, margin_unit, verdict
 from fedlogit.results.verdicts.statistics import Sample
 
 __all__ = ["divided_by_n", "printed_alike"]
@@ -84,7 +83,7 @@ def _others(row: Mapping[Any, Any], readings: Iterable[Sample]) -> str:
     exact = is_exact(row["metric"])
     if row["verdict"] not in VERDICTS or (exact and row["ours"] == row["published"]):
         return ""  # nobody rounds a byte
-    unit = 1.0 if is_share(row["metric"]) else abs(row["published"])
+    unit = margin_unit(row["metric"], row["published"])
     ours = Sample(row["ours"], row["std"], row["n"])
     found = {verdict(ours, theirs, unit, exact=exact) for theirs in readings}
     return ", ".join(name for name in VERDICTS if name in found - {row["verdict"]})

@@ -18,7 +18,14 @@ from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, standing_for
-from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged, Verdict, is_exact, verdict
+from fedlogit.results.verdicts.rules import (
+    VERDICT_RULE,
+    Unjudged,
+    Verdict,
+    is_exact,
+    margin_unit,
+    verdict,
+)
 from fedlogit.results.verdicts.statistics import Sample, interval
 
 __all__ = [
@@ -228,7 +235,7 @@ def _interval(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _judge(row: Mapping[str, Any]) -> Verdict:
-    unit = 1.0 if is_share(row["metric"]) else abs(row["paper"])
+    unit = margin_unit(row["metric"], row["paper"])
     return verdict(*_samples(row), unit, exact=is_exact(row["metric"]))
 
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from fedlogit.papers.metric_names import is_counted
+from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.statistics import (
     ALPHA,
     INSIDE,
@@ -46,6 +47,7 @@ __all__ = [
     "final_result",
     "is_exact",
     "largest_difference",
+    "margin_unit",
     "verdict",
 ]
 
@@ -168,14 +170,22 @@ def is_exact(metric: str) -> bool:
     return is_counted(metric) or metric.endswith("_uniform")
 
 
+def margin_unit(metric: str, published: float) -> float:
+    """Return what the margins of a difference are fractions of.
+
+    Returns:
+        1 for a share such as accuracy, and the published value itself for any other quantity.
+    """
+    return 1.0 if is_share(metric) else abs(published)
+
+
 def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = False) -> Verdict:
     """Return whether a mean reproduces a published one.
 
     Args:
         ours: With n ≥ 1.
         theirs: What the paper says.
-        unit: What the margins are relative to: 1 for shares such as accuracy, the paper's value
-            for quantities with a unit.
+        unit: What the margins are fractions of; see `margin_unit`.
         exact: Whether the quantity has no sampling error; see `is_exact`.
     """
     size = abs(ours.mean - theirs.mean)
