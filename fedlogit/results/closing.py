@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -15,13 +14,13 @@ from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.verdicts.compare import read_comparison
+from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import VERDICTS, Unjudged
 
 __all__ = ["closing", "where_to_look"]
 
 _SHOWN = 3
-_WORK = ("method", "dataset", "partition")
-_NUMBER = ["table", *_WORK, "where", "metric"]
+_NUMBER = ["table", "method", "dataset", "partition", "where", "metric"]
 _NEXT = {
     JUDGED_SCALE: "snakemake --cores all publish adds these runs to the cache (docs/cache.md)",
     "": "make reproduce trains the quick scale here; SCALE=paper what is missing (docs/scales.md)",
@@ -90,7 +89,7 @@ def _numbers(compared: Compared) -> Iterator[str]:
     of_paper: dict[str, list[tuple[bool, bool, str]]] = {}
     for paper, rows in compared:
         found = of_paper.setdefault(paper.paper, [])
-        for row in rows[rows["verdict"] != Unjudged.NOT_RUN].to_dict("records"):
+        for row in compared_numbers(rows[rows["verdict"] != Unjudged.NOT_RUN]):
             judged = row["verdict"] in VERDICTS
             proposed = row["method"].partition("(")[0] in paper.proposes
             found.append((not judged, not proposed, _in_words(row, paper)))
@@ -102,9 +101,10 @@ def _priority(found: tuple[bool, bool, str]) -> tuple[bool, bool]:
     return found[:2]
 
 
-def _in_words(row: Mapping[Any, Any], paper: Paper) -> str:
+def _in_words(row: ComparedNumber, paper: Paper) -> str:
     """Return a published number, ours, and the verdict or why there is none."""
-    method, *work = (paper.labels.get(row[key], row[key]) for key in _WORK)
+    places = (row["method"], row["dataset"], row["partition"])
+    method, *work = (paper.labels.get(name, name) for name in places)
     name = paper.short_name
     ours = spread(row["ours"], row["std"], row["metric"])
     theirs = spread(row["paper"], row["paper_std"], row["metric"])

@@ -31,6 +31,7 @@ from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import HUES, INK, MARKERS, look, new_figure
 from fedlogit.results.verdicts.counterparts import matching, values_here
+from fedlogit.results.verdicts.number_rows import published_numbers
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]
@@ -182,7 +183,7 @@ def _paper(
     there = reference[reference["table"].isin(options.table) & reference["metric"].isin(metrics)]
     stands_in = values_here(artefact)
     found = False
-    for published in there.to_dict("records"):
+    for published in published_numbers(there):
         same = matching(runs, published, stands_in)
         if same[["x", "line"]].drop_duplicates().shape[0] != 1:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from fedlogit.results.record.numbers import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
 from fedlogit.results.verdicts.counterparts import counterpart, standing_for
+from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
@@ -162,7 +163,7 @@ def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup
     }
     table["Ours"] = [
         _leading(said, row, frames[row["table"]])
-        for said, row in zip(table["Ours"], rows.to_dict("records"), strict=True)
+        for said, row in zip(table["Ours"], compared_numbers(rows), strict=True)
     ]
     if "Table" in table:
         titles = {id_: artefact.title.partition(":")[0] for id_, artefact in tables.items()}
@@ -173,11 +174,11 @@ def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup
 
 def _leading(
     said: str,
-    row: Mapping[Any, Any],
+    row: ComparedNumber,
     frames: Sequence[tuple[Artefact, pd.DataFrame]],
 ) -> str:
     """Return a number as a link to its runs; as it is where the page has no such table."""
-    found = counterpart(frames, {"where": "", **row})
+    found = counterpart(frames, row)
     if found is None:
         return said
     artefact = found.artefact

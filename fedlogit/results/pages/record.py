@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -22,6 +21,7 @@ from fedlogit.results.record.numbers import (
 )
 from fedlogit.results.record.rounding import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
+from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, Verdict
 
 __all__ = ["deviating", "record_page"]
@@ -75,7 +75,7 @@ def _alike(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     """Return a row for each verdict that might be another, with what it might be."""
     if rows.empty:
         return ""
-    numbers = rows.to_dict("records")
+    numbers = recorded_numbers(rows)
     table = {
         "Number": [_name(number, papers[number["paper"]]) for number in numbers],
         "Printed": rows["printed"],
@@ -86,11 +86,12 @@ def _alike(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     return markdown(pd.DataFrame(table), right=["Printed", "Ours"])
 
 
-def _name(number: Mapping[Any, Any], paper: Paper) -> str:
+def _name(number: RecordedNumber, paper: Paper) -> str:
     """Return where a published number stands: ``CELM, Table 3: AUROC of CGSV, FRM``."""
     title = paper.short_title(number["table"])
     method, dataset, partition = (
-        paper.labels.get(number[key], number[key]) for key in ("method", "dataset", "partition")
+        paper.labels.get(name, name)
+        for name in (number["method"], number["dataset"], number["partition"])
     )
     place = ", ".join(filter(None, (method, dataset, partition)))
     return f"{paper.short_name}, {title}: {metric_label(number['metric'])} of {place}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -20,6 +19,11 @@ from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching
+from fedlogit.results.verdicts.number_rows import (
+    RecordedNumber,
+    published_numbers,
+    recorded_numbers,
+)
 from fedlogit.results.verdicts.rules import (
     PARTLY,
     UNJUDGED,
@@ -102,7 +106,7 @@ def record(
         return pd.DataFrame(columns=_COLUMNS)
     rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
     notes = read_notes(references).why(rows)
-    told = zip(rows.to_dict("records"), notes, strict=True)
+    told = zip(recorded_numbers(rows), notes, strict=True)
     return rows.assign(why=[_why(row, note) for row, note in told])[_COLUMNS]
 
 
@@ -128,7 +132,7 @@ def _of_paper(
     planned = _planned(plan, paper.paper)
     rows["planned"] = [
         len(matching(planned[row["table"]], row)) if row["table"] in planned else 0
-        for row in numbers.to_dict("records")
+        for row in published_numbers(numbers)
     ]
     return pd.concat([rows.reset_index(drop=True), ours], axis=1)
 
@@ -189,7 +193,7 @@ def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
     }
 
 
-def _why(row: Mapping[Any, Any], note: str) -> str:
+def _why(row: RecordedNumber, note: str) -> str:
     """Return why a number has no verdict, or not all of its seeds, or ""."""
     planned, n = row["planned"], row["n"]
     runs = "1 run" if planned == 1 else f"{planned} runs"

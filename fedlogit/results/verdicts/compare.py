@@ -18,10 +18,17 @@ from fedlogit.results.collect import collect, describe, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, standing_for
+from fedlogit.results.verdicts.number_rows import (
+    ComparedNumber,
+    OurNumber,
+    PublishedNumber,
+    TheirNumber,
+    compared_numbers,
+    published_numbers,
+)
 from fedlogit.results.verdicts.rules import (
     VERDICT_RULE,
     Unjudged,
-    Verdict,
     is_exact,
     margin_unit,
     verdict,
@@ -57,6 +64,22 @@ _RUNS = "runs"
 BEHIND = ("hours", "code_versions", _RUNS)
 """Columns of a comparison on our runs: how long they took, by which code, and which they are."""
 _NUMBERS = ("paper", "paper_std", "ours", "std", "difference", "low", "high")
+_NO_RUN: OurNumber = {
+    "ours": math.nan,
+    "std": math.nan,
+    "difference": math.nan,
+    "low": math.nan,
+    "high": math.nan,
+    "hours": math.nan,
+    "n": 0,
+    "diverged": 0,
+    "verdict": Unjudged.NOT_RUN,
+    "scale": "",
+    "device": "",
+    "counterpart": "",
+    "code_versions": "",
+    "runs": "",
+}
 NOTHING_PUBLISHED = "There are no published numbers to compare with."
 
 
@@ -114,42 +137,79 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
     Raises:
         DataError: if a run is missing or damaged.
     """
-    rows: list[dict[str, Any]] = []
-    for table, published in reference.groupby("table", sort=False):
-        metrics = published["metric"].unique()
+    rows: list[ComparedNumber] = []
+    for table, of_table in reference.groupby("table", sort=False):
+        metrics = of_table["metric"].unique()
         frames = [(a, collect(a, metrics)) for a in standing_for(artefacts, str(table))]
-        rows += [_row(paper, counterpart(frames, paper)) for paper in published.to_dict("records")]
+        numbers = published_numbers(of_table)
+        rows += [_row(published, counterpart(frames, published)) for published in numbers]
     if not rows:
         return pd.DataFrame(columns=[*_COMPARED, *BEHIND])
     frame = pd.DataFrame(rows)
     return frame if frame["where"].any() else frame.drop(columns="where")
 
 
-def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
+def _row(published: PublishedNumber, ours: Counterpart | None) -> ComparedNumber:
     """Join one published number with the runs that are its counterpart."""
-    row = {key: paper[key] for key in ("table", *_KEYS, "where", "metric")}
-    row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
-    if ours is None:
-        row |= dict.fromkeys(("ours", "std", "difference", "low", "high", "hours"), math.nan)
-        row |= {"n": 0, "diverged": 0, "verdict": Unjudged.NOT_RUN}
-        return row | dict.fromkeys(("scale", "device", "counterpart", "code_versions", _RUNS), "")
-    cell = summarise(ours.runs, ["dataset", "method"], paper["metric"]).iloc[0]
-    row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
-    row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
-    unjudged = _unjudged(row, ours)
-    row |= {"low": math.nan, "high": math.nan} if unjudged else _interval(row)
-    where = {key: "; ".join(sorted(set(ours.runs[key]))) for key in ("scale", "device")}
-    row |= {"verdict": unjudged or _judge(row)}
-    return row | where | {"counterpart": ours.difference} | _behind(ours.runs)
+    theirs: TheirNumber = {
+        "table": published["table"],
+        "dataset": published["dataset"],
+        "partition": published["partition"],
+        "method": published["method"],
+        "where": published["where"],
+        "metric": published["metric"],
+        "paper": published["mean"],
+        "paper_std": published["std"],
+        "paper_n": published["n"],
+    }
+    return {**theirs, **(_our_number(published, ours) if ours else _NO_RUN)}
 
 
-def _behind(runs: pd.DataFrame) -> dict[str, Any]:
-    """Return what `BEHIND` names, of the runs of one number."""
+def _our_number(published: PublishedNumber, ours: Counterpart) -> OurNumber:
+    """Return what our runs gave for a published number, and the verdict or why there is none."""
+    runs, metric = ours.runs, published["metric"]
+    cell = summarise(runs, ["dataset", "method"], metric).iloc[0]
+    n, diverged = int(cell["n"]), int(cell["diverged"])
+    mine = Sample(cell["mean"], cell["std"], n)
+    theirs = Sample(published["mean"], published["std"], published["n"])
+    exact, unit = is_exact(metric), margin_unit(metric, theirs.mean)
+    unjudged = _unjudged(metric, ours, n, diverged)
+    low, high = (math.nan, math.nan) if unjudged else interval(mine, theirs, exact=exact)
     return {
+        "ours": mine.mean,
+        "std": mine.std,
+        "difference": mine.mean - theirs.mean,
+        "n": n,
+        "diverged": diverged,
+        "low": low,
+        "high": high,
+        "verdict": unjudged or verdict(mine, theirs, unit, exact=exact),
+        "scale": "; ".join(sorted(set(runs["scale"]))),
+        "device": "; ".join(sorted(set(runs["device"]))),
+        "counterpart": ours.difference,
         "hours": runs["hours"].sum(),
         "code_versions": "; ".join(sorted(set(runs["code_version"]))),
-        _RUNS: " ".join(sorted(digest[:8] for digest in runs["digest"])),
+        "runs": " ".join(sorted(digest[:8] for digest in runs["digest"])),
     }
+
+
+def _unjudged(metric: str, ours: Counterpart, n: int, diverged: int) -> Unjudged | None:
+    """Return why there can be no verdict, or None.
+
+    Args:
+        metric: What was measured.
+        ours: The runs.
+        n: How many of them have it.
+        diverged: How many diverged.
+    """
+    if set(ours.runs["scale"]) != {JUDGED_SCALE}:
+        return Unjudged.REDUCED_SCALE
+    noted = (ours.runs["dataset_note"] != "").any() and not is_counted(metric)
+    if noted or ours.difference:
+        return Unjudged.STAND_IN_DATA
+    if diverged:
+        return Unjudged.DIVERGED
+    return None if n else Unjudged.NOT_RUN
 
 
 def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
@@ -210,35 +270,6 @@ def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> p
     return rows
 
 
-def _unjudged(row: Mapping[str, Any], ours: Counterpart) -> Unjudged | None:
-    """Return why there can be no verdict, or None."""
-    if set(ours.runs["scale"]) != {JUDGED_SCALE}:
-        return Unjudged.REDUCED_SCALE
-    noted = (ours.runs["dataset_note"] != "").any() and not is_counted(row["metric"])
-    if noted or ours.difference:
-        return Unjudged.STAND_IN_DATA
-    if row["diverged"]:
-        return Unjudged.DIVERGED
-    return None if row["n"] else Unjudged.NOT_RUN
-
-
-def _samples(row: Mapping[str, Any]) -> tuple[Sample, Sample]:
-    """Return ours and the paper's."""
-    theirs = Sample(row["paper"], row["paper_std"], row["paper_n"])
-    return Sample(row["ours"], row["std"], row["n"]), theirs
-
-
-def _interval(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the interval that the verdict rests on; NaN for what has none."""
-    found = interval(*_samples(row), exact=is_exact(row["metric"]))
-    return dict(zip(("low", "high"), found, strict=True))
-
-
-def _judge(row: Mapping[str, Any]) -> Verdict:
-    unit = margin_unit(row["metric"], row["paper"])
-    return verdict(*_samples(row), unit, exact=is_exact(row["metric"]))
-
-
 def comparison_table(
     rows: pd.DataFrame, labels: Mapping[str, str], *, whole: bool = False
 ) -> pd.DataFrame:
@@ -257,7 +288,7 @@ def comparison_table(
         table["Setting"] = rows["where"]
     if (rows["counterpart"] != "").any():
         table["Setting of ours"] = rows["counterpart"]
-    records = rows.to_dict("records")
+    records = compared_numbers(rows)
     table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"]) for r in records]
     table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]
     table["n"] = rows["n"].astype(str)
@@ -284,10 +315,10 @@ def _signed(value: float, metric: str) -> str:
     return sign + number(value, metric)
 
 
-def _interval_text(row: Mapping[Any, Any]) -> str:
+def _interval_text(row: ComparedNumber) -> str:
     if math.isnan(row["low"]):
         return "–"
-    low, high = (_signed(row[key], row["metric"]) for key in ("low", "high"))
+    low, high = (_signed(end, row["metric"]) for end in (row["low"], row["high"]))
     return f"{low} to {high}"
 
 

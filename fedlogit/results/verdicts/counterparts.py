@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -12,6 +11,7 @@ from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.published import place_of
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import same
+from fedlogit.results.verdicts.number_rows import NumberPlace
 
 __all__ = ["Counterpart", "counterpart", "matching", "standing_for", "values_here"]
 
@@ -41,13 +41,13 @@ def standing_for(artefacts: Iterable[Artefact], table: str) -> list[Artefact]:
 
 
 def counterpart(
-    frames: Iterable[tuple[Artefact, pd.DataFrame]], number: Mapping[Any, Any]
+    frames: Iterable[tuple[Artefact, pd.DataFrame]], number: NumberPlace
 ) -> Counterpart | None:
     """Return the runs of a published number, from the first table that has any.
 
     Args:
         frames: Tables that stand for the number's, as from `standing_for`, and their runs.
-        number: A row of the reference.
+        number: Which number it is.
     """
     for artefact, frame in frames:
         here = values_here(artefact)
@@ -74,14 +74,14 @@ def values_here(artefact: Artefact) -> dict[str, dict[str, str]]:
 
 def matching(
     frame: pd.DataFrame,
-    number: Mapping[Any, Any],
+    number: NumberPlace,
     here: Mapping[str, Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
     """Return the runs of a published number; an empty partition matches any.
 
     Args:
         frame: Runs, as from `collect`.
-        number: A row of the reference.
+        number: Which number it is.
         here: Axis -> published value -> the value that runs have in its place.
     """
     for axis, value in place_of(number).items():
