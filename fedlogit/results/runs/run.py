@@ -61,10 +61,10 @@ class _Provenance(BaseModel):
     dataset_note: str = ""
     wall_seconds: float
     clients_wall_seconds: float = 0.0  # of clients that a run in stages shares with others
-    dataset_digest: str = ""  # this and the next three: of what the run saw
-    tokenizer_digest: str = ""
-    probes_digest: str = ""
-    split_digest: str = ""
+    dataset_digest: str  # this and the next three: of what the run saw
+    split_digest: str
+    tokenizer_digest: str = ""  # of a run on text
+    probes_digest: str = ""  # of a run with images of another data set
 
     @property
     def whole_version(self) -> str:
@@ -76,7 +76,7 @@ class _Provenance(BaseModel):
 class _Split(BaseModel):
     """The division of the data: counts (clients, classes), and roles where there are some."""
 
-    counts: list[list[int]] = []
+    counts: list[list[int]]
     rare_classes: list[int] = []
     free_riders: list[int] = []
 
@@ -86,7 +86,7 @@ class Result(BaseModel):
 
     status: str
     final: _Final = _Final()
-    split: _Split = _Split()
+    split: _Split
     bytes: _Bytes
     provenance: _Provenance
     exports: dict[str, str] | None = None  # digests; None: made before results listed them
@@ -114,13 +114,7 @@ class Run:
         return self.result.status == "diverged"
 
     def counts(self) -> np.ndarray:
-        """Return the samples of each class at each client, int64 (clients, classes).
-
-        Raises:
-            DataError: if the run did not record them.
-        """
-        if not self.result.split.counts:
-            raise DataError(f"{self.folder / 'result.json'}: key 'split.counts' is missing")
+        """Return the samples of each class at each client, int64 (clients, classes)."""
         return np.array(self.result.split.counts, dtype=np.int64)
 
     def contributions(self) -> np.ndarray:
