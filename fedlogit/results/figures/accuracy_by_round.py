@@ -84,11 +84,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             fewer = f" ({seeds(here)})" * (seeds(here) != seeds(shown))
             axes.set_title(f"{artefact.label(dataset)}, {column}{fewer}")
     for row in grid:
-        first = _there(row)[0]
+        first = _panels_with_runs(row)[0]
         first.set_ylabel(metric_label(artefact.metric).capitalize())
         first.tick_params(labelleft=True)  # shared axes have numbers in the first column alone
     for panels in grid.T:
-        _there(panels)[-1].set_xlabel("Round")
+        _panels_with_runs(panels)[-1].set_xlabel("Round")
     handles: list[Artist] = [
         method_handle(artefact, method, style._replace(dash="--") if method in once else style)
         for method, style in styles.items()
@@ -101,7 +101,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _there(panels: Iterable[Axes]) -> list[Axes]:
+def _panels_with_runs(panels: Iterable[Axes]) -> list[Axes]:
     """Return the panels that have runs: a scale need not have every partition of every data set."""
     return [axes for axes in panels if axes.get_visible()]
 

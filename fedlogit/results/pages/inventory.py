@@ -110,7 +110,7 @@ def _datasets() -> str:
                     "Data set": f"[{about.title}]({about.homepage})",
                     "In a paper's file": f"`{about.name}`",
                     "Licence": about.licence,
-                    "Fetched": _fetched(about),
+                    "Fetched": _kinds_of_sources(about),
                     "Stands for": f"`{about.stands_for}`" if about.stands_for else "–",
                 }
                 for about in DATASETS.values()
@@ -119,6 +119,6 @@ def _datasets() -> str:
     )
 
 
-def _fetched(about: Card) -> str:
+def _kinds_of_sources(about: Card) -> str:
     """Return the kinds of sources, in the order in which they are tried."""
     return ", ".join(dict.fromkeys(source.kind for source in read_sources(about.name)))

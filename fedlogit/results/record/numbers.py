@@ -18,7 +18,7 @@ from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
-from fedlogit.results.verdicts.counterparts import matching
+from fedlogit.results.verdicts.counterparts import matching_runs
 from fedlogit.results.verdicts.number_rows import (
     RecordedNumber,
     published_numbers,
@@ -40,11 +40,11 @@ __all__ = [
     "comparisons",
     "counts",
     "counts_sentence",
+    "is_trained",
     "margin_units",
     "no_evidence",
     "read_record",
     "record",
-    "trained",
 ]
 
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
@@ -99,7 +99,7 @@ def record(
     """
     check_all(plan.papers.values(), references)
     parts = [
-        _of_paper(plan, paper, references, _counting(paper, results, among))
+        _rows_of_paper(plan, paper, references, _comparisons_among(paper, results, among))
         for paper in plan.papers.values()
     ]
     if not any(map(len, parts)):
@@ -110,7 +110,7 @@ def record(
     return rows.assign(why=[_why(row, note) for row, note in told])[_COLUMNS]
 
 
-def _counting(
+def _comparisons_among(
     paper: Paper, results: Path, among: Collection[tuple[str, str]] | None
 ) -> list[tuple[str, Path]]:
     """Return what `comparisons` yields, less what is not `among` the papers and scales given."""
@@ -120,7 +120,7 @@ def _counting(
     ]
 
 
-def _of_paper(
+def _rows_of_paper(
     plan: Plan, paper: Paper, references: Path, there: Sequence[tuple[str, Path]]
 ) -> pd.DataFrame:
     """Return the rows of a paper, still without reasons."""
@@ -128,10 +128,10 @@ def _of_paper(
     if numbers.empty:
         return pd.DataFrame()
     rows = numbers.rename(columns=_PUBLISHED).assign(paper=paper.paper)
-    ours = _best([_compared(numbers, *found) for found in there], numbers)
-    planned = _planned(plan, paper.paper)
+    ours = _preferred_rows([_our_side(numbers, *found) for found in there], numbers)
+    planned = _planned_runs(plan, paper.paper)
     rows["planned"] = [
-        len(matching(planned[row["table"]], row)) if row["table"] in planned else 0
+        len(matching_runs(planned[row["table"]], row)) if row["table"] in planned else 0
         for row in published_numbers(numbers)
     ]
     return pd.concat([rows.reset_index(drop=True), ours], axis=1)
@@ -146,7 +146,7 @@ def comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
             yield scale, path
 
 
-def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
+def _our_side(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     """Return our side of a comparison, a row per published number and in their order.
 
     Raises:
@@ -167,7 +167,7 @@ def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     return aligned.assign(rank=int(scale == JUDGED_SCALE))
 
 
-def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
+def _preferred_rows(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
     """Return, for each published number, the comparison to show."""
     if not found:
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
@@ -182,7 +182,7 @@ def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
     return best[_OURS].fillna(dict.fromkeys(_TEXT, ""))
 
 
-def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
+def _planned_runs(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
     """Return the runs of each table at the scale ``paper``, as axes and seeds, finished or not."""
     if JUDGED_SCALE not in plan.papers[paper].scales:
         return {}
@@ -242,7 +242,7 @@ def margin_units(rows: pd.DataFrame) -> pd.Series:
     return pd.Series(units, index=rows.index, dtype=float)
 
 
-def trained(rows: pd.DataFrame) -> pd.Series:
+def is_trained(rows: pd.DataFrame) -> pd.Series:
     """Return, for each published number, whether training enters it: bytes are counted."""
     return ~rows["metric"].map(is_exact).astype(bool)
 
@@ -252,14 +252,14 @@ def counts_sentence(rows: pd.DataFrame) -> str:
     found = counts(rows)
     judged = rows[rows["verdict"].isin(VERDICTS)]
     text = f"Of {len(rows)} published numbers, {len(judged) or 'none'} have a verdict"
-    of_training = trained(judged)
+    of_training = is_trained(judged)
     parts = [
-        _of_training(judged[of_training]),
-        _of_counting(judged[~of_training]),
+        _trained_in_words(judged[of_training]),
+        _counted_in_words(judged[~of_training]),
     ]
     text = ". ".join(filter(None, [text, *parts]))
     others = [f"{found[name]} {told}" for name, told in _NOT_JUDGED.items() if found[name]]
-    return text + (f". The others are not judged: {_joined(others)}." if others else ".")
+    return text + (f". The others are not judged: {_list_in_sentence(others)}." if others else ".")
 
 
 def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
@@ -279,7 +279,7 @@ def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
     )
 
 
-def _of_training(rows: pd.DataFrame) -> str:
+def _trained_in_words(rows: pd.DataFrame) -> str:
     """Return in words what became of numbers that training enters, or ""."""
     if rows.empty:
         return ""
@@ -288,7 +288,9 @@ def _of_training(rows: pd.DataFrame) -> str:
     within, outside = found[Verdict.SINGLE_RUN_WITHIN], found[Verdict.SINGLE_RUN_OUTSIDE]
     text = f"{len(rows)} come from training at the paper's scale and on its data: "
     if sum(found[name] for name in _OF_SEVERAL_RUNS):
-        text += f"{_joined(several)}, with several seeds" + ("; " if within + outside else "")
+        text += f"{_list_in_sentence(several)}, with several seeds" + (
+            "; " if within + outside else ""
+        )
     if within + outside:
         text += f"with one seed, {within} within 3 points and {outside} outside"
     return text
@@ -317,15 +319,15 @@ def _too_wide(rows: pd.DataFrame) -> pd.Series:
     return (rows["high"] - rows["low"]) / 2 > PARTLY * margin_units(rows)
 
 
-def _of_counting(rows: pd.DataFrame) -> str:
+def _counted_in_words(rows: pd.DataFrame) -> str:
     """Return in words what became of numbers that no training enters, or ""."""
     if rows.empty:
         return ""
     found = counts(rows)
     several = [f"{found[name]} {name}" for name in _OF_SEVERAL_RUNS if found[name]]
-    return f"{len(rows)} are bytes or distances that need no training: {_joined(several)}"
+    return f"{len(rows)} are bytes or distances that need no training: {_list_in_sentence(several)}"
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _list_in_sentence(parts: Sequence[str]) -> str:
     """Return parts as a list in a sentence."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -17,11 +17,11 @@ from matplotlib.patches import Patch
 
 from fedlogit.papers import Paper
 from fedlogit.results.metrics import is_share
-from fedlogit.results.record.numbers import OUTCOMES, counts, trained
+from fedlogit.results.record.numbers import OUTCOMES, counts, is_trained
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, VERDICTS, Unjudged, Verdict
 
-__all__ = ["bars", "draw_record", "plotted"]
+__all__ = ["bars", "draw_record", "plotted_shares"]
 
 
 class _Look(NamedTuple):
@@ -73,7 +73,7 @@ def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
 def _title(rows: pd.DataFrame) -> str:
     """Return what became of the numbers, those that need no training apart: they come out."""
     judged = rows[rows["verdict"].isin(VERDICTS)]
-    of_training = trained(judged)
+    of_training = is_trained(judged)
     found = counts(judged[of_training])
     others = of_training.sum() - sum(found[name] for name in _DECIDED)
     text = (
@@ -96,7 +96,7 @@ _SUBTITLE = (
 )
 
 
-def plotted(rows: pd.DataFrame) -> pd.DataFrame:
+def plotted_shares(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the shares, which lie between 0 and 1."""
     return rows[rows["metric"].map(is_share)]
 
@@ -105,7 +105,7 @@ def _scatter(axes: Axes, rows: pd.DataFrame) -> None:
     """Draw ours against the paper's, the best verdict on top."""
     axes.fill_between([0, 1], [-PARTLY, 1 - PARTLY], [PARTLY, 1 + PARTLY], color="#e9e9e9", lw=0)
     axes.plot([0, 1], [0, 1], color=GREY, lw=0.8)
-    shown = plotted(rows)
+    shown = plotted_shares(rows)
     for outcome in reversed(OUTCOMES):
         part, look = shown[shown["verdict"] == outcome], _LOOKS[outcome]
         if part.empty:

@@ -40,7 +40,7 @@ def printed_alike(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
         rows: The record, with the numbers of each file in the file's order.
         references: The folder of the published numbers, which have the digits that are printed.
     """
-    return _differing(rows, references, _within_rounding)
+    return _numbers_read_otherwise(rows, references, _readings_within_rounding)
 
 
 def divided_by_n(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
@@ -48,10 +48,12 @@ def divided_by_n(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
 
     Args, columns: as of `printed_alike`.
     """
-    return _differing(rows, references, _wider)
+    return _numbers_read_otherwise(rows, references, _with_wider_spread)
 
 
-def _differing(rows: pd.DataFrame, references: Path, readings: _Readings) -> pd.DataFrame:
+def _numbers_read_otherwise(
+    rows: pd.DataFrame, references: Path, readings: _Readings
+) -> pd.DataFrame:
     """Return the judged numbers that would have another verdict by other readings of the print."""
     parts = []
     for name, part in rows.groupby("paper", sort=False):
@@ -59,13 +61,13 @@ def _differing(rows: pd.DataFrame, references: Path, readings: _Readings) -> pd.
         digits = pd.read_csv(references / f"{name}.csv", dtype=text, comment="#")[[*text]]
         prints = cast(list[_PrintedNumber], digits.to_dict("records"))
         told = zip(recorded_numbers(part), prints, strict=True)
-        alike = [_others(row, readings(row, printed)) for row, printed in told]
+        alike = [_other_verdicts(row, readings(row, printed)) for row, printed in told]
         parts.append(part.assign(printed=digits["mean"].to_numpy(), alike=alike))
     found = pd.concat(parts)
     return found[found["alike"] != ""]
 
 
-def _within_rounding(row: RecordedNumber, printed: _PrintedNumber) -> Iterator[Sample]:
+def _readings_within_rounding(row: RecordedNumber, printed: _PrintedNumber) -> Iterator[Sample]:
     """Yield the published number with its mean and ± half a unit less, as printed, and more."""
     mean, std = (_half_unit(text) for text in (printed["mean"], printed["std"]))
     for up, wider in itertools.product((-1, 0, 1), repeat=2):
@@ -73,7 +75,7 @@ def _within_rounding(row: RecordedNumber, printed: _PrintedNumber) -> Iterator[S
         yield Sample(row["published"] + up * mean, spread, row["published_n"])
 
 
-def _wider(row: RecordedNumber, _: _PrintedNumber) -> Iterator[Sample]:
+def _with_wider_spread(row: RecordedNumber, _: _PrintedNumber) -> Iterator[Sample]:
     """Yield the published number with a ± that is turned from n to n - 1; NaN stays."""
     n = row["published_n"]
     if n > 1:
@@ -88,7 +90,7 @@ def _half_unit(printed: str | float) -> float:
     return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 
-def _others(row: RecordedNumber, readings: Iterable[Sample]) -> str:
+def _other_verdicts(row: RecordedNumber, readings: Iterable[Sample]) -> str:
     """Return the other verdicts that readings of a number give, by a comma, or ""."""
     exact = is_exact(row["metric"])
     if row["verdict"] not in VERDICTS or (exact and row["ours"] == row["published"]):

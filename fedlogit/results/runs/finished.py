@@ -13,11 +13,11 @@ from fedlogit.runs.outputs import NOT_KEPT
 from fedlogit.runs.places import run_dir
 from fedlogit.spec import RunSpec
 
-__all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "folders_with", "sort_runs"]
+__all__ = ["NOT_KEPT", "SortedRuns", "check_run", "finished_runs", "folders_with", "sort_runs"]
 
 
 @dataclass(frozen=True)
-class Sorted:
+class SortedRuns:
     """Finished runs of a folder, as paths below it.
 
     Attributes:
@@ -66,7 +66,7 @@ def check_run(root: Path, folder: Path) -> Run:
     return run
 
 
-def sort_runs(root: Path, wanted: Callable[[str], bool]) -> Sorted:
+def sort_runs(root: Path, wanted: Callable[[str], bool]) -> SortedRuns:
     """Sort the finished runs below `root` into those to keep, to leave out and to refuse.
 
     Args:
@@ -84,4 +84,4 @@ def sort_runs(root: Path, wanted: Callable[[str], bool]) -> Sorted:
             refused[name] = str(error)
             continue
         (ready if wanted(name) else others).append(name)
-    return Sorted(tuple(ready), tuple(others), refused)
+    return SortedRuns(tuple(ready), tuple(others), refused)

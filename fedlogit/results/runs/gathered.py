@@ -28,7 +28,7 @@ def _check_data(name: str, runs: list[Run]) -> None:
     """Refuse runs on one data set of other content, or on one division of it that differs."""
     first: dict[tuple[str, str], tuple[str, Run]] = {}
     for run in runs:
-        for what, shared, digest in _seen(run):
+        for what, shared, digest in _digests_seen(run):
             known, before = first.setdefault((what, shared), (digest, run))
             if known != digest:
                 raise DataError(
@@ -37,7 +37,7 @@ def _check_data(name: str, runs: list[Run]) -> None:
                 )
 
 
-def _seen(run: Run) -> Iterator[tuple[str, str, str]]:
+def _digests_seen(run: Run) -> Iterator[tuple[str, str, str]]:
     """Yield what a run saw: its name, the settings that it should be the same for, its digest."""
     spec, source = run.spec, run.result.provenance
     other = spec.public.dataset if spec.public else None

@@ -164,10 +164,10 @@ def read_run(folder: Path, digest: str) -> Run:
     """
     if not folder.is_dir():
         raise DataError(f"run {folder} does not exist")
-    return _read(folder, digest, tuple(_state(folder / name) for name in _FILES))
+    return _read_checked(folder, digest, tuple(_file_state(folder / name) for name in _FILES))
 
 
-def _state(path: Path) -> tuple[int, int] | None:
+def _file_state(path: Path) -> tuple[int, int] | None:
     """Return what differs when a file is written again; None if it is not there."""
     try:
         found = path.stat()
@@ -177,12 +177,12 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=1 << 13)
-def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
+def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
     """Read and check a run whose files are in a state; see `read_run`."""
     spec = RunSpec.read(read_spec_json(folder), str(folder / "spec.json"))
-    _same(folder / "spec.json", digest, spec.digest())
+    _refuse_other_spec(folder / "spec.json", digest, spec.digest())
     result = _read_result(folder)
-    _same(folder / "result.json", digest, result.provenance.spec_digest)
+    _refuse_other_spec(folder / "result.json", digest, result.provenance.spec_digest)
     rounds = _read_rounds(folder / "rounds.csv")
     run = Run(folder, spec, result, rounds)
     divided = len(result.split.counts)
@@ -192,11 +192,11 @@ def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) 
             f" {spec.clients}; {anew(folder)}"
         )
     if not run.diverged:
-        _complete(run)
+        _refuse_incomplete(run)
     return run
 
 
-def _same(path: Path, expected: str, found: str) -> None:
+def _refuse_other_spec(path: Path, expected: str, found: str) -> None:
     """Refuse a file that belongs to another spec."""
     if expected != found:
         raise DataError(
@@ -243,7 +243,7 @@ def _read_rounds(path: Path) -> pd.DataFrame:
     return rounds
 
 
-def _complete(run: Run) -> None:
+def _refuse_incomplete(run: Run) -> None:
     """Refuse a run that says it finished but lacks rounds, or, if it trained, its accuracy."""
     if len(run.rounds) != run.spec.rounds:
         path = run.folder / "rounds.csv"

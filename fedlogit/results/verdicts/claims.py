@@ -60,7 +60,7 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
         key: Comparison.read(claim.options, f"claim {key}")
         for key, claim in artefact.claims.items()
     }
-    frame = _planned(artefact, sorted({m for o in options.values() for m in o.metrics()}))
+    frame = _planned_runs(artefact, sorted({m for o in options.values() for m in o.metrics()}))
     names = partial(artefact.label, axis="dataset")
     rows = [
         _judge(key, claim, options[key], frame, names) for key, claim in artefact.claims.items()
@@ -68,7 +68,7 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_COLUMNS).assign(scale=artefact.scale)
 
 
-def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
+def _planned_runs(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     """Return a row per planned run, in the grid's order; metrics of those `missing` are NaN."""
     run = collect(artefact, metrics).assign(missing=False)
     lost = pd.DataFrame([missing.axes for missing in artefact.missing])
@@ -94,22 +94,25 @@ def _judge(
     found = [evidence for of_cell in tested for evidence in of_cell]
     # Of a multiple, what is left is no difference of two shares.
     shares = options.times == 1 and all(is_share(metric) for metric in options.metrics())
-    row = {"id": key, "section": claim.section, "text": claim.text, **_decided(found, shares)}
+    row = {"id": key, "section": claim.section, "text": claim.text, **_decision(found, shares)}
     alone = {}
     if row["result"] == ClaimResult.UNDECIDED and not all(e.whole for e in found):
-        alone = {names(on): _decided(of, shares) for on, of in _whole(datasets, tested).items()}
+        alone = {
+            names(on): _decision(of, shares)
+            for on, of in _complete_datasets(datasets, tested).items()
+        }
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
-    row["data"] = "; ".join(dataset_notes(_on(datasets, frame)))
+    row["data"] = "; ".join(dataset_notes(_finished_on(datasets, frame)))
     return row | {"evidence": "; ".join(evidence.told for evidence in found)}
 
 
-def _on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
+def _finished_on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
     """Return the finished runs on the data sets of cells; all, if a cell has several."""
     run = frame[~frame["missing"]]
     return run[run["dataset"].isin(datasets)] if all(datasets) else run
 
 
-def _whole(
+def _complete_datasets(
     datasets: Sequence[str], tested: Sequence[Sequence[Evidence]]
 ) -> dict[str, list[Evidence]]:
     """Return the comparisons on each data set of which all were run; `tested` is by cell."""
@@ -119,7 +122,7 @@ def _whole(
     return {name: of for name, of in on.items() if name and all(e.whole for e in of)}
 
 
-def _decided(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
+def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
     """Return what comparisons decide together, and how many there are."""
     # Of a cell some of whose seeds are missing nothing is known: they may turn it.
     known = [e if e.whole else replace(e, differences=e.differences[:0]) for e in found]

@@ -14,10 +14,10 @@ from fedlogit.papers.metric_names import is_counted
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.published import published_rows
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import collect, describe, summarise
+from fedlogit.results.collect import collect, describe, distinct_values, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
-from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, standing_for
+from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import (
     ComparedNumber,
     OurNumber,
@@ -47,8 +47,8 @@ __all__ = [
     "nothing_published",
     "published",
     "read_comparison",
-    "read_made",
     "read_reference",
+    "read_summary_table",
     "runs_behind",
 ]
 
@@ -140,7 +140,7 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
     rows: list[ComparedNumber] = []
     for table, of_table in reference.groupby("table", sort=False):
         metrics = of_table["metric"].unique()
-        frames = [(a, collect(a, metrics)) for a in standing_for(artefacts, str(table))]
+        frames = [(a, collect(a, metrics)) for a in tables_standing_for(artefacts, str(table))]
         numbers = published_numbers(of_table)
         rows += [_row(published, counterpart(frames, published)) for published in numbers]
     if not rows:
@@ -173,7 +173,7 @@ def _our_number(published: PublishedNumber, ours: Counterpart) -> OurNumber:
     mine = Sample(cell["mean"], cell["std"], n)
     theirs = Sample(published["mean"], published["std"], published["n"])
     exact, unit = is_exact(metric), margin_unit(metric, theirs.mean)
-    unjudged = _unjudged(metric, ours, n, diverged)
+    unjudged = _reason_unjudged(metric, ours, n, diverged)
     low, high = (math.nan, math.nan) if unjudged else interval(mine, theirs, exact=exact)
     return {
         "ours": mine.mean,
@@ -184,16 +184,16 @@ def _our_number(published: PublishedNumber, ours: Counterpart) -> OurNumber:
         "low": low,
         "high": high,
         "verdict": unjudged or verdict(mine, theirs, unit, exact=exact),
-        "scale": "; ".join(sorted(set(runs["scale"]))),
-        "device": "; ".join(sorted(set(runs["device"]))),
+        "scale": distinct_values(runs["scale"]),
+        "device": distinct_values(runs["device"]),
         "counterpart": ours.difference,
         "hours": runs["hours"].sum(),
-        "code_versions": "; ".join(sorted(set(runs["code_version"]))),
+        "code_versions": distinct_values(runs["code_version"]),
         "runs": " ".join(sorted(digest[:8] for digest in runs["digest"])),
     }
 
 
-def _unjudged(metric: str, ours: Counterpart, n: int, diverged: int) -> Unjudged | None:
+def _reason_unjudged(metric: str, ours: Counterpart, n: int, diverged: int) -> Unjudged | None:
     """Return why there can be no verdict, or None.
 
     Args:
@@ -230,7 +230,7 @@ def comparison_in(path: Path) -> pd.DataFrame:
     told = ("table", *_KEYS, "where", "metric", "counterpart", "code_versions", _RUNS)
     text = dict.fromkeys(told, str)
     kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
-    rows = read_made(path, _COMPARED, kinds)
+    rows = read_summary_table(path, _COMPARED, kinds)
     return rows.fillna({key: "" for key in text if key in rows})
 
 
@@ -246,7 +246,9 @@ def runs_behind(path: Path) -> list[str]:
     return sorted({digest for runs in rows[_RUNS] for digest in runs.split()})
 
 
-def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> pd.DataFrame:
+def read_summary_table(
+    path: Path, columns: Sequence[str], kinds: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return a table of a summary, exactly as it was written.
 
     Args:
@@ -292,7 +294,7 @@ def comparison_table(
     table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"]) for r in records]
     table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]
     table["n"] = rows["n"].astype(str)
-    table["Difference"] = [_signed(r["difference"], r["metric"]) for r in records]
+    table["Difference"] = [_signed_number(r["difference"], r["metric"]) for r in records]
     table["90 % interval"] = [_interval_text(r) for r in records]
     if (table["90 % interval"] == "–").all():
         table = table.drop(columns="90 % interval")
@@ -310,7 +312,7 @@ def not_run(rows: pd.DataFrame) -> str:
     return f"Not run at this scale: {total} ({', '.join(numbers)})."
 
 
-def _signed(value: float, metric: str) -> str:
+def _signed_number(value: float, metric: str) -> str:
     sign = "+" if value > 0 else ""
     return sign + number(value, metric)
 
@@ -318,7 +320,7 @@ def _signed(value: float, metric: str) -> str:
 def _interval_text(row: ComparedNumber) -> str:
     if math.isnan(row["low"]):
         return "–"
-    low, high = (_signed(end, row["metric"]) for end in (row["low"], row["high"]))
+    low, high = (_signed_number(end, row["metric"]) for end in (row["low"], row["high"]))
     return f"{low} to {high}"
 
 
