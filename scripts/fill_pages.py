@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.results.formatting import write_text
-from fedlogit.results.pages.fill import filled
+from fedlogit.results.pages.fill import filled_page
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
         "--check", action="store_true", help="change nothing; exit 1 where a page differs"
     )
     args = parser.parse_args(argv)
-    texts = {page: filled(page, Path.cwd()) for page in args.pages}
+    texts = {page: filled_page(page, Path.cwd()) for page in args.pages}
     differ = [page for page, text in texts.items() if page.read_text(encoding="utf-8") != text]
     for page in differ:
         if args.check:

@@ -14,10 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.papers import list_papers, load_paper
+from fedlogit.results.dvc_metrics import dvc_yaml
 from fedlogit.results.formatting import write_text
 from fedlogit.results.pages.claims import claims_page
 from fedlogit.results.pages.inventory import inventory_page
-from fedlogit.results.pages.paper import dvc_file, paper_page
+from fedlogit.results.pages.paper import paper_page
 from fedlogit.results.pages.record import record_page
 
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     texts[args.claims] = claims_page(papers, args.results)
     texts[args.record] = record_page(papers, args.results, args.references)
     texts[args.inventory] = inventory_page(papers)
-    texts[args.dvc] = dvc_file(args.results)
+    texts[args.dvc] = dvc_yaml(args.results)
     stale = [path for path, text in texts.items() if _text(path) != text.rstrip("\n") + "\n"]
     if args.check:
         for path in stale:

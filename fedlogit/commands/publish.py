@@ -24,9 +24,10 @@ from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper
-from fedlogit.results.runs.finished import Sorted, sort_runs
+from fedlogit.papers.model import TEST_SCALE
+from fedlogit.results.runs.finished import SortedRuns, sort_runs
 
-USUALLY_LEFT_OUT = ("smoke", "quick")
+USUALLY_LEFT_OUT = (TEST_SCALE, "quick")
 LIMIT = 250
 """Megabytes that a remote inside the repository may hold, unless more are allowed.
 
@@ -95,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _publish(
-    args: argparse.Namespace, listing: Path, found: Sorted, needed: Collection[str]
+    args: argparse.Namespace, listing: Path, found: SortedRuns, needed: Collection[str]
 ) -> bool:
     """Add what was found to the list, for who alone writes it; return whether that changed it."""
     published = before = read_listing(listing)

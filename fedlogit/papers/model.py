@@ -14,6 +14,8 @@ from fedlogit.errors import unknown
 
 __all__ = [
     "CLAIM_TESTS",
+    "JUDGED_SCALE",
+    "TEST_SCALE",
     "Claim",
     "Figure",
     "Grid",
@@ -29,6 +31,11 @@ __all__ = [
     "analysis_names",
     "figure_names",
 ]
+
+JUDGED_SCALE = "paper"
+"""The scale whose runs decide verdicts: the paper's own settings."""
+TEST_SCALE = "smoke"
+"""The scale that tests the workflow in seconds; pages and records leave it out."""
 
 CLAIM_TESTS = ("greater", "best", "alike", "shrinking")
 """Kinds of statements, which `fedlogit.results.verdicts.claim_tests` tests."""

@@ -24,7 +24,7 @@ _COLUMNS = ("table", *_AXES, "metric", "mean", "std")
 _Row = dict[str, str]
 
 
-def place_of(number: Mapping[Any, Any]) -> dict[str, str]:
+def place_of(number: Mapping[str, Any]) -> dict[str, str]:
     """Return where a published number stands on the axes that its row has a value of.
 
     Args:

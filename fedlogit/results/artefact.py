@@ -106,7 +106,7 @@ class Artefact(BaseModel):
     cannot: tuple[Refused, ...] = ()
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _at_least_one_run(self) -> Self:
         if not self.runs and not self.missing:
             raise ValueError("give at least one run")
         return self

@@ -22,7 +22,7 @@ from fedlogit.results.runs.finished import finished_runs, folders_with
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.spec import RunSpec
 
-__all__ = ["Found", "beside_each_other", "every_round", "find_runs", "run_table"]
+__all__ = ["FoundRuns", "beside_each_other", "every_round", "find_runs", "run_table"]
 
 _AXES = ("dataset", "partition", "method")
 _BESIDES = {"bytes_sent": "bytes a client sends", "seconds": "seconds"}
@@ -31,7 +31,7 @@ _NO_NUMBER: dict[str, Any] = {"export": ()}  # keys that change what is kept of 
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRuns:
     """Runs below some folders.
 
     Attributes:
@@ -46,7 +46,7 @@ class Found:
     damaged: tuple[str, ...]
 
 
-def find_runs(folders: Iterable[Path]) -> Found:
+def find_runs(folders: Iterable[Path]) -> FoundRuns:
     """Find all runs in folders and below them.
 
     Raises:
@@ -62,25 +62,25 @@ def find_runs(folders: Iterable[Path]) -> Found:
         ended = list(finished_runs(folder))
         if not specs and not ended:
             raise FedlogitError(f"{folder}: holds no run: no spec.json below it")
-        unfinished |= dict.fromkeys(p for p in specs if p not in ended and not _of_clients(p))
+        unfinished |= dict.fromkeys(p for p in specs if p not in ended and not _is_of_clients(p))
         for path in ended:
             try:
-                run = _read(path)
+                run = _read_own_run(path)
             except DataError as error:
                 damaged[str(error)] = None
             else:
                 key = run.spec.model_copy(update=_NO_NUMBER).digest()
                 if len(run.spec.export) > len(runs.setdefault(key, run).spec.export):
                     runs[key] = run
-    return Found(tuple(runs.values()), tuple(unfinished), tuple(damaged))
+    return FoundRuns(tuple(runs.values()), tuple(unfinished), tuple(damaged))
 
 
-def _of_clients(folder: Path) -> bool:
+def _is_of_clients(folder: Path) -> bool:
     """Return whether a folder is of clients that were trained for several runs."""
     return (folder / "clients.json").exists()
 
 
-def _read(folder: Path) -> Run:
+def _read_own_run(folder: Path) -> Run:
     spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
     return read_run(folder, spec.digest())
 
@@ -91,7 +91,7 @@ def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact
     Methods of one name that differ in something else have it in their label:
     ``uwa(fit='em')``, ``average(optimizer.lr=0.01)``.
     """
-    differing = _differing([run.spec for run in runs])
+    differing = _differing_keys([run.spec for run in runs])
     refs = []
     for run in runs:
         axes = {
@@ -108,22 +108,24 @@ def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact
         scale="each run's own",
         metric=metric,
         plot="accuracy_by_round",
-        labels={name: _literal(name) for ref in refs for name in map(str, ref.axes.values())},
+        labels={
+            name: _without_mathematics(name) for ref in refs for name in map(str, ref.axes.values())
+        },
         runs=tuple(refs),
     )
 
 
-def _literal(name: str) -> str:
+def _without_mathematics(name: str) -> str:
     """Return a name in which matplotlib finds no mathematics between two dollar signs."""
     return name.replace("$", r"\$")
 
 
-def _differing(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
+def _differing_keys(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
     """Return the keys in which runs of one method, data set and partition differ, by method."""
     places: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for spec in specs:
         place = (spec.dataset, str(spec.partition), spec.method.name)
-        places.setdefault(place, []).append(dict(_flat(spec.model_dump(mode="json"))))
+        places.setdefault(place, []).append(dict(_flat_values(spec.model_dump(mode="json"))))
     found: dict[str, dict[str, None]] = {spec.method.name: {} for spec in specs}
     for (*_, method), several in places.items():
         for key in dict.fromkeys(key for values in several for key in values):
@@ -133,18 +135,18 @@ def _differing(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
     return {method: list(keys) for method, keys in found.items()}
 
 
-def _flat(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat_values(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values of nested mappings under dotted keys, less what an axis says."""
     for name, value in data.items():
         key = above + name
         if isinstance(value, dict):
-            yield from _flat(value, f"{key}.")
+            yield from _flat_values(value, f"{key}.")
         elif not key.startswith((*_OWN_AXES, *_NO_NUMBER)):
             yield key, value
 
 
 def _label(spec: RunSpec, keys: Sequence[str]) -> str:
-    values = dict(_flat(spec.model_dump(mode="json")))
+    values = dict(_flat_values(spec.model_dump(mode="json")))
     told = {k.removeprefix("method.params."): values.get(k) for k in keys}
     said = [f"{key}={value!r}" for key, value in told.items() if value is not None]
     return f"{spec.method.name}({', '.join(said)})" if said else spec.method.name

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fedlogit.papers import Plan
-from fedlogit.papers.model import Paper
+from fedlogit.papers.model import JUDGED_SCALE, Paper
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.verdicts.compare import read_comparison
-from fedlogit.results.verdicts.rules import VERDICTS
+from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
+from fedlogit.results.verdicts.rules import VERDICTS, Unjudged
 
 __all__ = ["closing", "where_to_look"]
 
 _SHOWN = 3
-_WORK = ("method", "dataset", "partition")
-_NUMBER = ["table", *_WORK, "where", "metric"]
+_NUMBER = ["table", "method", "dataset", "partition", "where", "metric"]
 _NEXT = {
-    "paper": "snakemake --cores all publish adds these runs to the cache (docs/cache.md)",
+    JUDGED_SCALE: "snakemake --cores all publish adds these runs to the cache (docs/cache.md)",
     "": "make reproduce trains the quick scale here; SCALE=paper what is missing (docs/scales.md)",
 }
 _LARGER = "make reproduce SCALE=paper DATASETS=mnist SEEDS=0: a part at full size (docs/scales.md)"
 
-Compared = Sequence[tuple[Paper, pd.DataFrame]]
+Comparisons = Sequence[tuple[Paper, pd.DataFrame]]
 
 
 def closing(plan: Plan, made: Sequence[PlannedArtefact], following: Iterable[str]) -> list[str]:
@@ -47,12 +46,12 @@ def closing(plan: Plan, made: Sequence[PlannedArtefact], following: Iterable[str
     """
     runs = {run for artefact in made for run in plan.runs(artefact) if plan.finished(run)}
     of = {(a.paper.paper, a.scale): a.paper for a in made if a.kind == "table"}
-    first = sorted(of, key=lambda key: key[1] != "paper")  # the scale whose numbers are judged
+    first = sorted(of, key=lambda key: key[1] != JUDGED_SCALE)  # the scale whose numbers are judged
     compared = [(of[key], read_comparison(plan.results, *key)) for key in first]
     return [
-        f"Made at {_scales(made)}: {_drawn(made)}, from {len(runs)} finished runs.",
-        *(f"  {line}" for line in islice(_numbers(compared), _SHOWN)),
-        *([_counts(compared)] if compared else []),
+        f"Made at {_scales_in_words(made)}: {_counts_drawn(made)}, from {len(runs)} finished runs.",
+        *(f"  {line}" for line in islice(_number_lines(compared), _SHOWN)),
+        *([_counts_with_runs(compared)] if compared else []),
         *following,
     ]
 
@@ -73,27 +72,27 @@ def where_to_look(results: Path, full: Path, report: Path, scale: str = "") -> l
     ]
 
 
-def _scales(made: Sequence[PlannedArtefact]) -> str:
+def _scales_in_words(made: Sequence[PlannedArtefact]) -> str:
     names = list(dict.fromkeys(artefact.scale for artefact in made))
     return f"scale {names[0]}" if len(names) == 1 else f"scales {', '.join(names) or 'none'}"
 
 
-def _drawn(made: Sequence[PlannedArtefact]) -> str:
+def _counts_drawn(made: Sequence[PlannedArtefact]) -> str:
     kinds = [artefact.kind for artefact in made]
     papers = dict.fromkeys(artefact.paper.short_name for artefact in made)
     drawn = f"{kinds.count('table')} tables and {kinds.count('figure')} figures"
     return f"{drawn} of {', '.join(papers)}"
 
 
-def _numbers(compared: Compared) -> Iterator[str]:
+def _number_lines(compared: Comparisons) -> Iterator[str]:
     """Yield a line per number that was run: the first of each paper, then the second of each."""
     of_paper: dict[str, list[tuple[bool, bool, str]]] = {}
     for paper, rows in compared:
         found = of_paper.setdefault(paper.paper, [])
-        for row in rows[rows["verdict"] != "not run"].to_dict("records"):
+        for row in compared_numbers(rows[rows["verdict"] != Unjudged.NOT_RUN]):
             judged = row["verdict"] in VERDICTS
             proposed = row["method"].partition("(")[0] in paper.proposes
-            found.append((not judged, not proposed, _in_words(row, paper)))
+            found.append((not judged, not proposed, _number_in_words(row, paper)))
     queues = [[said for *_, said in sorted(q, key=_priority)] for q in of_paper.values()]
     yield from (said for turn in zip_longest(*queues) for said in turn if said)
 
@@ -102,9 +101,10 @@ def _priority(found: tuple[bool, bool, str]) -> tuple[bool, bool]:
     return found[:2]
 
 
-def _in_words(row: Mapping[Any, Any], paper: Paper) -> str:
+def _number_in_words(row: ComparedNumber, paper: Paper) -> str:
     """Return a published number, ours, and the verdict or why there is none."""
-    method, *work = (paper.labels.get(row[key], row[key]) for key in _WORK)
+    places = (row["method"], row["dataset"], row["partition"])
+    method, *work = (paper.labels.get(name, name) for name in places)
     name = paper.short_name
     ours = spread(row["ours"], row["std"], row["metric"])
     theirs = spread(row["paper"], row["paper_std"], row["metric"])
@@ -118,17 +118,17 @@ def _in_words(row: Mapping[Any, Any], paper: Paper) -> str:
     )
 
 
-def _counts(compared: Compared) -> str:
+def _counts_with_runs(compared: Comparisons) -> str:
     """Return how many published numbers of each paper have runs, at any of the scales."""
     of_paper: dict[str, list[pd.DataFrame]] = {}
     for paper, rows in compared:
         of_paper.setdefault(paper.short_name, []).append(rows)
     frames = {name: pd.concat(parts) for name, parts in of_paper.items()}
-    counts = [_count(name, rows) for name, rows in frames.items() if not rows.empty]
+    counts = [_count_with_runs(name, rows) for name, rows in frames.items() if not rows.empty]
     return f"Published numbers with runs here: {', '.join(counts) or 'none was published'}."
 
 
-def _count(paper: str, rows: pd.DataFrame) -> str:
+def _count_with_runs(paper: str, rows: pd.DataFrame) -> str:
     number = [rows[key] for key in _NUMBER if key in rows]
-    run = (rows["verdict"] != "not run").groupby(number, dropna=False).any()
+    run = (rows["verdict"] != Unjudged.NOT_RUN).groupby(number, dropna=False).any()
     return f"{paper} {int(run.sum())} of {len(run)}"

@@ -17,12 +17,13 @@ from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 
 __all__ = [
+    "axis_value_matches",
     "collect",
     "curves",
     "dataset_notes",
     "describe",
+    "distinct_values",
     "refuse_mixed",
-    "same",
     "seeds",
     "sources",
     "summarise",
@@ -58,12 +59,14 @@ def collect(artefact: Artefact, metrics: Iterable[str] = (), *, gaps: bool = Fal
             metric: math.nan if metric.partition("@")[0] in lacks else value(run, metric)
             for metric in wanted
         }
-        rows.append(_described(artefact, ref, run, values))
+        rows.append(_row(artefact, ref, run, values))
     axes = {axis for ref in artefact.runs for axis in ref.axes}
-    return pd.DataFrame(rows).assign(**_mixed(rows, axes))
+    return pd.DataFrame(rows).assign(**_columns_of_mixed_numbers(rows, axes))
 
 
-def _mixed(rows: Sequence[Mapping[str, Any]], axes: Iterable[str]) -> dict[str, pd.Series]:
+def _columns_of_mixed_numbers(
+    rows: Sequence[Mapping[str, Any]], axes: Iterable[str]
+) -> dict[str, pd.Series]:
     """Return the columns of axes with integers and others, as given: pandas makes 1 to 1.0."""
     given = {axis: [row.get(axis) for row in rows] for axis in axes}
     return {
@@ -81,7 +84,7 @@ def curves(artefact: Artefact) -> pd.DataFrame:
     """
     parts = []
     for ref, run in gather(artefact):
-        parts.append(run.rounds.assign(**_described(artefact, ref, run, {})))
+        parts.append(run.rounds.assign(**_row(artefact, ref, run, {})))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -145,9 +148,13 @@ def seeds(frame: pd.DataFrame) -> str:
 
 def describe(frame: pd.DataFrame) -> str:
     """Return one line on where runs come from: scale, seeds, devices, engines, stand-ins."""
-    parts = [f"scale: {_list(frame['scale'])}", seeds(frame), f"device: {_list(frame['device'])}"]
+    parts = [
+        f"scale: {distinct_values(frame['scale'], ', ')}",
+        seeds(frame),
+        f"device: {distinct_values(frame['device'], ', ')}",
+    ]
     engines = frame["engine"].str.replace(r", (server \w+)$", r" (\1)", regex=True)
-    parts.append(f"engine: {_list(engines)}")
+    parts.append(f"engine: {distinct_values(engines, ', ')}")
     failed = int(frame.groupby("digest")["diverged"].first().sum())
     if failed:
         parts.append(f"{failed} diverged")
@@ -167,8 +174,9 @@ def sources(frame: pd.DataFrame) -> str:
     return describe(frame) + (f"; {versions} versions of the code" if versions > 1 else "")
 
 
-def _list(values: pd.Series) -> str:
-    return ", ".join(sorted(set(values)))
+def distinct_values(values: pd.Series, separator: str = "; ") -> str:
+    """Return what a column has, each value once and sorted."""
+    return separator.join(sorted(set(values)))
 
 
 def _axes(ref: RunRef, run: Run) -> dict[str, object]:
@@ -178,15 +186,13 @@ def _axes(ref: RunRef, run: Run) -> dict[str, object]:
     return default | {key: scalar(v) for key, v in ref.axes.items()} | {"seed": run.spec.seed}
 
 
-def _described(
-    artefact: Artefact, ref: RunRef, run: Run, values: Mapping[str, float]
-) -> dict[str, Any]:
+def _row(artefact: Artefact, ref: RunRef, run: Run, values: Mapping[str, float]) -> dict[str, Any]:
     """Return a run's axes, values and provenance; an axis that is both (`precision`) counts."""
     axes = _axes(ref, run)
     return axes | dict(values) | _provenance(artefact, ref, run) | axes
 
 
-def same(values: pd.Series, wanted: Iterable[object]) -> pd.Series:
+def axis_value_matches(values: pd.Series, wanted: Iterable[object]) -> pd.Series:
     """Return which values on an axis are among those wanted: numbers as such, others as text."""
     return values.map(comparable).isin({comparable(value) for value in wanted})
 

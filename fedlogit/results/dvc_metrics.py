@@ -1,18 +1,25 @@
-"""A paper's counts and numbers as two small files that `dvc metrics` compares between commits."""
+"""A paper's counts and numbers as two small files that `dvc metrics` compares between commits.
+
+And ``dvc.yaml``, which tells DVC where they are.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
+from fedlogit.papers.model import TEST_SCALE
 from fedlogit.results.artefact import Artefact
+from fedlogit.results.collect import distinct_values
 from fedlogit.results.provenance import provenance, training_seconds
-from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS
+from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS, Unjudged
 
-__all__ = ["metrics", "numbers"]
+__all__ = ["dvc_yaml", "metrics", "numbers"]
 
 
 def metrics(
@@ -29,8 +36,10 @@ def metrics(
     """
     return {
         "training": _training([artefact for artefact in artefacts if artefact.runs]),
-        "verdicts": _counts(rows["verdict"], [*VERDICTS, "reduced scale", "not run"]),
-        "claims": _counts(claims["result"], CLAIM_RESULTS),
+        "verdicts": _value_counts(
+            rows["verdict"], [*VERDICTS, Unjudged.REDUCED_SCALE, Unjudged.NOT_RUN]
+        ),
+        "claims": _value_counts(claims["result"], CLAIM_RESULTS),
     }
 
 
@@ -42,11 +51,11 @@ def _training(artefacts: Sequence[Artefact]) -> dict[str, Any]:
     return {
         "runs": len(runs),
         "hours": round(training_seconds(runs) / 3600, 2),
-        "devices": ", ".join(sorted(set(runs["device"]))),
+        "devices": distinct_values(runs["device"], ", "),
     }
 
 
-def _counts(values: pd.Series, always: Sequence[str]) -> dict[str, int]:
+def _value_counts(values: pd.Series, always: Sequence[str]) -> dict[str, int]:
     """Return how often each value occurs: those in `always` also if never, then any others."""
     counts = values.value_counts()
     names = dict.fromkeys([*always, *sorted(counts.index)])
@@ -70,3 +79,23 @@ def numbers(rows: pd.DataFrame) -> dict[str, Any]:
             leaf = leaf.setdefault(key, {})
         leaf[str(row["metric"])] = round(float(row["ours"]), 6)
     return tree
+
+
+def dvc_yaml(results: Path) -> str:
+    """Return ``dvc.yaml``: the committed metrics and comparisons, and no stages."""
+    found = sorted(results.glob("summary/*/*/metrics.json"))
+    shown = [path for path in found if path.parent.name != TEST_SCALE]
+    plots = [
+        {
+            path.with_name("compare.csv").as_posix(): {
+                "x": "paper",
+                "y": "ours",
+                "template": "scatter",
+                "title": f"{path.parent.parent.name} at {path.parent.name}: ours against the paper",
+            }
+        }
+        for path in shown
+    ]
+    data = {"metrics": [path.as_posix() for path in shown], "plots": plots}
+    head = "# Made by `make papers`. No stages: Snakemake makes these files, DVC compares them.\n"
+    return head + yaml.safe_dump(data, sort_keys=False, width=100)

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from fedlogit.errors import DataError
 from fedlogit.files import read_json
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
 from fedlogit.results.runs.run import read_run
+from fedlogit.runs.remedies import rerun_hint
 
 __all__ = ["caption", "provenance", "recorded", "training_seconds"]
 
+_NEEDED = (
+    *("code_version", "device", "engine", "precision", "dataset_note", "wall_seconds"),
+    *("finished", "command", "torch", "peak_memory_bytes"),
+)
+"""What is taken of a run's provenance."""
 _SHARED: dict[str, str | float] = {"clients_started": "", "clients_wall_seconds": 0.0}
-_FACTS = {
-    "code_version": "",
-    "device": "",
-    "engine": "",
-    "precision": "",
-    "dataset_note": "",
-    "wall_seconds": "",
-    "finished": "",
-    "command": "",
-    "torch": "",
-    # Version 0.1 recorded no kind of device, and ran on CPUs.
-    "device_type": "cpu",
-    "peak_memory_bytes": math.nan,
-    **_SHARED,
-}
-"""What is taken of a run's provenance, and what stands for it where the run has none."""
+# Version 0.1 recorded no kind of device, and ran on CPUs.
+_OPTIONAL: dict[str, str | float] = {"device_type": "cpu", **_SHARED}
+"""What is taken, too, and what stands for it where the run has none."""
 
 
 def provenance(artefact: Artefact) -> pd.DataFrame:
@@ -64,9 +57,19 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
 
 
 def recorded(folder: Path) -> dict[str, Any]:
-    """Return what a finished run recorded about code, machine, time, memory and command."""
-    facts: dict[str, Any] = read_json(folder / "result.json")["provenance"]
-    return {key: facts.get(key, other) for key, other in _FACTS.items()}
+    """Return what a finished run recorded about code, machine, time, memory and command.
+
+    Raises:
+        DataError: if its ``result.json`` cannot be read, or lacks one of these facts.
+    """
+    path = folder / "result.json"
+    facts: dict[str, Any] = read_json(path).get("provenance", {})
+    for key in _NEEDED:
+        if key not in facts:
+            raise DataError(f"{path}: key 'provenance.{key}' is missing; {rerun_hint(folder)}")
+    return {key: facts[key] for key in _NEEDED} | {
+        key: facts.get(key, other) for key, other in _OPTIONAL.items()
+    }
 
 
 def training_seconds(runs: pd.DataFrame) -> float:

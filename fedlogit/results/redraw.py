@@ -62,7 +62,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         if any(a.kind == "table" for a in plan.artefacts_of(paper.paper, scale))
     ]
     for paper, scale in compared:
-        judged = [_resolved(plan, a) for a in plan.judged(paper, scale)]
+        judged = [_as_scripts_read_it(plan, a) for a in plan.judged(paper, scale)]
         folder = ResultsLayout(out).summary(paper, scale)
         paths += write_summary(judged, published(references, paper), folder)
     # Comparisons that are older may lie beside these, of runs that no longer are.
@@ -70,14 +70,14 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
 
 
 def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
-    artefact = _resolved(plan, planned)
+    artefact = _as_scripts_read_it(plan, planned)
     path = out / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
     if artefact.kind == "table":
         return write_table(artefact, path)
     return write_figure(artefact, path, published(references, artefact.paper))
 
 
-def _resolved(plan: Plan, planned: PlannedArtefact) -> Artefact:
+def _as_scripts_read_it(plan: Plan, planned: PlannedArtefact) -> Artefact:
     """Return an artefact as the scripts read it: as JSON says it, with its runs' folders."""
     text = json.dumps(artefact_json(planned, str(plan.results / "runs")))
     return Artefact.model_validate_json(text)
@@ -90,11 +90,11 @@ def differences(there: Path, fresh: Path) -> list[str]:
         there: The folder with ``tables``, ``figures``, ``summary`` and the record to check.
         fresh: The same, just drawn.
     """
-    old, new = _files(there), _files(fresh)
+    old, new = _compared_files(there), _compared_files(fresh)
     lines = [f"{there / name}: no finished run gives it" for name in sorted(old - new)]
     lines += [f"{there / name}: is missing, but runs cover it" for name in sorted(new - old)]
     for name in sorted(old & new):
-        if not _same(there / name, fresh / name):
+        if not _files_agree(there / name, fresh / name):
             lines.append(f"{there / name}: the finished runs give something else")
     return lines
 
@@ -109,12 +109,14 @@ def orphans(results: Path, drawn: Iterable[Path], papers: Collection[str]) -> li
     def is_others(path: Path) -> bool:
         return bool(others) if path.parent == results else _paper_of(path, results) in others
 
-    return sorted(path for path in _made(results) if path not in kept and not is_others(path))
+    return sorted(
+        path for path in _drawn_files(results) if path not in kept and not is_others(path)
+    )
 
 
 def strangers(results: Path, papers: Collection[str]) -> list[str]:
     """Return the papers that have tables, figures or summaries there and are not among `papers`."""
-    found = {_paper_of(path, results) for path in _made(results)}
+    found = {_paper_of(path, results) for path in _drawn_files(results)}
     return sorted(found.difference(papers, [""]))
 
 
@@ -124,12 +126,12 @@ def _paper_of(path: Path, results: Path) -> str:
     return parts[1] if len(parts) > 2 else ""
 
 
-def _files(root: Path) -> set[Path]:
+def _compared_files(root: Path) -> set[Path]:
     """Return what is compared below a folder; a PDF shows what its PNG does."""
-    return {path.relative_to(root) for path in _made(root) if path.suffix != ".pdf"}
+    return {path.relative_to(root) for path in _drawn_files(root) if path.suffix != ".pdf"}
 
 
-def _made(root: Path) -> Iterator[Path]:
+def _drawn_files(root: Path) -> Iterator[Path]:
     """Yield all that is drawn below a folder."""
     for kind in _KINDS:
         yield from (root / kind).rglob("*.*")
@@ -137,31 +139,32 @@ def _made(root: Path) -> Iterator[Path]:
     yield from root.glob(TRAINING)
 
 
-def _same(old: Path, new: Path) -> bool:
+def _files_agree(old: Path, new: Path) -> bool:
     """Return whether two files say the same; what cannot be read is the same as nothing."""
     try:
-        return _equally_read(old, new)
+        return _contents_agree(old, new)
     except (OSError, ValueError, SyntaxError, ImageComparisonFailure):
         # A picture of another size is a ValueError, a broken one Pillow's SyntaxError.
         return False
 
 
-def _equally_read(old: Path, new: Path) -> bool:
+def _contents_agree(old: Path, new: Path) -> bool:
     if old.suffix == ".png":
         return compare_images(str(old), str(new), tol=_PIXELS) is None
     if old.suffix == ".csv":
         values = [pd.read_csv(path, keep_default_na=False).to_dict("list") for path in (old, new)]
-        return _equal(*values)
+        return _data_agree(*values)
     if old.suffix == ".json":
-        return _equal(*(json.loads(path.read_text(encoding="utf-8")) for path in (old, new)))
+        return _data_agree(*(json.loads(path.read_text(encoding="utf-8")) for path in (old, new)))
     return old.read_text(encoding="utf-8") == new.read_text(encoding="utf-8")
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _data_agree(a: Any, b: Any) -> bool:
     """Return whether plain data are equal but for rounding of floats."""
     leaves = [list(_leaves(value)) for value in (a, b)]
     return len(leaves[0]) == len(leaves[1]) and all(
-        where == there and _close(x, y) for (where, x), (there, y) in zip(*leaves, strict=True)
+        where == there and _values_agree(x, y)
+        for (where, x), (there, y) in zip(*leaves, strict=True)
     )
 
 
@@ -175,7 +178,7 @@ def _leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
         yield where, value
 
 
-def _close(x: Any, y: Any) -> bool:
+def _values_agree(x: Any, y: Any) -> bool:
     if isinstance(x, float) and isinstance(y, float):
         return math.isclose(x, y, rel_tol=_ROUNDING, abs_tol=1e-12) or (x != x and y != y)
     return type(x) is type(y) and x == y

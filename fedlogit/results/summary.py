@@ -20,7 +20,7 @@ from fedlogit.results.verdicts.compare import (
     comparison_table,
     not_run,
     read_comparison,
-    read_made,
+    read_summary_table,
 )
 from fedlogit.runs.results_layout import ResultsLayout
 
@@ -84,19 +84,21 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
         parts.append(f"## {paper}, scale `{scale}`")
         parts += [] if table.empty else [markdown(table, right=RIGHT)]
         parts += [NOTHING_PUBLISHED] if rows.empty else list(filter(None, [not_run(rows)]))
-        parts.append("\n".join([_claims(results, paper, scale), *_places(results, paper, scale)]))
+        parts.append(
+            "\n".join([_claims_line(results, paper, scale), *_folder_lines(results, paper, scale)])
+        )
     return "\n\n".join(parts)
 
 
-def _claims(results: Path, paper: str, scale: str) -> str:
+def _claims_line(results: Path, paper: str, scale: str) -> str:
     path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
-    claims = read_made(path, ["result"], {"result": str})
+    claims = read_summary_table(path, ["result"], {"result": str})
     counts = claims["result"].value_counts()
     judged = ", ".join(f"{count} {result}" for result, count in counts.items())
     return f"- Claims: {judged or 'none tested at this scale'}"
 
 
-def _places(results: Path, paper: str, scale: str) -> list[str]:
+def _folder_lines(results: Path, paper: str, scale: str) -> list[str]:
     """Return a line for each folder that holds something."""
     lines = []
     for kind, suffix in (("tables", "md"), ("figures", "png")):

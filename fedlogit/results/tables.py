@@ -13,7 +13,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import collect, sources, summarise
+from fedlogit.results.collect import collect, distinct_values, sources, summarise
 from fedlogit.results.formatting import (
     markdown,
     sentence,
@@ -48,7 +48,7 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
         raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
     frame = collect(artefact, gaps=True)
     cells = tidy(artefact, frame)
-    texts = [_cell(artefact, row) for row in cells.to_dict("records")]
+    texts = [_cell_text(artefact, row) for row in cells.to_dict("records")]
     grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells)
     return _write(artefact, out, _with_reasons(artefact, cells), grid, _pipes(grid), caption)
 
@@ -89,7 +89,7 @@ def linked_table(artefact: Artefact, frame: pd.DataFrame, prefix: str) -> str:
     cells = tidy(artefact, frame)
     places = cells.groupby("metric", sort=False).cumcount()
     rows = zip(cells.to_dict("records"), places, strict=True)
-    texts = [f"[{_cell(artefact, row)}](#{prefix}{place})" for row, place in rows]
+    texts = [f"[{_cell_text(artefact, row)}](#{prefix}{place})" for row, place in rows]
     return _pipes(_grid(artefact, cells, texts))
 
 
@@ -109,22 +109,18 @@ def _axes(artefact: Artefact) -> list[str]:
 def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row per cell of a table: its axes, metric, mean, std, n, diverged, provenance."""
     axes = _axes(artefact)
-    cells = pd.concat([_of_metric(frame, axes, metric) for metric in artefact.shown])
+    cells = pd.concat([_cells_of_metric(frame, axes, metric) for metric in artefact.shown])
     told = ("scale", "device", "engine", "precision", "dataset_note", "code_version")
-    where = frame.groupby(axes, sort=False, dropna=False).agg(
-        {column: _joined for column in told if column not in axes}  # precision may be an axis
-    )
+    columns = [column for column in told if column not in axes]  # precision may be an axis
+    groups = frame.groupby(axes, sort=False, dropna=False)
+    where = groups.agg(dict.fromkeys(columns, distinct_values))
     return cells.merge(where.reset_index(), on=axes, how="left", validate="many_to_one")
 
 
-def _of_metric(frame: pd.DataFrame, axes: list[str], metric: str) -> pd.DataFrame:
+def _cells_of_metric(frame: pd.DataFrame, axes: list[str], metric: str) -> pd.DataFrame:
     cells = summarise(frame, axes, metric)
     cells.insert(len(axes), "metric", metric)
     return cells
-
-
-def _joined(values: pd.Series) -> str:
-    return "; ".join(sorted(set(values)))
 
 
 def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
@@ -175,7 +171,7 @@ def _joined_label(name: Any) -> str:
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-def _cell(artefact: Artefact, row: dict[Any, Any]) -> str:
+def _cell_text(artefact: Artefact, row: dict[Any, Any]) -> str:
     printed = artefact.read_options(Printed)
     text = spread(
         row["mean"], row["std"], row["metric"], percent=printed.percent, decimals=printed.decimals
@@ -196,8 +192,8 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
         shown = [f"{sentence(metric_label(artefact.shown[0]))}{unit}, {over}"]
     else:
         unit = "" if not percent or not any(shares) else "in %" if all(shares) else "shares in %"
-        shown = [*_metrics(artefact), sentence(", ".join(filter(None, (over, unit))))]
-    parts = [artefact.caption.strip().rstrip("."), *shown, *_dataset(artefact, frame)]
+        shown = [*_metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
+    parts = [artefact.caption.strip().rstrip("."), *shown, *_dataset_sentences(artefact, frame)]
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
@@ -211,7 +207,7 @@ def _has_spread(cell: dict[Any, Any]) -> bool:
     return "±" in spread(cell["mean"], cell["std"], cell["metric"])
 
 
-def _metrics(artefact: Artefact) -> list[str]:
+def _metric_sentences(artefact: Artefact) -> list[str]:
     """Return in words what several metrics are, less those whose heading says as much."""
     words: dict[str, str] = {}
     for metric in artefact.shown:
@@ -223,7 +219,7 @@ def _metrics(artefact: Artefact) -> list[str]:
     return [sentence("; ".join(words.values()))] if words else []
 
 
-def _dataset(artefact: Artefact, frame: pd.DataFrame) -> list[str]:
+def _dataset_sentences(artefact: Artefact, frame: pd.DataFrame) -> list[str]:
     """Name the data set of a table that has one, unless its rows, columns or texts do."""
     names = list(frame["dataset"].drop_duplicates().map(artefact.label))
     named = {"dataset"} & {*(artefact.rows or ()), *(artefact.columns or ())}

@@ -15,6 +15,8 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Plan
+from fedlogit.papers.model import TEST_SCALE
+from fedlogit.results.collect import distinct_values
 from fedlogit.results.formatting import write_csv
 from fedlogit.results.provenance import recorded, training_seconds
 
@@ -45,9 +47,9 @@ def training_table(plan: Plan) -> pd.DataFrame:
     rows = []
     for paper in plan.papers.values():
         for scale in paper.scales:
-            for artefact in plan.unfiltered_of(paper.paper, scale) if scale != "smoke" else ():
+            for artefact in plan.unfiltered_of(paper.paper, scale) if scale != TEST_SCALE else ():
                 place = {"paper": paper.paper, "scale": scale, "id": artefact.id}
-                rows.append(place | _took(plan, plan.runs(artefact)))
+                rows.append(place | _costs_of_runs(plan, plan.runs(artefact)))
     return pd.DataFrame(rows)
 
 
@@ -66,7 +68,7 @@ def read_training(path: Path) -> pd.DataFrame:
     return rows.fillna({"devices": ""})
 
 
-def _took(plan: Plan, runs: Sequence[str]) -> dict[str, Any]:
+def _costs_of_runs(plan: Plan, runs: Sequence[str]) -> dict[str, Any]:
     """Return what the finished ones among some runs took, and how many there are."""
     facts = [recorded(plan.results / "runs" / run) for run in runs if plan.finished(run)]
     columns = [*_FACTS, "device_type", "peak_memory_bytes"]
@@ -79,4 +81,4 @@ def _took(plan: Plan, runs: Sequence[str]) -> dict[str, Any]:
         took[f"{name}_hours"] = round(training_seconds(part) / 3600, 3)
         peak = part["peak_memory_bytes"].max()
         took[f"{name}_mb"] = 0 if math.isnan(peak) else math.ceil(peak / 1e6)
-    return took | {"devices": ", ".join(sorted(set(finished["device"])))}
+    return took | {"devices": distinct_values(finished["device"], ", ")}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.model import TEST_SCALE
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import PlannedArtefact
@@ -204,7 +205,7 @@ class RuleInputs:
 
         Those of other papers and scales are read, too, if they are there.
         """
-        tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != "smoke")
+        tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != TEST_SCALE)
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in tables)
         return [self._summary_file(paper, scale) for paper, scale in shown if self.reference(paper)]
 

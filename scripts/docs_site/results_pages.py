@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.record.numbers import as_comparison, counts_sentence
 from fedlogit.results.verdicts.compare import comparison_table
@@ -51,7 +52,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
 def _order(paper: Paper, file: Path) -> tuple[int, str, str]:
     """Put the scale `paper` first, then the others by name, and figures by id."""
     scale = file.parent.name
-    return int(scale != "paper"), scale, file.stem
+    return int(scale != JUDGED_SCALE), scale, file.stem
 
 
 def _of_paper(paper: Paper, files: list[Path]) -> str:

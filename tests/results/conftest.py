@@ -66,7 +66,13 @@ def make_run(tmp_path):
                 "engine": "loop",
                 "precision": "f32",
                 "dataset_note": note,
+                "dataset_digest": "of the data",
+                "split_digest": "of their division",
                 "wall_seconds": 12.5,
+                "finished": "2026-01-02T03:04:05+00:00",
+                "command": "python -m fedlogit train",
+                "torch": "2.0.0",
+                "peak_memory_bytes": 700_000_000,
             },
         }
         write_json(folder / "result.json", result)

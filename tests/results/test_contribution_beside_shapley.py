@@ -8,7 +8,7 @@ import pytest
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.papers.options import Contribution as Options
-from fedlogit.results.analyses.contribution import analyse, compared
+from fedlogit.results.analyses.contribution import analyse, contributions_beside_shapley
 
 GIVEN = {"rows": None, "columns": None, "analysis": "contribution", "options": {"value": "fedavg"}}
 ALONE = (0.3, 0.2, 0.1)  # in a game that only adds, these are the Shapley values
@@ -28,7 +28,7 @@ def test_values_are_of_coalitions_and_uwas_contribution_is_its_mean_weight(
     runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
     runs.append(weighing(make_run, [[1, 0.6], [0, 0.3], [0, 0.1]]))
     artefact = make_artefact(*runs, **GIVEN)
-    fedavg, uwa = compared(artefact, Options(**artefact.options))
+    fedavg, uwa = contributions_beside_shapley(artefact, Options(**artefact.options))
     assert fedavg.values.tolist() == pytest.approx(ALONE)
     assert fedavg.contributions.tolist() == [0.2, 0.5, 0.3]
     assert uwa.values.tolist() == pytest.approx(ALONE)

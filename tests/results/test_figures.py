@@ -9,10 +9,10 @@ from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
-from fedlogit.results.analyses.contribution import Compared
+from fedlogit.results.analyses.contribution import ContributionsBesideShapley
 from fedlogit.results.figures import draw, figure_names, write_figure
 from fedlogit.results.figures._parts import in_per_cent
-from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged
+from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged_partitions
 from fedlogit.results.figures.accuracy_by_round import last_third
 from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.contributions_by_value import correlation
@@ -183,9 +183,11 @@ def test_what_one_partition_presses_together_has_a_panel_of_its_own():
     means = {"k_classes(2)": (0.4, 0.9), "k_classes(5)": (0.96, 0.97), "k_classes(8)": (0.97, 0.98)}
     rows = [{"partition": p, "mean": m} for p, pair in means.items() for m in pair]
     cells, partitions = pd.DataFrame(rows), list(means)
-    assert enlarged(cells, partitions) == partitions[1:]
-    assert enlarged(cells[cells["mean"] > 0.95], partitions[1:]) == []  # half of the height
-    assert enlarged(cells.iloc[:2], partitions) == []
+    assert enlarged_partitions(cells, partitions) == partitions[1:]
+    assert (
+        enlarged_partitions(cells[cells["mean"] > 0.95], partitions[1:]) == []
+    )  # half of the height
+    assert enlarged_partitions(cells.iloc[:2], partitions) == []
 
 
 def test_an_enlarged_panel_stands_beside_the_whole(make_run, make_artefact):
@@ -262,8 +264,8 @@ def test_a_single_low_cell_leaves_the_others_distinct(make_celm, make_artefact):
 def test_a_correlation_of_some_partitions_says_of_which(make_artefact, make_run):
     artefact = make_artefact(make_run(), labels={"dir": "Dir(0.3)"})
     values = np.array([0.1, 0.2, 0.3])
-    alike = Compared("k_classes(2)", "uwa", 0, np.full(3, 1 / 3), values)
-    ranked = Compared("dir", "uwa", 0, values, values)
+    alike = ContributionsBesideShapley("k_classes(2)", "uwa", 0, np.full(3, 1 / 3), values)
+    ranked = ContributionsBesideShapley("dir", "uwa", 0, values, values)
     assert correlation(artefact, [alike]) == "equal shares"
     assert correlation(artefact, [ranked]) == "rank correlation 1.00"
     assert correlation(artefact, [alike, ranked]) == "rank correlation 1.00 (Dir(0.3) only)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.refusals import refused
 from support.sealed import seal
 
 from fedlogit.errors import DataError
@@ -45,6 +46,13 @@ def test_other_divisions_of_the_same_data_are_no_difference(saw, make_artefact):
     assert len(gather(make_artefact(*runs))) == 3
 
 
-def test_runs_from_before_there_were_digests_are_not_compared(saw, make_artefact):
-    runs = [saw({"dataset_digest": "a"}), saw({}, method="uwa")]
-    assert len(gather(make_artefact(*runs))) == 2
+@pytest.mark.parametrize("digest", ["dataset_digest", "split_digest"])
+def test_a_run_that_does_not_say_what_it_saw_is_refused(make_run, make_artefact, digest):
+    run = make_run()
+    path = run.dir / "result.json"
+    result = read_json(path)
+    del result["provenance"][digest]
+    write_json(path, result)
+    seal(run.dir)
+    with refused(f"{path}: key 'provenance.{digest}' is missing"):
+        gather(make_artefact(run))

@@ -11,7 +11,7 @@ from support.refusals import refused
 from fedlogit.config import Settings
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers import Plan, list_papers, load_paper
-from fedlogit.results.pages.record import deviating, record_page
+from fedlogit.results.pages.record import deviating_numbers, record_page
 from fedlogit.results.record.by_paper import papers_markdown
 from fedlogit.results.record.files import record_markdown, write_record
 from fedlogit.results.record.notes import Notes, read_notes
@@ -19,12 +19,12 @@ from fedlogit.results.record.numbers import (
     OUTCOMES,
     counts,
     counts_sentence,
+    is_trained,
     no_evidence,
     read_record,
     record,
-    trained,
 )
-from fedlogit.results.record.picture import bars, draw_record, plotted
+from fedlogit.results.record.picture import bars, draw_record, plotted_shares
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import published, read_reference
 
@@ -207,7 +207,7 @@ def test_numbers_that_need_no_training_are_counted_apart(answered):
         " several seeds; with one seed, 0 within 3 points and 1 outside. 2 are bytes or distances"
         " that need no training: 1 reproduced and 1 not reproduced."
     )
-    assert trained(counted).tolist() == [True, False, False, True]
+    assert is_trained(counted).tolist() == [True, False, False, True]
 
 
 def test_what_came_out_is_told_in_a_row_for_each_paper(answered):
@@ -245,7 +245,7 @@ def test_the_picture_has_ours_above_the_papers(answered):
 
 def test_only_shares_are_points():
     rows = pd.DataFrame({"metric": ["accuracy", "emd", "payload_megabytes"]})
-    assert plotted(rows)["metric"].tolist() == ["accuracy"]
+    assert plotted_shares(rows)["metric"].tolist() == ["accuracy"]
 
 
 def test_the_page_of_numbers_has_each_table_once(answered):
@@ -287,9 +287,9 @@ def test_the_page_tells_what_was_tried_where_numbers_deviate(tmp_path, reference
 def test_what_several_runs_leave_far_off_deviates_too(metric, published, difference, expected):
     row = {"metric": metric, "published": published, "difference": difference}
     rows = pd.DataFrame([row | {"verdict": "inconclusive"}])
-    assert (len(deviating(rows)) == 1) is expected
-    assert deviating(rows.assign(verdict="partly reproduced")).empty
-    assert len(deviating(rows.assign(verdict="not reproduced"))) == 1
+    assert (len(deviating_numbers(rows)) == 1) is expected
+    assert deviating_numbers(rows.assign(verdict="partly reproduced")).empty
+    assert len(deviating_numbers(rows.assign(verdict="not reproduced"))) == 1
 
 
 def test_a_key_of_notes_that_is_none_is_refused(tmp_path):

@@ -12,7 +12,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
 from fedlogit.papers import Plan
 from fedlogit.results.artefact import RunRef
-from fedlogit.results.pages.fill import filled
+from fedlogit.results.pages.fill import filled_page
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "workflow/reference/who_to_trust.csv"
@@ -219,4 +219,4 @@ def test_a_page_that_cannot_be_filled_is_refused(tmp_path, text, said):
     (tmp_path / "a.md").write_text("| new |\n")
     (tmp_path / "c.csv").write_text("new\n")
     with pytest.raises(FedlogitError, match=said):
-        filled(tmp_path / "page.md", tmp_path)
+        filled_page(tmp_path / "page.md", tmp_path)

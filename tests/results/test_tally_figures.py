@@ -9,7 +9,7 @@ from support.sealed import seal
 from fedlogit.errors import FedlogitError
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, cross, overlap, place
-from fedlogit.results.figures.bandwidth_ratio import measured, ratio
+from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.verdicts.compare import compare, read_reference
@@ -124,8 +124,8 @@ def test_runs_that_differ_in_the_signal_measure_the_ratio(make_tally):
         make_tally(method=f"tally_train(warm_up=1, probes_per_round=16, signal='{s}')", sent=sent)
         for s, sent in (("votes", {"votes": 384}), ("probabilities", {"probabilities": 15360}))
     ]
-    assert measured([read_run(r.dir, r.digest) for r in runs]) == {10: 40}
-    assert measured([read_run(runs[0].dir, runs[0].digest)]) == {}
+    assert measured_ratios([read_run(r.dir, r.digest) for r in runs]) == {10: 40}
+    assert measured_ratios([read_run(runs[0].dir, runs[0].digest)]) == {}
 
 
 def test_a_setting_across_a_line_each_and_the_papers_numbers(make_tally, make_artefact, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support.refusals import refused
 from support.sealed import seal
 
 from fedlogit.config import Settings
@@ -13,6 +14,7 @@ from fedlogit.errors import DataError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import Plan, load_paper, run_dir
 from fedlogit.results.pages.commands import commands, memory
+from fedlogit.results.provenance import recorded
 from fedlogit.results.redraw import differences
 from fedlogit.results.training import read_training, training_table, write_training
 
@@ -57,6 +59,20 @@ def test_hours_and_peaks_are_of_the_finished_runs_and_a_gpus_are_apart(train):
     assert (row["cpu_mb"], row["gpu_mb"]) == (900, 500)
     assert row["devices"] == "A GPU, CPU test"
     assert row["runs"] == len(plan.runs(plan.unfiltered_of("celm", "quick")[0])) > 3
+
+
+@pytest.mark.parametrize("fact", ["wall_seconds", "device", "peak_memory_bytes"])
+def test_a_result_without_a_fact_that_every_run_records_is_named(make_run, fact):
+    folder = make_run().dir
+    result = read_json(folder / "result.json")
+    del result["provenance"][fact]
+    write_json(folder / "result.json", result)
+    with refused(f"{folder / 'result.json'}: key 'provenance.{fact}' is missing"):
+        recorded(folder)
+
+
+def test_a_result_without_a_kind_of_device_is_of_a_cpu(make_run):
+    assert recorded(make_run().dir)["device_type"] == "cpu"
 
 
 def test_tables_without_a_finished_run_have_a_row_and_smoke_has_none(train):

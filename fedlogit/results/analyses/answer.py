@@ -15,7 +15,7 @@ from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.paired import INTERVAL, candidates
-from fedlogit.results.verdicts.rules import ALPHA
+from fedlogit.results.verdicts.statistics import ALPHA
 
 __all__ = ["BUDGETS", "analyse"]
 
@@ -41,15 +41,15 @@ def analyse(artefact: Artefact) -> Analysis:
     if frame.empty:
         raise FedlogitError(f"{artefact.name}: there is no method beside the reference")
     numbers = pd.concat(_cells(artefact, frame, options), ignore_index=True)
-    shown = _shown(artefact, numbers)
+    shown = _printed_table(artefact, numbers)
     bold = bool(shown.apply(lambda cells: cells.str.startswith("**")).any(axis=None))
-    return Analysis(numbers, shown, _said(artefact, frame, numbers, bold))
+    return Analysis(numbers, shown, _caption_sentences(artefact, frame, numbers, bold))
 
 
 def _cells(artefact: Artefact, frame: pd.DataFrame, options: Answer) -> Iterator[pd.DataFrame]:
     for place, runs in frame.groupby(["dataset", "partition"], sort=False):
         dataset, partition = map(str, place)
-        values = _whole(artefact, runs)
+        values = _values_at_common_seeds(artefact, runs)
         sent = summarise(runs, ["method"], "bytes_sent").set_index("method")["mean"]
         others = [str(name) for name in values if name not in options.labelled]
         choices = {
@@ -67,7 +67,7 @@ def _cells(artefact: Artefact, frame: pd.DataFrame, options: Answer) -> Iterator
                 yield found
 
 
-def _whole(artefact: Artefact, runs: pd.DataFrame) -> pd.DataFrame:
+def _values_at_common_seeds(artefact: Artefact, runs: pd.DataFrame) -> pd.DataFrame:
     """Return the metric by seed and method, at the seeds that all methods with a result have."""
     summarise(runs, ["method"], artefact.metric)  # refuses two runs in one place
     values = runs.pivot(index="seed", columns="method", values=artefact.metric)
@@ -79,30 +79,32 @@ def _whole(artefact: Artefact, runs: pd.DataFrame) -> pd.DataFrame:
     return whole
 
 
-def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     """Return a row per data set and partition, a column per budget."""
     several = numbers["dataset"].nunique() > 1
     rows = []
     for (dataset, partition), cell in numbers.groupby(["dataset", "partition"], sort=False):
-        place = _clients_have(artefact.label(partition))
+        place = _partition_label(artefact.label(partition))
         row = {"If you have": f"{artefact.label(dataset)}, {place}" if several else place}
         for budget in (*BUDGETS, *([LABELLED] if LABELLED in set(numbers["budget"]) else [])):
             of_budget = cell[cell["budget"] == budget]
-            row[_head(budget, numbers)] = _advice(artefact, of_budget) if len(of_budget) else "–"
+            row[_column_heading(budget, numbers)] = (
+                _advice(artefact, of_budget) if len(of_budget) else "–"
+            )
         rows.append(row)
     shown = pd.DataFrame(rows)
-    *_, most, any_ = (_head(budget, numbers) for budget in BUDGETS)
+    *_, most, any_ = (_column_heading(budget, numbers) for budget in BUDGETS)
     if shown[any_].equals(shown[most]):
         shown = shown.drop(columns=any_).rename(columns={most: most.replace(":", ", or more:")})
     return shown
 
 
-def _clients_have(label: str) -> str:
+def _partition_label(label: str) -> str:
     """Return a partition's label; alone in a row, ``2 classes`` would read as a task of two."""
     return f"{label} a client" if re.fullmatch(r"\d+ classes", label) else label
 
 
-def _head(budget: str, numbers: pd.DataFrame) -> str:
+def _column_heading(budget: str, numbers: pd.DataFrame) -> str:
     if budget == LABELLED:
         most = numbers.loc[numbers["budget"] == LABELLED, "bytes_sent"].max() / 1e6
         return f"{most:.1f} MB and labelled samples at the server: use"
@@ -137,7 +139,7 @@ def _per_cent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-def _said(
+def _caption_sentences(
     artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame, bold: bool
 ) -> tuple[str, ...]:
     seeds = numbers["n"]

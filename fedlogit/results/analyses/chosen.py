@@ -22,11 +22,11 @@ def analyse(artefact: Artefact) -> Analysis:
     common, and the first is the default. Columns of the CSV: `method`, `setting`, a column of means
     over seeds for each cell, `mean` over cells, `default`, `chosen`.
     """
-    tried = chosen_settings(_summarised(artefact))
+    tried = chosen_settings(_cell_means(artefact))
     cells = [str(name) for name in tried if name not in _FACTS]
     return Analysis(
         tried,
-        _shown(artefact, tried, cells),
+        _printed_table(artefact, tried, cells),
         (
             "Chosen is the setting with the best mean over these cells; of equal ones the default,"
             " which is the first",
@@ -38,7 +38,7 @@ def analyse(artefact: Artefact) -> Analysis:
 _FACTS = ("method", "setting", "mean", "default", "chosen")
 
 
-def _summarised(artefact: Artefact) -> pd.DataFrame:
+def _cell_means(artefact: Artefact) -> pd.DataFrame:
     """Return means over seeds, a row per cell, with columns `partition`, `method` and `mean`."""
     frame = collect(artefact)
     return summarise(frame, ["partition", "method"], artefact.metric)
@@ -66,7 +66,7 @@ def chosen_settings(means: pd.DataFrame) -> pd.DataFrame:
     return tried.assign(chosen=tried.index.isin(best)).rename_axis(columns=None)
 
 
-def _shown(artefact: Artefact, tried: pd.DataFrame, cells: list[str]) -> pd.DataFrame:
+def _printed_table(artefact: Artefact, tried: pd.DataFrame, cells: list[str]) -> pd.DataFrame:
     rows = []
     for method, settings in tried.groupby("method", sort=False):
         (chosen,) = settings[settings["chosen"]].to_dict("records")

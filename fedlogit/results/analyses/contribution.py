@@ -19,7 +19,7 @@ from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 
-__all__ = ["Compared", "analyse", "compared", "correlations"]
+__all__ = ["ContributionsBesideShapley", "analyse", "contributions_beside_shapley", "correlations"]
 
 _ROUNDING = 1e-9  # values that differ by less do not rank clients
 _ALIKE = 0.01  # nor do contributions, by less than this part of what each had if all had as much
@@ -28,7 +28,7 @@ _MOST_CLIENTS = 16  # 65,536 coalitions
 
 
 @dataclass(frozen=True)
-class Compared:
+class ContributionsBesideShapley:
     """A method's contributions beside the Shapley values of the same federation.
 
     Attributes:
@@ -66,8 +66,8 @@ def analyse(artefact: Artefact) -> Analysis:
     has the largest contribution), `n` (seeds in which clients' contributions differ).
     """
     options = artefact.read_options(Contribution)
-    found: dict[tuple[str, str], list[Compared]] = {}
-    for one in compared(artefact, options):
+    found: dict[tuple[str, str], list[ContributionsBesideShapley]] = {}
+    for one in contributions_beside_shapley(artefact, options):
         found.setdefault((one.partition, one.method), []).append(one)
     partitions = list(dict.fromkeys(partition for partition, _ in found))
     places = sorted(found, key=lambda place: partitions.index(place[0]))
@@ -76,7 +76,7 @@ def analyse(artefact: Artefact) -> Analysis:
         {
             artefact.label("partition"): numbers["partition"].map(artefact.label),
             artefact.label("method"): numbers["method"].map(artefact.label),
-            "Rank correlation": [_text(row) for row in numbers.to_dict("records")],
+            "Rank correlation": [_correlation_text(row) for row in numbers.to_dict("records")],
             "Best client found": [
                 f"{row['best']:.0%}" if row["n"] else "–" for row in numbers.to_dict("records")
             ],
@@ -93,7 +93,9 @@ def analyse(artefact: Artefact) -> Analysis:
     return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[2:]))
 
 
-def compared(artefact: Artefact, options: Contribution) -> Iterator[Compared]:
+def contributions_beside_shapley(
+    artefact: Artefact, options: Contribution
+) -> Iterator[ContributionsBesideShapley]:
     """Yield each method's contributions beside exact values, by partition, method and seed.
 
     Raises:
@@ -109,7 +111,7 @@ def compared(artefact: Artefact, options: Contribution) -> Iterator[Compared]:
     worth: dict[tuple[str, int], dict[frozenset[int], float]] = {}
     for partition, method, run in runs:
         if method == options.value:
-            worth.setdefault((partition, run.spec.seed), {})[_members(run)] = _accuracy(run)
+            worth.setdefault((partition, run.spec.seed), {})[_coalition(run)] = _accuracy(run)
     values: dict[tuple[str, int], np.ndarray] = {}
     for partition, method, run in runs:
         place = (partition, run.spec.seed)
@@ -117,10 +119,12 @@ def compared(artefact: Artefact, options: Contribution) -> Iterator[Compared]:
             where = f"{artefact.name}: {partition}, seed {run.spec.seed}"
             values[place] = _values(where, run, worth.get(place, {}))
         if run.spec.participation is None:
-            yield Compared(partition, method, run.spec.seed, _contributions(run), values[place])
+            yield ContributionsBesideShapley(
+                partition, method, run.spec.seed, _contributions(run), values[place]
+            )
 
 
-def correlations(own: Iterable[Compared]) -> np.ndarray:
+def correlations(own: Iterable[ContributionsBesideShapley]) -> np.ndarray:
     """Return the rank correlation of each run in which contributions differ, float64 (runs,)."""
     each = np.array([one.correlation() for one in own])
     return each[~np.isnan(each)]
@@ -144,7 +148,7 @@ def _values(where: str, run: Run, worth: dict[frozenset[int], float]) -> np.ndar
     return shapley_values(worth.__getitem__, len(counts))
 
 
-def _members(run: Run) -> frozenset[int]:
+def _coalition(run: Run) -> frozenset[int]:
     who, n = run.spec.participation, run.spec.clients
     return frozenset(who.present(1, n, run.spec.seed) if who else range(n))
 
@@ -163,7 +167,9 @@ def _contributions(run: Run) -> np.ndarray:
     return run.contributions()[-1]
 
 
-def _summary(partition: str, method: str, own: list[Compared]) -> dict[str, object]:
+def _summary(
+    partition: str, method: str, own: list[ContributionsBesideShapley]
+) -> dict[str, object]:
     found = correlations(own)
     ranked = [one for one in own if not math.isnan(one.correlation())]
     return {
@@ -176,7 +182,7 @@ def _summary(partition: str, method: str, own: list[Compared]) -> dict[str, obje
     }
 
 
-def _text(row: dict[object, float]) -> str:
+def _correlation_text(row: dict[object, float]) -> str:
     if not row["n"]:
         return "–"
     return spread(row["correlation"], row["correlation_std"], "shapley_correlation", decimals=2)

@@ -41,7 +41,7 @@ def analyse(artefact: Artefact) -> Analysis:
         if run.spec.method.name == REFERENCE
     }
     rows = [
-        _measured(artefact, axes, run, ceilings)
+        _costs_of_run(artefact, axes, run, ceilings)
         for axes, run in runs
         if run.spec.method.name != REFERENCE
     ]
@@ -55,7 +55,7 @@ def analyse(artefact: Artefact) -> Analysis:
         numbers[name] = frame.groupby(_KEYS, sort=False)[name].median().to_numpy()
     order = {key: artefact.in_order(key) or list(numbers[key]) for key in _KEYS[:2]}
     numbers = sorted_as(numbers, order)
-    return Analysis(numbers, _shown(artefact, numbers), _SAID, heads=2, right=_RIGHT)
+    return Analysis(numbers, _printed_table(artefact, numbers), _SAID, heads=2, right=_RIGHT)
 
 
 _SAID = (
@@ -84,7 +84,7 @@ def _accuracy(run: Run) -> float:
     return math.nan if found is None else found
 
 
-def _measured(
+def _costs_of_run(
     artefact: Artefact,
     axes: dict[str, object],
     run: Run,
@@ -107,14 +107,14 @@ def _measured(
         "rounds_to": math.nan if at is None else at,
         "bytes_to": math.nan if at is None else float(sent.iloc[at - 1]),
         "bytes_sent": float(sent.iloc[-1]),
-        "accuracy_min": _last(run, "accuracy_min"),
-        "ece": _last(run, "ece"),
+        "accuracy_min": _last_value(run, "accuracy_min"),
+        "ece": _last_value(run, "ece"),
         "seconds": (seconds := source.wall_seconds + source.clients_wall_seconds),
-        "aggregation_share": _aggregation(run) / seconds,
+        "aggregation_share": _aggregation_seconds(run) / seconds,
     }
 
 
-def _aggregation(run: Run) -> float:
+def _aggregation_seconds(run: Run) -> float:
     """Return the seconds of rounds without clients' training and predictions; NaN if unknown."""
     if "seconds_clients" in run.rounds:
         return float((run.rounds["seconds"] - run.rounds["seconds_clients"].fillna(0)).sum())
@@ -132,13 +132,13 @@ def first_round(accuracy: pd.Series, least: float) -> int | None:
     return int(places[0]) + 1 if len(places) else None
 
 
-def _last(run: Run, column: str) -> float:
+def _last_value(run: Run, column: str) -> float:
     """Return the last value of a column; NaN of a run that did not measure it."""
     found = run.rounds[column].dropna() if column in run.rounds else pd.Series(dtype=float)
     return float(found.iloc[-1]) if len(found) else math.nan
 
 
-def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     several = numbers["dataset"].nunique() > 1
     rows = []
     for row in numbers.to_dict("records"):
@@ -148,19 +148,19 @@ def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
             {
                 "Heterogeneity": f"{artefact.label(row['dataset'])}, {place}" if several else place,
                 "Method": artefact.label(row["method"]),
-                "Rounds to 90 %": _text(row["rounds_to"], 1) + of,
-                "kB to 90 %": _text(row["bytes_to"] / 1e3, 1),
-                "kB in all": _text(row["bytes_sent"] / 1e3, 1),
+                "Rounds to 90 %": _number_text(row["rounds_to"], 1) + of,
+                "kB to 90 %": _number_text(row["bytes_to"] / 1e3, 1),
+                "kB in all": _number_text(row["bytes_sent"] / 1e3, 1),
                 "Worst client, %": number(
                     row["accuracy_min"], "accuracy", percent=True, decimals=1
                 ),
                 "ECE, %": number(row["ece"], "ece", percent=True, decimals=1),
-                "Seconds": _text(row["seconds"], 0),
-                "Aggregation, %": _text(100 * row["aggregation_share"], 0),
+                "Seconds": _number_text(row["seconds"], 0),
+                "Aggregation, %": _number_text(100 * row["aggregation_share"], 0),
             }
         )
     return pd.DataFrame(rows)
 
 
-def _text(value: float, decimals: int) -> str:
+def _number_text(value: float, decimals: int) -> str:
     return "–" if math.isnan(value) else f"{value:,.{decimals}f}"

@@ -34,9 +34,9 @@ def analyse(artefact: Artefact) -> Analysis:
     """
     options = artefact.read_options(Lost)
     numbers = losses(artefact, options)
-    shown = _shown(artefact, options, numbers)
+    shown = _printed_table(artefact, options, numbers)
     right = tuple(shown.columns[2:])
-    said = _said(artefact, numbers[numbers["condition"] != options.against])
+    said = _caption_sentences(artefact, numbers[numbers["condition"] != options.against])
     return Analysis(numbers, shown, said, heads=2, right=right)
 
 
@@ -51,13 +51,13 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
         DataError: if a run has none to be compared with, or lacks the accuracy of each client.
         FedlogitError: if two runs share a place, or the runs have no such axis.
     """
-    placed = list(_placed(artefact, options))
+    placed = list(_placed_runs(artefact, options))
     standards = {
         (*place[:3], seed): run for place, seed, run in placed if place[3] == options.against
     }
     rows: dict[tuple[Any, ...], dict[int, tuple[float, float]]] = {}
     failed: dict[tuple[Any, ...], int] = {}
-    for place, seed, run in _shared(placed, options):
+    for place, seed, run in _runs_at_shared_seeds(placed, options):
         standard = standards.get((*place[:3], seed))
         if standard is None:
             raise DataError(
@@ -67,7 +67,7 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
         seeds = rows.setdefault(place, {})
         if seed in seeds:
             raise FedlogitError(f"{artefact.name}: two runs share the place {place}, seed {seed}")
-        seeds[seed] = _compared(run, standard)
+        seeds[seed] = _accuracy_and_loss(run, standard)
         failed[place] = failed.get(place, 0) + run.diverged
     found = [_summary(place, list(rows[place].values()), failed[place]) for place in rows]
     lacking = [
@@ -79,7 +79,7 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
     return _in_order(artefact, options, pd.DataFrame([*found, *lacking]))
 
 
-def _placed(
+def _placed_runs(
     artefact: Artefact, options: Lost
 ) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
     """Yield the place, the seed and the content of every run."""
@@ -88,7 +88,7 @@ def _placed(
         yield _place(artefact, options, axes), run.spec.seed, run
 
 
-def _shared(
+def _runs_at_shared_seeds(
     placed: list[tuple[tuple[str, str, str, str], int, Run]], options: Lost
 ) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
     """Yield all but what a row is compared with at seeds that none of its conditions has."""
@@ -111,7 +111,7 @@ def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> tuple[str
     return axes["dataset"], axes["partition"], axes["method"], condition
 
 
-def _compared(run: Run, standard: Run) -> tuple[float, float]:
+def _accuracy_and_loss(run: Run, standard: Run) -> tuple[float, float]:
     """Return a run's accuracy, and what of the standard's it lost; NaN where one diverged."""
     if run.diverged or standard.diverged:
         return _accuracy(run), math.nan
@@ -158,7 +158,7 @@ def _in_order(artefact: Artefact, options: Lost, rows: pd.DataFrame) -> pd.DataF
     return sorted_as(rows, order)
 
 
-def _shown(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> pd.DataFrame:
+def _printed_table(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> pd.DataFrame:
     several = numbers["dataset"].nunique() > 1
     conditions = list(dict.fromkeys(numbers["condition"]))
     rows = []
@@ -168,7 +168,7 @@ def _shown(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> pd.DataF
             "Heterogeneity": f"{artefact.label(dataset)}, {place}" if several else place,
             "Method": artefact.label(method),
         }
-        texts = {one["condition"]: _text(one, options) for one in cell.to_dict("records")}
+        texts = {one["condition"]: _cell_text(one, options) for one in cell.to_dict("records")}
         rows.append(row | {_heading(c, options): texts.get(c, "") for c in conditions})
     return pd.DataFrame(rows)
 
@@ -177,7 +177,7 @@ def _heading(condition: str, options: Lost) -> str:
     return f"{condition}: {'accuracy' if condition == options.against else 'points lost'}"
 
 
-def _text(cell: dict[Any, Any], options: Lost) -> str:
+def _cell_text(cell: dict[Any, Any], options: Lost) -> str:
     """Return an accuracy, or what is lost of it, in per cent or points."""
     if cell["cannot"]:
         return "n/a"
@@ -188,7 +188,7 @@ def _text(cell: dict[Any, Any], options: Lost) -> str:
     return f"{text} †{cell['diverged']}" if cell["diverged"] else text
 
 
-def _said(artefact: Artefact, differences: pd.DataFrame) -> tuple[str, ...]:
+def _caption_sentences(artefact: Artefact, differences: pd.DataFrame) -> tuple[str, ...]:
     several = differences["n"].max() > 1
     told = ["Points are compared seed by seed; below 0 is a gain"]
     told.append(

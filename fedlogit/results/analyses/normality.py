@@ -49,7 +49,7 @@ def analyse(artefact: Artefact) -> Analysis:
     rows = [
         {"partition": ref.axes.get("partition"), "method": ref.axes.get("method"), **group}
         for ref, run in runs
-        for group in _tested(run)
+        for group in _test_rows(run)
     ]
     if not rows:
         raise DataError(f"{artefact.name}: no client has {FEWEST} held-out samples of a class")
@@ -69,7 +69,7 @@ def analyse(artefact: Artefact) -> Analysis:
         f"Groups of at least {FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
         "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",
     )
-    shown = _shown(artefact, numbers)
+    shown = _printed_table(artefact, numbers)
     return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[3:]))
 
 
@@ -96,17 +96,17 @@ def standardised(run: Run) -> Iterator[tuple[str, np.ndarray]]:
     for logits, label, held in groups(run):
         for of, column in enumerate(logits.T):
             if (spread := column.std(ddof=1)) > 0:
-                yield _kind(of, label, held), (column - column.mean()) / spread
+                yield _kind_of_values(of, label, held), (column - column.mean()) / spread
 
 
-def _tested(run: Run) -> Iterator[dict[str, object]]:
+def _test_rows(run: Run) -> Iterator[dict[str, object]]:
     for logits, label, held in groups(run):
         with np.errstate(invalid="ignore"):
             size = np.abs(np.corrcoef(logits.T))
         for of, column in enumerate(logits.T):
             if column.std() > 0:
                 yield {
-                    "logit": _kind(of, label, held),
+                    "logit": _kind_of_values(of, label, held),
                     "p": scipy.stats.shapiro(column).pvalue,
                     "skewness": scipy.stats.skew(column),
                     "kurtosis": scipy.stats.kurtosis(column),
@@ -114,11 +114,11 @@ def _tested(run: Run) -> Iterator[dict[str, object]]:
                 }
 
 
-def _kind(of: int, label: int, held: np.ndarray) -> str:
+def _kind_of_values(of: int, label: int, held: np.ndarray) -> str:
     return "true" if of == label else "held" if held[of] else "not held"
 
 
-def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             artefact.label("partition"): numbers["partition"].map(artefact.label),

@@ -43,7 +43,7 @@ def analyse(artefact: Artefact) -> Analysis:
         " the same order, 0 none in common, -1 the reverse",
         "The range is that of single seeds",
     )
-    return Analysis(numbers, _shown(artefact, numbers), said, right=("Methods", "ρ"))
+    return Analysis(numbers, _printed_table(artefact, numbers), said, right=("Methods", "ρ"))
 
 
 def _rows(frame: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:
@@ -63,8 +63,8 @@ def _rows(frame: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:
                 "rho": left.mean(axis=1).corr(right.mean(axis=1), "spearman"),
                 "rho_low": min(seeds, default=float("nan")),
                 "rho_high": max(seeds, default=float("nan")),
-                "best_first": _best(left),
-                "best_second": _best(right),
+                "best_first": _best_methods(left),
+                "best_second": _best_methods(right),
             }
 
 
@@ -74,12 +74,12 @@ def _by_method(frame: pd.DataFrame, dataset: str, metric: str) -> pd.DataFrame:
     return own.pivot(index="method", columns="seed", values=metric).dropna()
 
 
-def _best(table: pd.DataFrame) -> str:
+def _best_methods(table: pd.DataFrame) -> str:
     means = table.mean(axis=1).sort_values(ascending=False, kind="stable")
     return "; ".join(map(str, means.index[:_BEST]))
 
 
-def _shown(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
+def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     label = artefact.label
     rows = [
         {

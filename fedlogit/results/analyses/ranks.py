@@ -8,7 +8,7 @@ from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
-from fedlogit.results.verdicts.rules import ALPHA
+from fedlogit.results.verdicts.statistics import ALPHA
 
 __all__ = ["analyse"]
 
@@ -27,7 +27,7 @@ def analyse(artefact: Artefact) -> Analysis:
     table, left_out = blocks(frame, artefact.metric)
     found = ranking(table)
     methods = list(found.ranks.index)
-    alike = {method: _alike(found.pairs, method) for method in methods}
+    alike = {method: _methods_alike(found.pairs, method) for method in methods}
     numbers = pd.DataFrame({"method": methods, "n": found.n, "rank": found.ranks.to_numpy()})
     numbers["alike"] = ["; ".join(alike[method]) for method in methods]
     label = artefact.label
@@ -46,17 +46,17 @@ def analyse(artefact: Artefact) -> Analysis:
         shown[head] = [f"{rank:.1f}" for rank in own]
     right = tuple(shown.columns[1:])
     shown["Does not differ from"] = ["; ".join(map(label, alike[method])) for method in methods]
-    return Analysis(numbers, shown, _said(artefact, found, left_out), right=right)
+    return Analysis(numbers, shown, _caption_sentences(artefact, found, left_out), right=right)
 
 
-def _alike(pairs: pd.DataFrame, method: str) -> list[str]:
+def _methods_alike(pairs: pd.DataFrame, method: str) -> list[str]:
     """Return the methods that a test finds no difference to, best rank first."""
     kept = pairs[pairs["p_holm"] >= ALPHA]
     better = kept.loc[kept["second"] == method, "first"]
     return [*better, *kept.loc[kept["first"] == method, "second"]]
 
 
-def _said(artefact: Artefact, found: Ranking, left_out: list[str]) -> tuple[str, ...]:
+def _caption_sentences(artefact: Artefact, found: Ranking, left_out: list[str]) -> tuple[str, ...]:
     told = [
         f"Ranks are among {len(found.ranks)} methods for each data set, heterogeneity and seed,"
         f" {found.n} cells; 1 is best, and ties share their mean rank"

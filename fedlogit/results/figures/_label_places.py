@@ -51,15 +51,16 @@ def place(
     """
     choices = [_choices(point, width_of(name)) for point, name in zip(points, names, strict=True)]
     fixed = [
-        _apart(point, boxes, obstacles, room) for point, boxes in zip(points, choices, strict=True)
+        _costs_alone(point, boxes, obstacles, room)
+        for point, boxes in zip(points, choices, strict=True)
     ]
     by_axis = [np.argsort(points[:, axis], kind="stable") for axis in (1, 0)]
     orders = [list(order) for one in by_axis for order in (one, one[::-1])]
-    found = [_settled(points, choices, fixed, order) for order in orders]
+    found = [_settled_boxes(points, choices, fixed, order) for order in orders]
     return min(found, key=lambda one: one[1])[0]
 
 
-def _settled(
+def _settled_boxes(
     points: np.ndarray,
     choices: Sequence[np.ndarray],
     fixed: Sequence[np.ndarray],
@@ -72,7 +73,7 @@ def _settled(
         before, total = boxes.copy(), 0.0
         for i in order:
             others = np.arange(len(boxes)) != i
-            shared = _together(points[i], choices[i], points[others], boxes[others])
+            shared = _costs_beside_others(points[i], choices[i], points[others], boxes[others])
             best = int(np.argmin(fixed[i] + shared))
             boxes[i] = choices[i][best]
             total += float(fixed[i][best] + shared[best] / 2)
@@ -95,7 +96,7 @@ def _choices(point: np.ndarray, width: float) -> np.ndarray:
     return np.stack([x, y - HEIGHT / 2, x + width, y + HEIGHT / 2], axis=-1)
 
 
-def _apart(
+def _costs_alone(
     point: np.ndarray,
     boxes: np.ndarray,
     obstacles: Sequence[Obstacle],
@@ -109,19 +110,19 @@ def _apart(
     there = np.array([obstacle.box for obstacle in obstacles]).reshape(-1, 4)
     prices = np.array([obstacle.cost for obstacle in obstacles])
     own = overlap(np.array([[*point, *point]]), there)[0]
-    over = _passes(point, ends, there[~own]) @ (0.5 * prices[~own])
+    over = _lines_over_boxes(point, ends, there[~own]) @ (0.5 * prices[~own])
     return np.asarray(cost + 1000.0 * outside + overlap(boxes, there) @ prices + over)
 
 
-def _together(
+def _costs_beside_others(
     point: np.ndarray, boxes: np.ndarray, points: np.ndarray, there: np.ndarray
 ) -> np.ndarray:
     """Return what each box of a name costs beside the boxes where the others stand."""
     ends, others = anchors(point, boxes), anchors(points, there)
-    cost = _NAME * overlap(boxes, there) + _ACROSS * _passes(point, ends, there)
+    cost = _NAME * overlap(boxes, there) + _ACROSS * _lines_over_boxes(point, ends, there)
     cost += _LEADER * cross(point, ends, points, others)
     for number, (start, end) in enumerate(zip(points, others, strict=True)):
-        cost[:, number] += _ACROSS * _passes(start, end[None], boxes)[0]
+        cost[:, number] += _ACROSS * _lines_over_boxes(start, end[None], boxes)[0]
     return np.asarray(cost.sum(axis=1))
 
 
@@ -136,7 +137,7 @@ def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     )
 
 
-def _passes(point: np.ndarray, ends: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+def _lines_over_boxes(point: np.ndarray, ends: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """Return which lines from a point to an end pass over which boxes, bool (ends, boxes)."""
     along = point + _ALONG[:, None, None] * (ends - point)  # (steps, ends, 2)
     x, y = along[..., 0][..., None], along[..., 1][..., None]

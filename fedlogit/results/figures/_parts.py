@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from seaborn.utils import relative_luminance
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.results.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.results.collect import describe, seeds, summarise
 from fedlogit.results.metrics import is_share
@@ -167,7 +168,8 @@ def published_handle(label: str) -> Line2D:
 
 def reported(artefact: Artefact) -> str:
     """Return what the paper's numbers are called, in a figure that may be of a reduced scale."""
-    return "reported in the paper" + ("" if artefact.scale == "paper" else ", at its own scale")
+    reduced = artefact.scale != JUDGED_SCALE
+    return "reported in the paper" + (", at its own scale" if reduced else "")
 
 
 def legible(axes: Axes, across: int) -> None:

@@ -31,12 +31,12 @@ from fedlogit.results.figures._parts import (
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
 
-__all__ = ["draw", "enlarged"]
+__all__ = ["draw", "enlarged_partitions"]
 
 _FLAT = 0.25  # of a panel's height: what lies within less of it can hardly be told apart
 
 
-class _Place(NamedTuple):
+class _PanelContent(NamedTuple):
     """What one panel shows: a data set and some of its partitions."""
 
     dataset: str
@@ -54,7 +54,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     frame = collect(artefact)
     shown = competitors(frame)
     styles = strokes(values(shown, "method"))
-    rows = [_places(d, shown, artefact.metric) for d in values(shown, "dataset")]
+    rows = [_panel_contents(d, shown, artefact.metric) for d in values(shown, "dataset")]
     figure, panels = _panels(rows, artefact.metric)
     has_reference = has_paper = False
     for axes, place in panels:
@@ -62,7 +62,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         has_reference |= reference_line(axes, here, artefact.metric)
         _lines(axes, competitors(here), artefact.metric, place.partitions, styles)
         has_paper |= _paper(axes, reference, artefact.metric, place, styles)
-        _across(axes, artefact, place)
+        _label_partitions(axes, artefact, place)
         share_axis(axes.yaxis, artefact.metric)
     handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
@@ -72,7 +72,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def enlarged(cells: pd.DataFrame, partitions: list[str]) -> list[str]:
+def enlarged_partitions(cells: pd.DataFrame, partitions: list[str]) -> list[str]:
     """Return the partitions after the first if they need an axis of their own, else none.
 
     Args:
@@ -86,21 +86,23 @@ def enlarged(cells: pd.DataFrame, partitions: list[str]) -> list[str]:
     return partitions[1:]
 
 
-def _places(dataset: str, runs: pd.DataFrame, metric: str) -> list[_Place]:
+def _panel_contents(dataset: str, runs: pd.DataFrame, metric: str) -> list[_PanelContent]:
     """Return the panels of a data set: all partitions, and maybe those after the first."""
     partitions = values(runs, "partition")
     cells = summarise(runs[runs["dataset"] == dataset], ["partition", "method"], metric)
-    larger = enlarged(cells, partitions)
-    found = [_Place(dataset, partitions, True)]
-    return [*found, _Place(dataset, larger, False)] if larger else found
+    larger = enlarged_partitions(cells, partitions)
+    found = [_PanelContent(dataset, partitions, True)]
+    return [*found, _PanelContent(dataset, larger, False)] if larger else found
 
 
-def _panels(rows: list[list[_Place]], metric: str) -> tuple[Figure, list[tuple[Axes, _Place]]]:
+def _panels(
+    rows: list[list[_PanelContent]], metric: str
+) -> tuple[Figure, list[tuple[Axes, _PanelContent]]]:
     """Return a figure and its panels: side by side, or a row per dataset if one has two."""
     if max(map(len, rows)) == 1:
         rows = [[place for row in rows for place in row]]
     figure, grid = new_figure(len(rows), max(map(len, rows)), panel=(4.0, 3.1))
-    panels: list[tuple[Axes, _Place]] = []
+    panels: list[tuple[Axes, _PanelContent]] = []
     for line, row in zip(grid, rows, strict=True):
         for axes in line[len(row) :]:
             axes.set_visible(False)
@@ -110,7 +112,7 @@ def _panels(rows: list[list[_Place]], metric: str) -> tuple[Figure, list[tuple[A
     return figure, panels
 
 
-def _across(axes: Axes, artefact: Artefact, place: _Place) -> None:
+def _label_partitions(axes: Axes, artefact: Artefact, place: _PanelContent) -> None:
     """Write what a panel shows, and its partitions below it."""
     name = artefact.label(place.dataset)
     axes.set_title(name if place.whole else f"{name}, part of it enlarged")
@@ -118,7 +120,7 @@ def _across(axes: Axes, artefact: Artefact, place: _Place) -> None:
     axes.set_xlim(-0.4, len(place.partitions) - 0.6)
 
 
-def _dodge(methods: Collection[str]) -> np.ndarray:
+def _sideways_shifts(methods: Collection[str]) -> np.ndarray:
     """Return how far each method is moved sideways, so that none hides another."""
     return (np.arange(len(methods)) - (len(methods) - 1) / 2) * min(0.15, 0.5 / len(methods))
 
@@ -127,7 +129,7 @@ def _lines(
     axes: Axes, runs: pd.DataFrame, metric: str, partitions: list[str], styles: dict[str, Stroke]
 ) -> None:
     cells = summarise(runs, ["partition", "method"], metric)
-    for (method, style), shift in zip(styles.items(), _dodge(styles), strict=True):
+    for (method, style), shift in zip(styles.items(), _sideways_shifts(styles), strict=True):
         own = cells[cells["method"] == method].set_index("partition").reindex(partitions)
         axes.errorbar(
             np.arange(len(partitions)) + shift, own["mean"], yerr=own["std"].fillna(0),
@@ -140,14 +142,14 @@ def _paper(
     axes: Axes,
     reference: pd.DataFrame | None,
     metric: str,
-    place: _Place,
+    place: _PanelContent,
     styles: dict[str, Stroke],
 ) -> bool:
     """Add the paper's numbers; return whether it has any for this panel."""
     if reference is None:
         return False
     there = reference[(reference["dataset"] == place.dataset) & (reference["metric"] == metric)]
-    for (method, style), shift in zip(styles.items(), _dodge(styles), strict=True):
+    for (method, style), shift in zip(styles.items(), _sideways_shifts(styles), strict=True):
         own = there[there["method"] == method].drop_duplicates("partition")
         own = own[own["partition"].isin(place.partitions)]
         x = np.array([place.partitions.index(p) for p in own["partition"]]) + shift

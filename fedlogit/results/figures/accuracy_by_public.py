@@ -38,7 +38,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     The horizontal axis is the option ``x``, by default the one axis of the runs that starts with
     ``public``. A list of classes stands at its length, and "all" at the number of all classes.
     """
-    frame = _merged(artefact, competitors(collect(artefact)))
+    frame = _runs_of_merged_methods(artefact, competitors(collect(artefact)))
     options = artefact.read_options(ByPublic)
     axis = options.x or _public_axis(artefact)
     if axis not in frame:
@@ -68,7 +68,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _merged(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
+def _runs_of_merged_methods(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     """Return runs of which a method with other parameters but the same label is one method.
 
     So are those with other probes for other sizes. It is called by the shortest of its names.

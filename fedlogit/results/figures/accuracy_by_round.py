@@ -75,7 +75,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         for row in own:
             for axes, runs in zip(row, parts, strict=True):
                 has_reference |= _panel(artefact, axes, runs, references, lines)
-            _share_height(_there(row))
+            _share_height(_panels_with_runs(row))
         for axes, column, runs in zip(own[0], columns, parts, strict=True):
             few = "" if runs.empty or seeds(runs) == seeds(shown) else f" ({seeds(runs)})"
             axes.set_title(f"{artefact.label(dataset)}, {column}{few}")
@@ -102,7 +102,7 @@ def last_third(runs: pd.DataFrame, metric: str, near: float) -> pd.DataFrame:
     return late[late["method"].isin(ends.index[ends >= ends.max() - near])]
 
 
-def _there(panels: Iterable[Axes]) -> list[Axes]:
+def _panels_with_runs(panels: Iterable[Axes]) -> list[Axes]:
     """Return the panels that have runs: a scale need not have every partition of every data set."""
     return [axes for axes in panels if axes.get_visible()]
 
@@ -200,9 +200,9 @@ def _enlarge(axes: Axes, runs: pd.DataFrame, references: pd.DataFrame, lines: _L
 
 def _name_axes(grid: np.ndarray, metric: str) -> None:
     """Name the vertical axis at the first panel of a row, the rounds at the last of a column."""
-    for row in filter(None, map(_there, grid)):
+    for row in filter(None, map(_panels_with_runs, grid)):
         row[0].set_ylabel(metric_label(metric).capitalize())
-    for panels in filter(None, map(_there, grid.T)):
+    for panels in filter(None, map(_panels_with_runs, grid.T)):
         panels[-1].set_xlabel("Round")
 
 

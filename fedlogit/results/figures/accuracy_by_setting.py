@@ -30,7 +30,8 @@ from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import HUES, INK, MARKERS, look, new_figure
-from fedlogit.results.verdicts.counterparts import matching, values_here
+from fedlogit.results.verdicts.counterparts import matching_runs, values_here
+from fedlogit.results.verdicts.number_rows import published_numbers
 from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]
@@ -75,7 +76,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     metrics = options.metrics or (artefact.metric,)
     of_levels = [level.metric for level in options.levels if level.metric]
     needed = list(dict.fromkeys([*metrics, *of_levels]))
-    frame = _placed(artefact, options, collect(artefact, needed))
+    frame = _placed_runs(artefact, options, collect(artefact, needed))
     level = frame["method"].isin([level.method for level in options.levels])
     shown = frame[~level & frame["x"].notna()]
     if shown.empty:
@@ -91,7 +92,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             _line(axes, here[here["line"] == line], metric, style)
         has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
         levels |= _levels(axes, artefact, _of_panel(frame[level], panel), metrics[0], options)
-        _across(axes, here, artefact, options)
+        _label_horizontal_axis(axes, here, artefact, options)
         axes.set_title(panel)
         share_axis(axes.yaxis, metrics[0])
     label = sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy"
@@ -107,7 +108,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
-    step = _step(runs, len(lines), options.log) if bars(runs) else 0.0
+    step = _line_distance(runs, len(lines), options.log) if bars(runs) else 0.0
     colours = _colours(runs, lines)
     for place, line in enumerate(lines):
         dash = ("-", *_DASHES)[lines[:place].count(line) % (1 + len(_DASHES))]
@@ -115,7 +116,7 @@ def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Ite
         yield _Style(colours[line], MARKERS[place % len(MARKERS)], dash, shift, options.log)
 
 
-def _step(runs: pd.DataFrame, lines: int, log: bool) -> float:
+def _line_distance(runs: pd.DataFrame, lines: int, log: bool) -> float:
     """Return how far neighbouring lines are apart: little beside the way to the next place."""
     places = np.unique(np.log(runs["x"]) if log else runs["x"])
     gaps = np.diff(places)
@@ -139,7 +140,7 @@ def _colours(runs: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
     return chosen
 
 
-def _placed(artefact: Artefact, options: BySetting, frame: pd.DataFrame) -> pd.DataFrame:
+def _placed_runs(artefact: Artefact, options: BySetting, frame: pd.DataFrame) -> pd.DataFrame:
     """Add to each run its `x`, the name of its `line`, and that of its `panel`."""
     specs = [read_run(ref.dir, ref.digest).spec for ref in artefact.runs]
     across = [_number(spec.setting(options.x)) for spec in specs]
@@ -147,8 +148,8 @@ def _placed(artefact: Artefact, options: BySetting, frame: pd.DataFrame) -> pd.D
         across = [x / n if n else np.nan for x, n in zip(across, frame["classes"], strict=True)]
     return frame.assign(
         x=across,
-        line=[_called(artefact, spec, options.lines) for spec in specs],
-        panel=[_called(artefact, spec, options.panels) for spec in specs],
+        line=[_line_name(artefact, spec, options.lines) for spec in specs],
+        panel=[_line_name(artefact, spec, options.panels) for spec in specs],
     )
 
 
@@ -156,7 +157,7 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else np.nan
 
 
-def _called(artefact: Artefact, spec: RunSpec, keys: tuple[str, ...]) -> str:
+def _line_name(artefact: Artefact, spec: RunSpec, keys: tuple[str, ...]) -> str:
     """Return a name made of the settings: the label of ``key=value``, or that of the value."""
     names = [artefact.label(spec.setting(key), key) for key in keys]
     return ", ".join(filter(None, names))
@@ -186,8 +187,8 @@ def _paper(
     there = reference[reference["table"].isin(options.table) & reference["metric"].isin(metrics)]
     stands_in = values_here(artefact)
     found = False
-    for published in there.to_dict("records"):
-        same = matching(runs, published, stands_in)
+    for published in published_numbers(there):
+        same = matching_runs(runs, published, stands_in)
         if same[["x", "line"]].drop_duplicates().shape[0] != 1:
             continue
         style = looks[same["line"].iloc[0], published["metric"]]
@@ -222,19 +223,21 @@ def _levels(
     return drawn
 
 
-def _across(axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: BySetting) -> None:
+def _label_horizontal_axis(
+    axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: BySetting
+) -> None:
     if options.log:
         axes.set_xscale("log")
     places = sorted(runs["x"].unique())
     whole = (runs["x"] % 1 == 0).all()
     written = [f"{x:,.0f}" if whole else f"{x:.3g}" for x in places]
-    free = _apart(list(np.log(places)) if options.log else places)
+    free = _labelled_positions(list(np.log(places)) if options.log else places)
     axes.set_xticks(places, [text if i in free else "" for i, text in enumerate(written)])
     axes.minorticks_off()
     axes.set_xlabel(artefact.label(options.x) + (" per class" if options.per_class else ""))
 
 
-def _apart(places: Sequence[float]) -> list[int]:
+def _labelled_positions(places: Sequence[float]) -> list[int]:
     """Return the positions of places that have room for a number beside the one before."""
     width = places[-1] - places[0]
     chosen = [0]

@@ -84,7 +84,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = list(_panels(artefact))
     tallest = max(len(panel.owned[0]) for panel in panels)
     figure, grid = new_figure(2, len(panels), panel=(3.7, 1.35 + 0.085 * tallest))
-    highest = max(_top(panel) for panel in panels)
+    highest = max(_largest_weight(panel) for panel in panels)
     largest = max(float(weights.max()) for panel in panels for weights in panel.weights)
     for heat, curve, panel in zip(grid[0], grid[1], panels, strict=True):
         _heat(heat, panel, highest)
@@ -130,7 +130,7 @@ def _export(arrays: dict[str, np.ndarray], folder: object) -> dict[str, np.ndarr
     return {**arrays, "owned": owned.astype(bool)}
 
 
-def _top(panel: Panel) -> float:
+def _largest_weight(panel: Panel) -> float:
     means = mean_weights(panel.weights[0], panel.labels[0], panel.owned[0].shape[1])
     return float(np.nanmax(means))
 

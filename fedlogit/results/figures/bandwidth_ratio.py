@@ -15,7 +15,7 @@ from fedlogit.results.figures._parts import legend, runs_of, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import GREY, PALETTE, new_figure
 
-__all__ = ["draw", "measured", "ratio"]
+__all__ = ["draw", "measured_ratios", "ratio"]
 
 _MOST = 2**16
 _PROBES = 64  # probes of the ledger's messages: whole bytes also where votes are packed
@@ -32,7 +32,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     bits = [ratio(int(c), packed=True) for c in classes]
     axes.plot(classes, whole, color=PALETTE["blue"], label="votes as whole bytes")
     axes.plot(classes, bits, color=PALETTE["orange"], ls="--", label="votes packed into bits")
-    points = measured([run for _, run in runs_of(artefact)])
+    points = measured_ratios([run for _, run in runs_of(artefact)])
     for number, found in points.items():
         axes.plot(number, found, "o", color=PALETTE["vermillion"], zorder=4)
         axes.annotate(
@@ -61,7 +61,7 @@ def ratio(classes: int, *, packed: bool) -> float:
     return sent["probabilities"] / sent["votes"]
 
 
-def measured(runs: list[Run]) -> dict[int, float]:
+def measured_ratios(runs: list[Run]) -> dict[int, float]:
     """Return the quotient by number of classes, from pairs of runs that differ in the signal only.
 
     Votes that were packed in bits, and runs without both signals, are left out.

@@ -9,7 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedlogit.papers.options import Contribution
-from fedlogit.results.analyses.contribution import Compared, compared, correlations
+from fedlogit.results.analyses.contribution import (
+    ContributionsBesideShapley,
+    contributions_beside_shapley,
+    correlations,
+)
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, title
@@ -29,7 +33,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     accuracy; the options are those of the table `contribution`.
     """
     options = artefact.read_options(Contribution)
-    found = list(compared(artefact, options))
+    found = list(contributions_beside_shapley(artefact, options))
     methods = in_order(dict.fromkeys(one.method for one in found))
     partitions = list(dict.fromkeys(one.partition for one in found))
     down = -(-len(methods) // _ACROSS)
@@ -53,7 +57,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, found: list[Compared], partitions: list[str]) -> None:
+def _panel(axes: Axes, found: list[ContributionsBesideShapley], partitions: list[str]) -> None:
     for place, partition in enumerate(partitions):
         own = [one for one in found if one.partition == partition]
         if own:
@@ -80,7 +84,7 @@ def _shares(contributions: np.ndarray) -> np.ndarray:
     return contributions / total if total else contributions
 
 
-def correlation(artefact: Artefact, own: list[Compared]) -> str:
+def correlation(artefact: Artefact, own: list[ContributionsBesideShapley]) -> str:
     """Return the mean correlation of a method, and of which partitions it is if not of all."""
     known = correlations(own)
     if not len(known):

@@ -12,7 +12,7 @@ from fedlogit.results.figures._parts import competitors, kin_look, title
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
-from fedlogit.results.verdicts.rules import ALPHA
+from fedlogit.results.verdicts.statistics import ALPHA
 
 __all__ = ["draw"]
 
@@ -30,11 +30,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     rows = len(found.ranks)
     figure, grid = new_figure(panel=(6.6, 0.27 * rows + 0.6))
     _panel(grid[0, 0], artefact, found)
-    title(figure, artefact, frame, "; ".join(_told(artefact, found, left_out)))
+    title(figure, artefact, frame, "; ".join(_subtitle_sentences(artefact, found, left_out)))
     return figure
 
 
-def _told(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
+def _subtitle_sentences(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
     """Return what the subtitle says of the tests, and of methods without a rank."""
     parts = [
         f"{found.n} cells of partition and seed",

@@ -30,7 +30,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = list(frame.groupby(["dataset", "partition"], sort=False))
     methods = values(frame, "method")
     figure, grid = new_figure(1, len(panels), panel=(3.6, 0.9 + 0.35 * len(methods)))
-    lowest, highest = _range(frame)
+    lowest, highest = _drawn_range(frame)
     margin = 0.06 * (highest - lowest)
     for axes, ((dataset, partition), runs) in zip(grid.flat, panels, strict=True):
         _panel(axes, runs, methods)
@@ -45,7 +45,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _range(frame: pd.DataFrame) -> tuple[float, float]:
+def _drawn_range(frame: pd.DataFrame) -> tuple[float, float]:
     """Return the least and the largest of what is drawn: means, and the ends of whiskers."""
     cells = frame.groupby(["dataset", "partition", "method"])
     means = cells[[_ALONE, _TARGETS, _ORACLE]].mean()

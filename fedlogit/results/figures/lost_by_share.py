@@ -34,7 +34,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     in its panel.
     """
     options = artefact.read_options(Lost)
-    shown = _placed(artefact, options, losses(artefact, options))
+    shown = _rows_with_adversaries(artefact, options, losses(artefact, options))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     attacks = values(shown, "attack")
     styles = strokes(values(shown[shown["cannot"] == ""], "method"))
@@ -56,7 +56,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _placed(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> pd.DataFrame:
+def _rows_with_adversaries(
+    artefact: Artefact, options: Lost, numbers: pd.DataFrame
+) -> pd.DataFrame:
     """Return the rows with adversaries, with their `attack` and `share`."""
     known = {}
     for text in artefact.in_order(options.condition):

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.options import Pareto
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
@@ -49,7 +50,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     are standard deviations over seeds.
     """
     options = artefact.read_options(Pareto)
-    if artefact.scale != "paper":
+    if artefact.scale != JUDGED_SCALE:
         reference = None  # other models and rounds send other bytes
     frame = competitors(collect(artefact, [options.x]))
     by = options.by
@@ -64,7 +65,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         moves |= bool((points["x"] != points["payload"]).any())
         _panel(axes, artefact, points, theirs)
         axes.set_title(artefact.label(panel))
-        axes.set_xlabel(_across(options.x))
+        axes.set_xlabel(_horizontal_label(options.x))
         share_axis(axes.yaxis, artefact.metric)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
@@ -88,7 +89,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _across(metric: str) -> str:
+def _horizontal_label(metric: str) -> str:
     """Return what is written below the horizontal axis."""
     return sentence(metric_label(metric)) + (" [MB]" if metric_of(metric).unit == "bytes" else "")
 
@@ -148,7 +149,7 @@ def _published(
 
 
 def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.DataFrame) -> None:
-    smallest = _least(points)
+    smallest = _smallest_payload(points)
     axes.set_xscale("symlog", linthresh=smallest / 2, linscale=0.3)
     for row in theirs.to_dict("records"):
         colour, marker = kin_look(row["method"])
@@ -176,18 +177,18 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
         axes.set_xticks([0.0, *(10.0**exponents)])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(y=0.12)
-    _name(axes, artefact, points)
+    _write_names(axes, artefact, points)
 
 
-def _name(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
+def _write_names(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
     """Write each method near its point, with a line to it where it cannot stand beside it."""
     names = [artefact.label(method) for method in points["method"]]
-    least, most = _least(points), float(points["payload"].max())
+    least, most = _smallest_payload(points), float(points["payload"].max())
     if most > 0:
         axes.set_xlim(right=most * (most / least) ** 0.42)  # room for names beyond all points
     axes.set_ylim(axes.get_ylim())
     where = _inches(axes, points["x"], points["mean"])
-    boxes = place(where, names, list(_drawn(axes, points)), _SIZE)
+    boxes = place(where, names, list(_obstacles(axes, points)), _SIZE)
     for name, point, box, end in zip(names, where, boxes, anchors(where, boxes), strict=True):
         right = box[0] >= point[0]
         apart = np.hypot(*(end - point)) > 1.5 * NEAR
@@ -217,7 +218,7 @@ def _inches(axes: Axes, x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) ->
     return np.asarray(to_share.transform(np.column_stack([x, y])) * _SIZE)
 
 
-def _drawn(axes: Axes, points: pd.DataFrame) -> Iterator[Obstacle]:
+def _obstacles(axes: Axes, points: pd.DataFrame) -> Iterator[Obstacle]:
     """Yield what a name should not lie on: markers, bars, and the frontier."""
     spread = points["std"].fillna(0)
     where = _inches(axes, points["x"], points["mean"])
@@ -233,7 +234,7 @@ def _drawn(axes: Axes, points: pd.DataFrame) -> Iterator[Obstacle]:
         yield Obstacle((right, y, right, top), 3.0)
 
 
-def _least(points: pd.DataFrame) -> float:
+def _smallest_payload(points: pd.DataFrame) -> float:
     """Return the smallest payload that is not 0."""
     sent = points.loc[points["payload"] > 0, "payload"]
     return float(sent.min()) if len(sent) else 1.0

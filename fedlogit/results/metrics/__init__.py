@@ -66,14 +66,14 @@ def value(run: Run, name: str) -> float:
         computed = [key for key, known in METRICS.items() if known.compute]
         raise unknown_metric(name, [*computed, *run.rounds.columns], f"{run.folder}: ")
     if at:
-        return _at(run, column, when)
+        return _value_at_round(run, column, when)
     if metric.compute:
         return metric.compute(run)
     measured = run.rounds[column].dropna()
     return float(measured.iloc[-1]) if len(measured) else math.nan
 
 
-def _at(run: Run, column: str, when: str) -> float:
+def _value_at_round(run: Run, column: str, when: str) -> float:
     """Return a column of ``rounds.csv`` at one round, or NaN if the run is shorter."""
     number = _round(column, when)
     if number > len(run.rounds):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,26 @@ from markupsafe import Markup
 
 from fedlogit.errors import DataError
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import collect
+from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.record.numbers import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
-from fedlogit.results.verdicts.counterparts import counterpart, standing_for
-from fedlogit.results.verdicts.rules import CLAIM_RESULTS
+from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
+from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
+from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
 from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
 
-_LOOK = {"reproduced": "good", "holds": "good", "not reproduced": "bad", "does not hold": "bad"}
+_LOOK: dict[str, str] = {
+    Verdict.REPRODUCED: "good",
+    ClaimResult.HOLDS: "good",
+    Verdict.NOT_REPRODUCED: "bad",
+    ClaimResult.FAILS: "bad",
+}
 _SAID = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
 _VERDICT = re.compile(f">((?:{_SAID})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
@@ -69,10 +75,10 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
     """Return all that there is of a paper at a scale."""
     first = artefacts[0]
     name = f"{first.paper}-{first.scale}"
-    parts = [_part(artefact, results, f"{name}-{artefact.id}") for artefact in artefacts]
+    parts = [_artefact_part(artefact, results, f"{name}-{artefact.id}") for artefact in artefacts]
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
     summary = ResultsLayout(results).summary(first.paper, first.scale)
-    claims, _, evidence = _optional(summary / "claims.md").partition("### Evidence")
+    claims, _, evidence = _text_below_heading(summary / "claims.md").partition("### Evidence")
     text = render(
         "chapter.html",
         name=name,
@@ -81,19 +87,21 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
         title=first.paper_title or first.paper,
         scale=first.scale,
         parts=parts,
-        compared=_compared(_optional(summary / "compare.md"), artefacts, results),
+        compared=_linked_comparison(
+            _text_below_heading(summary / "compare.md"), artefacts, results
+        ),
         claims=to_html(claims),
         evidence=to_html(evidence),
-        numbers=_numbers(summary / "compare.csv", results, first),
+        numbers=_count_with_runs(summary / "compare.csv", results, first),
         runs=len(runs),
         hours=_hours(runs),
-        devices=", ".join(sorted(set(runs["device"]))),
-        versions=", ".join(sorted(set(runs["code_version"]))),
+        devices=distinct_values(runs["device"], ", "),
+        versions=distinct_values(runs["code_version"], ", "),
     )
     return Markup(text)  # noqa: S704 - the template escapes
 
 
-def _part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
+def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
     """Return what the template shows of one table or figure; `name` begins its anchors."""
     base = results / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
     runs = provenance(artefact)
@@ -119,14 +127,14 @@ def _part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
     }
 
 
-def _numbers(compared: Path, results: Path, artefact: Artefact) -> str:
+def _count_with_runs(compared: Path, results: Path, artefact: Artefact) -> str:
     """Return how many published numbers have runs, in words."""
     if not compared.exists():
         return "none published"
     rows = read_comparison(results, artefact.paper, artefact.scale)
     if rows.empty:
         return "none published"
-    return f"{(rows['verdict'] != 'not run').sum()} of {len(rows)}"
+    return f"{(rows['verdict'] != Unjudged.NOT_RUN).sum()} of {len(rows)}"
 
 
 def _anchors(artefact: Artefact, frame: pd.DataFrame) -> dict[str, list[int]]:
@@ -135,7 +143,7 @@ def _anchors(artefact: Artefact, frame: pd.DataFrame) -> dict[str, list[int]]:
     return {str(digest): list(part) for digest, part in numbered.groupby("digest")["cell"]}
 
 
-def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup:
+def _linked_comparison(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup:
     """Return a comparison whose numbers of ours lead to the runs below the table they are of.
 
     Args:
@@ -147,18 +155,18 @@ def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup
     if not text:
         return Markup("")
     rows = read_comparison(results, first.paper, first.scale)
-    rows = rows[rows["verdict"] != "not run"]
+    rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
     table = comparison_table(rows, first.labels)
     if table.empty:
         return to_html(text)
     tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
     frames = {
-        id_: [(a, collect(a)) for a in standing_for(tables.values(), id_)]
+        id_: [(a, collect(a)) for a in tables_standing_for(tables.values(), id_)]
         for id_ in rows["table"].unique()
     }
     table["Ours"] = [
-        _leading(said, row, frames[row["table"]])
-        for said, row in zip(table["Ours"], rows.to_dict("records"), strict=True)
+        _number_as_link(said, row, frames[row["table"]])
+        for said, row in zip(table["Ours"], compared_numbers(rows), strict=True)
     ]
     if "Table" in table:
         titles = {id_: artefact.title.partition(":")[0] for id_, artefact in tables.items()}
@@ -167,13 +175,13 @@ def _compared(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup
     return to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}")
 
 
-def _leading(
+def _number_as_link(
     said: str,
-    row: Mapping[Any, Any],
+    row: ComparedNumber,
     frames: Sequence[tuple[Artefact, pd.DataFrame]],
 ) -> str:
     """Return a number as a link to its runs; as it is where the page has no such table."""
-    found = counterpart(frames, {"where": "", **row})
+    found = counterpart(frames, row)
     if found is None:
         return said
     artefact = found.artefact
@@ -211,7 +219,7 @@ def _pipes_of(path: Path) -> str:
     return "\n".join(line for line in lines if line.startswith("|"))
 
 
-def _optional(path: Path) -> str:
+def _text_below_heading(path: Path) -> str:
     """Return the text of a file without its heading, or "" if a paper has no table to compare."""
     return path.read_text(encoding="utf-8").partition("\n")[2] if path.exists() else ""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers.model import Claim, Paper
+from fedlogit.papers.model import TEST_SCALE, Claim, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
 from fedlogit.results.verdicts.claims import result_text, statement
@@ -19,13 +19,14 @@ from fedlogit.results.verdicts.rules import (
     IN_FULL,
     VERDICT_DETAILS,
     VERDICT_RULE,
+    ClaimResult,
 )
 from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["claims_page"]
 
 
-class Judged(NamedTuple):
+class ClaimOutcome(NamedTuple):
     """What came out for a claim at a scale: the result, the claim in its words, notes on data."""
 
     text: str
@@ -53,8 +54,8 @@ def claims_page(papers: Sequence[Paper], results: Path) -> str:
 
 def _section(paper: Paper, results: Path) -> dict[str, Any]:
     """Return a paper's claims, a row each, and the scales at which some were tested."""
-    found = {scale: _judged(results, paper.paper, scale) for scale in paper.scales}
-    shown = {scale: rows for scale, rows in found.items() if rows and scale != "smoke"}
+    found = {scale: _outcomes(results, paper.paper, scale) for scale in paper.scales}
+    shown = {scale: rows for scale, rows in found.items() if rows and scale != TEST_SCALE}
     notes: dict[str, int] = {}
     rows = [
         {
@@ -77,27 +78,27 @@ def _section(paper: Paper, results: Path) -> dict[str, Any]:
     }
 
 
-def _judged(results: Path, paper: str, scale: str) -> Mapping[str, Judged]:
+def _outcomes(results: Path, paper: str, scale: str) -> Mapping[str, ClaimOutcome]:
     """Return what came out for each claim at a scale; nothing if no results are committed."""
     path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
     if not path.exists():
         return {}
     try:
         rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-        return {row["id"]: _told(row) for row in rows.to_dict("records")}
+        return {row["id"]: _outcome_of_row(row) for row in rows.to_dict("records")}
     except (KeyError, ValueError) as error:
         raise DataError(f"{path}: not a table of claims ({error})") from None
 
 
-def _told(row: Mapping[Any, Any]) -> Judged:
+def _outcome_of_row(row: Mapping[Any, Any]) -> ClaimOutcome:
     """Return the result, and how many comparisons are as claimed if all were run."""
     run, _, planned = row["run"].partition(" of ")
-    whole = run == planned and row["result"] != "not run"
+    whole = run == planned and row["result"] != ClaimResult.NOT_RUN
     text = result_text(row) + (f", {row['agree']} as claimed" if whole else "")
-    return Judged(text, row["text"], row["data"] if run != "0" else "")
+    return ClaimOutcome(text, row["text"], row["data"] if run != "0" else "")
 
 
-def _cell(judged: Judged | None, claim: Claim, notes: dict[str, int]) -> str:
+def _cell(judged: ClaimOutcome | None, claim: Claim, notes: dict[str, int]) -> str:
     """Return a result with the numbers of its notes, which are added if they are new."""
     if judged is None:
         return "–"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.papers.model import Paper
+from fedlogit.papers.model import TEST_SCALE, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.training import FILE, read_training
 
@@ -28,7 +28,7 @@ def commands(paper: Paper, results: Path) -> str:
     Raises:
         DataError: if ``training.csv`` is damaged.
     """
-    took = _took(paper, results / FILE)
+    took = _training_rows(paper, results / FILE)
     rows = [_row(paper, place, results, took.get(place[1:])) for place in _places(paper)]
     return markdown(pd.DataFrame(rows), right=("In the cache", "Core-hours", "Memory"))
 
@@ -39,7 +39,7 @@ def memory(paper: Paper, results: Path, scale: str) -> str:
     Raises:
         DataError: if ``training.csv`` is damaged.
     """
-    rows = [row for (of, _), row in _took(paper, results / FILE).items() if of == scale]
+    rows = [row for (of, _), row in _training_rows(paper, results / FILE).items() if of == scale]
     peaks = [max((row[key] for row in rows), default=0) for key in ("cpu_mb", "gpu_mb")]
     return _memory(*peaks)
 
@@ -54,11 +54,11 @@ def _places(paper: Paper) -> Iterator[tuple[str, str, str]]:
     for kind, entries in (("table", paper.tables), ("figure", paper.figures)):
         for key in entries:
             for name, scale in paper.scales.items():
-                if name != "smoke" and (scale.include is None or key in scale.include):
+                if name != TEST_SCALE and (scale.include is None or key in scale.include):
                     yield kind, name, key
 
 
-def _took(paper: Paper, path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def _training_rows(paper: Paper, path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """Return by scale and name what training took; {} where nobody has drawn yet."""
     if not path.exists():
         return {}

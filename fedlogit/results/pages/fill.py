@@ -15,13 +15,13 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 
-__all__ = ["filled"]
+__all__ = ["filled_page"]
 
 _HEADING = re.compile("^(#+ )", re.MULTILINE)  # one level deeper, below the page's own
 _BEGIN, _END = re.compile(r"<!-- made from (.+?) -->"), "<!-- end -->"
 
 
-def filled(page: Path, root: Path) -> str:
+def filled_page(page: Path, root: Path) -> str:
     """Return the text of a page with each block made anew: Markdown as it is, pictures as links.
 
     A figure, which has a Markdown file of its name beside it, has its title above and its caption
@@ -45,12 +45,12 @@ def filled(page: Path, root: Path) -> str:
         _, end, after = content.partition(_END)
         if not end:
             raise FedlogitError(f"{page}: the block made from {names} has no {_END}")
-        block = "\n\n".join(_piece(root / name, page) for name in names.split())
+        block = "\n\n".join(_block_text(root / name, page) for name in names.split())
         text += f"<!-- made from {names} -->\n{block}\n{_END}{after}"
     return text
 
 
-def _piece(path: Path, page: Path) -> str:
+def _block_text(path: Path, page: Path) -> str:
     if not path.is_file():
         raise DataError(f"{page}: {path} does not exist; make it first")
     if path.suffix == ".md":

@@ -12,6 +12,7 @@ from fedlogit.data.cards import DATASETS, Card, card
 from fedlogit.data.sources import read_sources
 from fedlogit.models.init import Uninitialised
 from fedlogit.papers import Paper, expand
+from fedlogit.papers.model import TEST_SCALE
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
 from fedlogit.spec import RunSpec
@@ -79,7 +80,7 @@ def _models(papers: Sequence[Paper]) -> str:
 def _specs(paper: Paper) -> Iterator[RunSpec]:
     """Yield the specs of a paper's runs at every scale but ``smoke``."""
     for scale in paper.scales:
-        if scale != "smoke":
+        if scale != TEST_SCALE:
             for artefact in expand(paper, scale):
                 yield from (cell.spec for cell in artefact.cells)
 
@@ -109,7 +110,7 @@ def _datasets() -> str:
                     "Data set": f"[{about.title}]({about.homepage})",
                     "In a paper's file": f"`{about.name}`",
                     "Licence": about.licence,
-                    "Fetched": _fetched(about),
+                    "Fetched": _kinds_of_sources(about),
                     "Stands for": f"`{about.stands_for}`" if about.stands_for else "–",
                 }
                 for about in DATASETS.values()
@@ -118,6 +119,6 @@ def _datasets() -> str:
     )
 
 
-def _fetched(about: Card) -> str:
+def _kinds_of_sources(about: Card) -> str:
     """Return the kinds of sources, in the order in which they are tried."""
     return ", ".join(dict.fromkeys(source.kind for source in read_sources(about.name)))

@@ -8,23 +8,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-import yaml
 
 from fedlogit import methods
 from fedlogit.component import ComponentRef, find, parse_call
 from fedlogit.files import read_json
-from fedlogit.papers.model import Paper
+from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE, Paper
 from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
 from fedlogit.results.preference import Standing, preferred
-from fedlogit.results.record.numbers import JUDGED_SCALE, comparisons
-from fedlogit.results.verdicts.compare import comparison_in, read_made
-from fedlogit.results.verdicts.rules import DECIDED, VERDICTS
+from fedlogit.results.record.numbers import comparisons
+from fedlogit.results.verdicts.compare import comparison_in, read_summary_table
+from fedlogit.results.verdicts.rules import DECIDED, VERDICTS, ClaimResult, Unjudged
 from fedlogit.runs.results_layout import ResultsLayout
 
-__all__ = ["dvc_file", "paper_page"]
+__all__ = ["paper_page"]
 
 
 def paper_page(paper: Paper, results: Path) -> str:
@@ -46,32 +45,12 @@ def paper_page(paper: Paper, results: Path) -> str:
         datasets=[_label(paper, name) for name in paper.datasets],
         partitions=_partitions(paper),
         settings=_settings(paper),
-        hours=_hours(paper, results),
+        hours=_scale_rows(paper, results),
         commands=commands(paper, results),
-        shown_numbers=_numbers(paper, results),
-        shown_claims=_claims(paper, results),
-        summaries=_summaries(paper, results),
+        shown_numbers=_preferred_comparison(paper, results),
+        shown_claims=_preferred_claims(paper, results),
+        summaries=_summary_links(paper, results),
     )
-
-
-def dvc_file(results: Path) -> str:
-    """Return ``dvc.yaml``: the committed metrics and comparisons, and no stages."""
-    found = sorted(results.glob("summary/*/*/metrics.json"))
-    shown = [path for path in found if path.parent.name != "smoke"]
-    plots = [
-        {
-            path.with_name("compare.csv").as_posix(): {
-                "x": "paper",
-                "y": "ours",
-                "template": "scatter",
-                "title": f"{path.parent.parent.name} at {path.parent.name}: ours against the paper",
-            }
-        }
-        for path in shown
-    ]
-    data = {"metrics": [path.as_posix() for path in shown], "plots": plots}
-    head = "# Made by `make papers`. No stages: Snakemake makes these files, DVC compares them.\n"
-    return head + yaml.safe_dump(data, sort_keys=False, width=100)
 
 
 def _label(paper: Paper, name: str) -> str:
@@ -119,28 +98,28 @@ def _settings(paper: Paper) -> str:
     rows = [
         {"Where": where, "Setting": key, "Value": value}
         for where, given in at.items()
-        for key, value in _flat(given)
+        for key, value in _flat_settings(given)
     ]
     return markdown(pd.DataFrame(rows))
 
 
-def _flat(given: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
+def _flat_settings(given: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
     """Return nested settings as dotted keys and values in code."""
     flat: list[tuple[str, str]] = []
     for key, value in given.items():
         if isinstance(value, Mapping):
-            flat += _flat(value, f"{above}{key}.")
+            flat += _flat_settings(value, f"{above}{key}.")
         else:
             flat.append((f"`{above}{key}`", f"`{json.dumps(value)}`"))
     return flat
 
 
-def _hours(paper: Paper, results: Path) -> str:
+def _scale_rows(paper: Paper, results: Path) -> str:
     """Return a row per scale: what it is and, where results are committed, what its tables took."""
     rows = []
     for name, scale in paper.scales.items():
         path = ResultsLayout(results).summary(paper.paper, name) / "metrics.json"
-        took = read_json(path)["training"] if path.exists() and name != "smoke" else {}
+        took = read_json(path)["training"] if path.exists() and name != TEST_SCALE else {}
         rows.append(
             {
                 "Scale": f"`{name}`",
@@ -154,24 +133,24 @@ def _hours(paper: Paper, results: Path) -> str:
     return markdown(pd.DataFrame(rows), right=("Runs", "Hours", "Memory"))
 
 
-class _Shown(NamedTuple):
+class _ScaleSummary(NamedTuple):
     """A part of a scale's summary, and a sentence on why it is that scale's."""
 
     why: str
     text: str
 
 
-def _numbers(paper: Paper, results: Path) -> _Shown | None:
+def _preferred_comparison(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the comparison of the preferred scale; None if nothing was compared."""
     found = dict(comparisons(paper, results))
     rows = {scale: comparison_in(path) for scale, path in found.items()}
-    run = {scale: of[of["verdict"] != "not run"] for scale, of in rows.items()}
+    run = {scale: of[of["verdict"] != Unjudged.NOT_RUN] for scale, of in rows.items()}
     run = {scale: of for scale, of in run.items() if len(of)}
     judged = {scale: int(of["verdict"].isin(VERDICTS).sum()) for scale, of in run.items()}
     seeds = {scale: int(of["n"].max()) for scale, of in run.items()}
     place = preferred([Standing(judged[scale], seeds[scale]) for scale in run])
     if place is None:
-        return _Shown("", _part(found, list(rows)[-1])) if rows else None
+        return _ScaleSummary("", _comparison_text(found, list(rows)[-1])) if rows else None
     scale = list(run)[place]
     why = (
         f"Of {len(rows[scale])} published numbers {judged[scale]} have a verdict; verdicts are"
@@ -180,22 +159,23 @@ def _numbers(paper: Paper, results: Path) -> _Shown | None:
         else f"No number was run at scale `{JUDGED_SCALE}`, so none has a verdict; shown is scale"
         f" `{scale}`, which has the most seeds ({seeds[scale]})."
     )
-    return _Shown(why, _part(found, scale))
+    return _ScaleSummary(why, _comparison_text(found, scale))
 
 
-def _part(found: Mapping[str, Path], scale: str) -> str:
+def _comparison_text(found: Mapping[str, Path], scale: str) -> str:
     """Return the page beside a scale's comparison, without its heading."""
     text = found[scale].with_suffix(".md").read_text(encoding="utf-8")
     return text.strip().partition("\n")[2].strip()
 
 
-def _claims(paper: Paper, results: Path) -> _Shown | None:
+def _preferred_claims(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the claims at the preferred scale; None if no run decides one, or there are none."""
     files = {scale: path.with_name("claims.csv") for scale, path in comparisons(paper, results)}
     result = {
-        s: read_made(path, ["result"], {"result": str})["result"] for s, path in files.items()
+        s: read_summary_table(path, ["result"], {"result": str})["result"]
+        for s, path in files.items()
     }
-    run = {scale: of for scale, of in result.items() if (of != "not run").any()}
+    run = {scale: of for scale, of in result.items() if (of != ClaimResult.NOT_RUN).any()}
     decided = {scale: int(of.isin(DECIDED).sum()) for scale, of in run.items()}
     seeds = {scale: len(paper.scale(scale).seeds or paper.seeds) for scale in run}
     place = preferred([Standing(decided[scale], seeds[scale]) for scale in run])
@@ -208,20 +188,20 @@ def _claims(paper: Paper, results: Path) -> _Shown | None:
     why = f"Of {len(run[scale])} claims {decided[scale]} are decided at scale `{scale}`" + (
         f"{more} ({others})." if others else "."
     )
-    return _Shown(why, _claims_part(files[scale].with_suffix(".md")))
+    return _ScaleSummary(why, _claims_text(files[scale].with_suffix(".md")))
 
 
-def _claims_part(path: Path) -> str:
+def _claims_text(path: Path) -> str:
     """Return the claims of a scale without their heading and the evidence behind them."""
     text = path.read_text(encoding="utf-8").partition("### Evidence")[0]
     return text.strip().partition("\n")[2].strip()
 
 
-def _summaries(paper: Paper, results: Path) -> str:
+def _summary_links(paper: Paper, results: Path) -> str:
     """Return links to the summaries of all scales that have one."""
     found = {s: ResultsLayout(results).summary(paper.paper, s) / "summary.md" for s in paper.scales}
     return ", ".join(
         f"[{scale}]({link(path)})"
         for scale, path in found.items()
-        if scale != "smoke" and path.exists()
+        if scale != TEST_SCALE and path.exists()
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -15,17 +14,17 @@ from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.templating import render
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import (
-    UNJUDGED,
     as_comparison,
     counts_sentence,
+    margin_units,
     read_record,
-    unit,
 )
 from fedlogit.results.record.rounding import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
-from fedlogit.results.verdicts.rules import PARTLY
+from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
+from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, Verdict
 
-__all__ = ["deviating", "record_page"]
+__all__ = ["deviating_numbers", "record_page"]
 
 _NOTHING = "No experiment was made yet."
 
@@ -50,12 +49,12 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path) -> str
     return render(
         "record.md",
         counts=counts_sentence(rows),
-        unjudged=_unjudged(rows, by_name),
+        unjudged=_unjudged_table(rows, by_name),
         on_gpu=_on_gpu(rows["device"]),
         derived=_reproduced_and_derived(rows, notes),
-        alike=_alike(printed_alike(rows, references), by_name),
-        divided=_alike(divided_by_n(rows, references), by_name),
-        groups=list(_groups(rows, by_name, notes)),
+        alike=_other_verdicts(printed_alike(rows, references), by_name),
+        divided=_other_verdicts(divided_by_n(rows, references), by_name),
+        groups=list(_deviation_groups(rows, by_name, notes)),
     )
 
 
@@ -72,13 +71,13 @@ def _on_gpu(devices: pd.Series) -> str:
     )
 
 
-def _alike(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+def _other_verdicts(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     """Return a row for each verdict that might be another, with what it might be."""
     if rows.empty:
         return ""
-    numbers = rows.to_dict("records")
+    numbers = recorded_numbers(rows)
     table = {
-        "Number": [_name(number, papers[number["paper"]]) for number in numbers],
+        "Number": [_number_name(number, papers[number["paper"]]) for number in numbers],
         "Printed": rows["printed"],
         "Ours": [f"{number['ours']:.4g}" for number in numbers],
         "Verdict": rows["verdict"],
@@ -87,11 +86,12 @@ def _alike(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     return markdown(pd.DataFrame(table), right=["Printed", "Ours"])
 
 
-def _name(number: Mapping[Any, Any], paper: Paper) -> str:
+def _number_name(number: RecordedNumber, paper: Paper) -> str:
     """Return where a published number stands: ``CELM, Table 3: AUROC of CGSV, FRM``."""
     title = paper.short_title(number["table"])
     method, dataset, partition = (
-        paper.labels.get(number[key], number[key]) for key in ("method", "dataset", "partition")
+        paper.labels.get(name, name)
+        for name in (number["method"], number["dataset"], number["partition"])
     )
     place = ", ".join(filter(None, (method, dataset, partition)))
     return f"{paper.short_name}, {title}: {metric_label(number['metric'])} of {place}"
@@ -99,36 +99,36 @@ def _name(number: Mapping[Any, Any], paper: Paper) -> str:
 
 def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:
     """Return how many of the reproduced numbers a setting was derived from."""
-    reproduced = rows[rows["verdict"] == "reproduced"]
+    reproduced = rows[rows["verdict"] == Verdict.REPRODUCED]
     return f"{int(notes.settings_from(reproduced).sum())} of the {len(reproduced)}"
 
 
-def deviating(rows: pd.DataFrame) -> pd.DataFrame:
+def deviating_numbers(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers that did not come out, or that several runs leave beyond 3 points."""
-    far = rows["difference"].abs() > PARTLY * unit(rows)
-    judged = rows["verdict"].isin(["not reproduced", "single run, outside"])
-    return rows[judged | (far & (rows["verdict"] == "inconclusive"))]
+    far = rows["difference"].abs() > PARTLY * margin_units(rows)
+    judged = rows["verdict"].isin([Verdict.NOT_REPRODUCED, Verdict.SINGLE_RUN_OUTSIDE])
+    return rows[judged | (far & (rows["verdict"] == Verdict.INCONCLUSIVE))]
 
 
-def _groups(
+def _deviation_groups(
     rows: pd.DataFrame, papers: Mapping[str, Paper], notes: Notes
 ) -> Iterator[dict[str, str]]:
     """Yield each deviation that is still one, with its numbers; last those that no note is on."""
-    left = deviating(rows)
+    left = deviating_numbers(rows)
     for deviation in notes.deviations:
         found = deviation.match(left)
         if found.any():
             yield {
                 "title": deviation.title,
-                "rows": _numbers(left[found], papers),
+                "rows": _number_table(left[found], papers),
                 "text": deviation.text,
             }
         left = left[~found]
     if len(left):
-        yield {"title": "Others", "rows": _numbers(left, papers), "text": _NOTHING}
+        yield {"title": "Others", "rows": _number_table(left, papers), "text": _NOTHING}
 
 
-def _numbers(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+def _number_table(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     """Return numbers as one table, each paper's by its own labels."""
     parts = []
     for name, part in rows.groupby("paper", sort=False):
@@ -143,7 +143,7 @@ def _numbers(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     return markdown(whole, right=set(RIGHT) & set(whole.columns))
 
 
-def _unjudged(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+def _unjudged_table(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     """Return a row for each reason, with its numbers, by paper and data set."""
     keys = ["paper", "dataset", "verdict", "why"]
     found = rows[rows["verdict"].isin(UNJUDGED)].groupby(keys, sort=False)

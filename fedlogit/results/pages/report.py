@@ -11,6 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from fedlogit.errors import DataError
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.chapter import embedded, shell, to_html
 
@@ -31,7 +32,7 @@ class _Page(NamedTuple):
 def find_pages(results: Path) -> list[Path]:
     """Return the pages there are, each paper's together, the scale `paper` first."""
     pages = results.glob("report/*/*.html")
-    return sorted(pages, key=lambda page: (page.parent.name, page.stem != "paper", page.stem))
+    return sorted(pages, key=lambda page: (page.parent.name, page.stem != JUDGED_SCALE, page.stem))
 
 
 def write_report(pages: Sequence[Path], results: Path, out: Path) -> Path:
@@ -47,21 +48,21 @@ def write_report(pages: Sequence[Path], results: Path, out: Path) -> Path:
     """
     if not pages:
         raise DataError(f"{results / 'report'} has no page; make reproduce or make figures first")
-    chapters = [_read(page) for page in pages]
+    chapters = [_read_page(page) for page in pages]
     opening = Markup("{}{}").format(_overview(chapters), _record(results))
     text = shell("Results", opening, [Markup(chapter.html) for chapter in chapters])  # noqa: S704
     return write_text(out, text)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}; remove it and make figures") from None
 
 
-def _read(path: Path) -> _Page:
-    found = _CHAPTER.search(_text(path))
+def _read_page(path: Path) -> _Page:
+    found = _CHAPTER.search(_read_text(path))
     if found is None:
         raise DataError(f"{path} is not a page of `fedlogit page`; remove it")
     return _Page(path, found[0])
@@ -97,5 +98,5 @@ def _record(results: Path) -> Markup:
         return Markup("")
     return Markup('<h2 id="record">Every published number</h2>{}<p class="caption">{}</p>').format(
         embedded(picture, "Published numbers and ours, by verdict"),
-        _text(counts),
+        _read_text(counts),
     )

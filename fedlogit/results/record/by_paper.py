@@ -8,8 +8,8 @@ import pandas as pd
 
 from fedlogit.papers import Paper
 from fedlogit.results.formatting import markdown
-from fedlogit.results.record.numbers import UNJUDGED, counts, trained
-from fedlogit.results.verdicts.rules import VERDICTS
+from fedlogit.results.record.numbers import counts, is_trained
+from fedlogit.results.verdicts.rules import UNJUDGED, VERDICTS
 
 __all__ = ["papers_markdown"]
 
@@ -24,26 +24,26 @@ def papers_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     table = []
     for name, of_paper in rows.groupby("paper", sort=False):
         judged = of_paper["verdict"].isin(VERDICTS)
-        of_training = trained(of_paper)
+        of_training = is_trained(of_paper)
         table.append(
             {
                 "Paper (published numbers)": f"{papers[str(name)].short_name} ({len(of_paper)})",
-                "From training": _told(of_paper[judged & of_training], VERDICTS),
-                "Bytes and distances": _told(of_paper[judged & ~of_training], VERDICTS),
-                "No verdict": _told(of_paper[~judged], UNJUDGED),
+                "From training": _counts_in_words(of_paper[judged & of_training], VERDICTS),
+                "Bytes and distances": _counts_in_words(of_paper[judged & ~of_training], VERDICTS),
+                "No verdict": _counts_in_words(of_paper[~judged], UNJUDGED),
             }
         )
     return markdown(pd.DataFrame(table))
 
 
-def _told(rows: pd.DataFrame, outcomes: tuple[str, ...]) -> str:
+def _counts_in_words(rows: pd.DataFrame, outcomes: tuple[str, ...]) -> str:
     """Return how many numbers got which outcome, those that any got, the best first."""
     found = counts(rows)
-    told = [f"{found[name]} {_worded(name)}" for name in outcomes if found[name]]
+    told = [f"{found[name]} {_outcome_in_words(name)}" for name in outcomes if found[name]]
     return "; ".join(told) or "–"
 
 
-def _worded(outcome: str) -> str:
+def _outcome_in_words(outcome: str) -> str:
     """Return "outside (single run)" for "single run, outside", and others as they are."""
     single, _, rest = outcome.partition("single run, ")
     return f"{rest} (single run)" if not single and rest else outcome

@@ -20,7 +20,7 @@ from fedlogit.results.record.numbers import (
 from fedlogit.results.record.picture import draw_record
 from fedlogit.results.style import save_figure
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
-from fedlogit.results.verdicts.rules import VERDICT_RULE
+from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged
 
 __all__ = ["record_markdown", "write_record"]
 
@@ -85,17 +85,17 @@ def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
 def _table(rows: pd.DataFrame, paper: Paper) -> str:
     """Return the numbers of one table as strings; its reasons are told once, below it."""
     shown = as_comparison(rows)
-    reduced = shown["verdict"] == "reduced scale"
+    reduced = shown["verdict"] == Unjudged.REDUCED_SCALE
     shown.loc[reduced, "verdict"] += " (" + shown.loc[reduced, "scale"] + ")"
     table = comparison_table(shown, paper.labels, whole=True)
-    if (rows["verdict"] == "not run").all():
+    if (rows["verdict"] == Unjudged.NOT_RUN).all():
         table = table.drop(columns=[c for c in ("Ours", "n", "Difference") if c in table])
     return markdown(table, right=set(RIGHT) & set(table.columns))
 
 
 def _notes(rows: pd.DataFrame) -> str:
     """Return, as a list, why numbers have no verdict, and where ours come from."""
-    run = rows[rows["verdict"] != "not run"]
+    run = rows[rows["verdict"] != Unjudged.NOT_RUN]
     told = [
         f"{sentence(str(verdict))} ({len(part)} of {len(rows)}): {why}."
         for (verdict, why), part in rows[rows["why"] != ""].groupby(["verdict", "why"], sort=False)

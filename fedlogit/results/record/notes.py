@@ -15,20 +15,20 @@ from pydantic import BeforeValidator
 from fedlogit.component import FrozenConfig
 from fedlogit.reading import load_yaml
 
-__all__ = ["Deviation", "NotRun", "Notes", "Rows", "read_notes"]
+__all__ = ["Deviation", "NotRun", "Notes", "NumberSelection", "read_notes"]
 
 
-def _listed(value: object) -> object:
+def _as_tuple(value: object) -> object:
     """Return one value, or a list of them, as a tuple."""
     return (
         (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
     )
 
 
-_Values = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_Values = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
-class Rows(FrozenConfig):
+class NumberSelection(FrozenConfig):
     """Which published numbers: of a paper, those with these values; an empty key takes all."""
 
     paper: str
@@ -47,7 +47,7 @@ class Rows(FrozenConfig):
         return found
 
 
-def any_of(several: Sequence[Rows], numbers: pd.DataFrame) -> pd.Series:
+def any_of(several: Sequence[NumberSelection], numbers: pd.DataFrame) -> pd.Series:
     """Return, for each published number, whether it is one of these."""
     found = pd.Series(False, index=numbers.index)
     for rows in several:
@@ -63,7 +63,7 @@ class NotRun(FrozenConfig):
         why: The end of a sentence that begins with "Not run: ".
     """
 
-    rows: Rows
+    rows: NumberSelection
     why: str
 
 
@@ -77,7 +77,7 @@ class Deviation(FrozenConfig):
     """
 
     title: str
-    rows: tuple[Rows, ...]
+    rows: tuple[NumberSelection, ...]
     text: str
 
     def match(self, numbers: pd.DataFrame) -> pd.Series:
@@ -95,7 +95,7 @@ class Notes(FrozenConfig):
     """
 
     not_run: tuple[NotRun, ...] = ()
-    derived: tuple[Rows, ...] = ()
+    derived: tuple[NumberSelection, ...] = ()
     deviations: tuple[Deviation, ...] = ()
 
     def settings_from(self, numbers: pd.DataFrame) -> pd.Series:

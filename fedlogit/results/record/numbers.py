@@ -7,37 +7,47 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_all
 from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
-from fedlogit.results.verdicts.counterparts import matching
-from fedlogit.results.verdicts.rules import PARTLY, VERDICTS, is_exact
+from fedlogit.results.verdicts.counterparts import matching_runs
+from fedlogit.results.verdicts.number_rows import (
+    RecordedNumber,
+    published_numbers,
+    recorded_numbers,
+)
+from fedlogit.results.verdicts.rules import (
+    PARTLY,
+    UNJUDGED,
+    VERDICTS,
+    Unjudged,
+    Verdict,
+    is_exact,
+    margin_unit,
+)
 from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = [
-    "JUDGED_SCALE",
     "OUTCOMES",
-    "UNJUDGED",
     "as_comparison",
     "comparisons",
     "counts",
     "counts_sentence",
+    "is_trained",
+    "margin_units",
     "no_evidence",
     "read_record",
     "record",
-    "trained",
-    "unit",
 ]
 
-JUDGED_SCALE = "paper"
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
 _PUBLISHED = {"mean": "published", "std": "published_std", "n": "published_n"}
 _TOLD = ["scale", "device", "counterpart"]
@@ -50,12 +60,17 @@ _COLUMNS = [
     *BEHIND,
 ]
 _NOT_JUDGED = {
-    "reduced scale": "run at a reduced scale only",
-    "stand-in data": "run on stand-in data only",
-    "diverged": "diverged",
-    "not run": "not run",
+    Unjudged.REDUCED_SCALE: "run at a reduced scale only",
+    Unjudged.STAND_IN_DATA: "run on stand-in data only",
+    Unjudged.DIVERGED: "diverged",
+    Unjudged.NOT_RUN: "not run",
 }
-UNJUDGED = tuple(_NOT_JUDGED)
+_OF_SEVERAL_RUNS = (
+    Verdict.REPRODUCED,
+    Verdict.PARTLY_REPRODUCED,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_REPRODUCED,
+)
 OUTCOMES = (*VERDICTS, *UNJUDGED)
 """All that the column `verdict` may say, the best first."""
 
@@ -85,18 +100,18 @@ def record(
     """
     check_all(plan.papers.values(), references)
     parts = [
-        _of_paper(plan, paper, references, _counting(paper, results, among))
+        _rows_of_paper(plan, paper, references, _comparisons_among(paper, results, among))
         for paper in plan.papers.values()
     ]
     if not any(map(len, parts)):
         return pd.DataFrame(columns=_COLUMNS)
     rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
     notes = read_notes(references).why(rows)
-    told = zip(rows.to_dict("records"), notes, strict=True)
+    told = zip(recorded_numbers(rows), notes, strict=True)
     return rows.assign(why=[_why(row, note) for row, note in told])[_COLUMNS]
 
 
-def _counting(
+def _comparisons_among(
     paper: Paper, results: Path, among: Collection[tuple[str, str]] | None
 ) -> list[tuple[str, Path]]:
     """Return what `comparisons` yields, less what is not `among` the papers and scales given."""
@@ -106,7 +121,7 @@ def _counting(
     ]
 
 
-def _of_paper(
+def _rows_of_paper(
     plan: Plan, paper: Paper, references: Path, there: Sequence[tuple[str, Path]]
 ) -> pd.DataFrame:
     """Return the rows of a paper, still without reasons."""
@@ -114,11 +129,11 @@ def _of_paper(
     if numbers.empty:
         return pd.DataFrame()
     rows = numbers.rename(columns=_PUBLISHED).assign(paper=paper.paper)
-    ours = _best([_compared(numbers, *found) for found in there], numbers)
-    planned = _planned(plan, paper.paper)
+    ours = _preferred_rows([_our_side(numbers, *found) for found in there], numbers)
+    planned = _planned_runs(plan, paper.paper)
     rows["planned"] = [
-        len(matching(planned[row["table"]], row)) if row["table"] in planned else 0
-        for row in numbers.to_dict("records")
+        len(matching_runs(planned[row["table"]], row)) if row["table"] in planned else 0
+        for row in published_numbers(numbers)
     ]
     return pd.concat([rows.reset_index(drop=True), ours], axis=1)
 
@@ -126,13 +141,13 @@ def _of_paper(
 def comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
     """Yield the scales with a comparison and its file, the one to prefer of equals last."""
     scales = sorted(paper.scales, key=lambda name: name == JUDGED_SCALE)
-    for scale in (name for name in scales if name != "smoke"):
+    for scale in (name for name in scales if name != TEST_SCALE):
         path = ResultsLayout(results).summary(paper.paper, scale) / "compare.csv"
         if path.exists():
             yield scale, path
 
 
-def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
+def _our_side(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     """Return our side of a comparison, a row per published number and in their order.
 
     Raises:
@@ -153,22 +168,22 @@ def _compared(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     return aligned.assign(rank=int(scale == JUDGED_SCALE))
 
 
-def _best(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
+def _preferred_rows(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
     """Return, for each published number, the comparison to show."""
     if not found:
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
-        return empty.assign(n=0, diverged=0, verdict="not run", **dict.fromkeys(_TEXT, ""))
+        return empty.assign(n=0, diverged=0, verdict=Unjudged.NOT_RUN, **dict.fromkeys(_TEXT, ""))
     best = found[0].copy()
     told = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
     for row in range(len(numbers)):
-        run = [place for place, rows in enumerate(told) if rows[row]["verdict"] != "not run"]
+        run = [place for place, rows in enumerate(told) if rows[row]["verdict"] != Unjudged.NOT_RUN]
         shown = preferred([Standing(told[p][row]["rank"], told[p][row]["n"]) for p in run])
         if shown is not None:
             best.loc[row] = found[run[shown]].loc[row]
     return best[_OURS].fillna(dict.fromkeys(_TEXT, ""))
 
 
-def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
+def _planned_runs(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
     """Return the runs of each table at the scale ``paper``, as axes and seeds, finished or not."""
     if JUDGED_SCALE not in plan.papers[paper].scales:
         return {}
@@ -179,16 +194,16 @@ def _planned(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
     }
 
 
-def _why(row: Mapping[Any, Any], note: str) -> str:
+def _why(row: RecordedNumber, note: str) -> str:
     """Return why a number has no verdict, or not all of its seeds, or ""."""
     planned, n = row["planned"], row["n"]
     runs = "1 run" if planned == 1 else f"{planned} runs"
     more = f"; {note}" if note else ""
-    if row["verdict"] == "not run":
+    if row["verdict"] == Unjudged.NOT_RUN:
         return (f"0 of {runs}" if planned else "no run of ours is planned") + more
-    if row["verdict"] == "reduced scale":
+    if row["verdict"] == Unjudged.REDUCED_SCALE:
         return f"at {row['scale']} only, which is not judged; at paper 0 of {runs}{more}"
-    if row["verdict"] in ("stand-in data", "diverged"):
+    if row["verdict"] in (Unjudged.STAND_IN_DATA, Unjudged.DIVERGED):
         return f"{row['verdict']}, which is not judged{more}"
     return f"{n} of {runs}" if n < planned else ""
 
@@ -221,12 +236,14 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
     return {name: int(found.get(name, 0)) for name in OUTCOMES}
 
 
-def unit(rows: pd.DataFrame) -> pd.Series:
-    """Return what margins are fractions of: 1 for a share, else the published value itself."""
-    return rows["published"].abs().where(~rows["metric"].map(is_share).astype(bool), 1.0)
+def margin_units(rows: pd.DataFrame) -> pd.Series:
+    """Return `margin_unit` of each published number."""
+    numbers = zip(rows["metric"], rows["published"], strict=True)
+    units = [margin_unit(metric, published) for metric, published in numbers]
+    return pd.Series(units, index=rows.index, dtype=float)
 
 
-def trained(rows: pd.DataFrame) -> pd.Series:
+def is_trained(rows: pd.DataFrame) -> pd.Series:
     """Return, for each published number, whether training enters it: bytes are counted."""
     return ~rows["metric"].map(is_exact).astype(bool)
 
@@ -236,14 +253,14 @@ def counts_sentence(rows: pd.DataFrame) -> str:
     found = counts(rows)
     judged = rows[rows["verdict"].isin(VERDICTS)]
     text = f"Of {len(rows)} published numbers, {len(judged) or 'none'} have a verdict"
-    of_training = trained(judged)
+    of_training = is_trained(judged)
     parts = [
-        _of_training(judged[of_training]),
-        _of_counting(judged[~of_training]),
+        _trained_in_words(judged[of_training]),
+        _counted_in_words(judged[~of_training]),
     ]
     text = ". ".join(filter(None, [text, *parts]))
     others = [f"{found[name]} {told}" for name, told in _NOT_JUDGED.items() if found[name]]
-    return text + (f". The others are not judged: {_joined(others)}." if others else ".")
+    return text + (f". The others are not judged: {_list_in_sentence(others)}." if others else ".")
 
 
 def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
@@ -253,7 +270,7 @@ def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
         rows: As from `record`.
         notes: What is known of the numbers.
     """
-    reproduced = rows[rows["verdict"] == "reproduced"]
+    reproduced = rows[rows["verdict"] == Verdict.REPRODUCED]
     derived = int(notes.settings_from(reproduced).sum())
     if not derived:
         return ""
@@ -263,27 +280,29 @@ def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
     )
 
 
-def _of_training(rows: pd.DataFrame) -> str:
+def _trained_in_words(rows: pd.DataFrame) -> str:
     """Return in words what became of numbers that training enters, or ""."""
     if rows.empty:
         return ""
     found = counts(rows)
-    several = [f"{found[name]} {name}{_remark(rows, name)}" for name in VERDICTS[:4]]
-    within, outside = (found[name] for name in VERDICTS[4:])
+    several = [f"{found[name]} {name}{_remark(rows, name)}" for name in _OF_SEVERAL_RUNS]
+    within, outside = found[Verdict.SINGLE_RUN_WITHIN], found[Verdict.SINGLE_RUN_OUTSIDE]
     text = f"{len(rows)} come from training at the paper's scale and on its data: "
-    if sum(found[name] for name in VERDICTS[:4]):
-        text += f"{_joined(several)}, with several seeds" + ("; " if within + outside else "")
+    if sum(found[name] for name in _OF_SEVERAL_RUNS):
+        text += f"{_list_in_sentence(several)}, with several seeds" + (
+            "; " if within + outside else ""
+        )
     if within + outside:
         text += f"with one seed, {within} within 3 points and {outside} outside"
     return text
 
 
-def _remark(rows: pd.DataFrame, verdict: str) -> str:
+def _remark(rows: pd.DataFrame, verdict: Verdict) -> str:
     """Return how many numbers of a verdict it says little of, and why, in parentheses, or ""."""
     of_verdict = rows[rows["verdict"] == verdict]
-    if verdict == "reproduced":
+    if verdict == Verdict.REPRODUCED:
         number, why = _at_a_bound(of_verdict).sum(), "shares of 0 or 1 in every run"
-    elif verdict == "inconclusive":
+    elif verdict == Verdict.INCONCLUSIVE:
         number, why = _too_wide(of_verdict).sum(), "with an interval wider than ±3 points"
     else:
         return ""
@@ -298,18 +317,18 @@ def _at_a_bound(rows: pd.DataFrame) -> pd.Series:
 
 def _too_wide(rows: pd.DataFrame) -> pd.Series:
     """Return which intervals fit between no limits: seeds are too few, whatever their mean."""
-    return (rows["high"] - rows["low"]) / 2 > PARTLY * unit(rows)
+    return (rows["high"] - rows["low"]) / 2 > PARTLY * margin_units(rows)
 
 
-def _of_counting(rows: pd.DataFrame) -> str:
+def _counted_in_words(rows: pd.DataFrame) -> str:
     """Return in words what became of numbers that no training enters, or ""."""
     if rows.empty:
         return ""
     found = counts(rows)
-    several = [f"{found[name]} {name}" for name in VERDICTS[:4] if found[name]]
-    return f"{len(rows)} are bytes or distances that need no training: {_joined(several)}"
+    several = [f"{found[name]} {name}" for name in _OF_SEVERAL_RUNS if found[name]]
+    return f"{len(rows)} are bytes or distances that need no training: {_list_in_sentence(several)}"
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _list_in_sentence(parts: Sequence[str]) -> str:
     """Return parts as a list in a sentence."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -17,11 +17,11 @@ from matplotlib.patches import Patch
 
 from fedlogit.papers import Paper
 from fedlogit.results.metrics import is_share
-from fedlogit.results.record.numbers import OUTCOMES, counts, trained
+from fedlogit.results.record.numbers import OUTCOMES, counts, is_trained
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
-from fedlogit.results.verdicts.rules import PARTLY, VERDICTS
+from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, VERDICTS, Unjudged, Verdict
 
-__all__ = ["bars", "draw_record", "plotted"]
+__all__ = ["bars", "draw_record", "plotted_shares"]
 
 
 class _Look(NamedTuple):
@@ -33,17 +33,17 @@ class _Look(NamedTuple):
 
 
 # Blue is good and red is bad, which stay apart under the common colour blindnesses; markers differ.
-_LOOKS = {
-    "reproduced": _Look(PALETTE["blue"], "o"),
-    "partly reproduced": _Look(PALETTE["sky"], "s"),
-    "inconclusive": _Look(PALETTE["orange"], "D"),
-    "not reproduced": _Look(PALETTE["vermillion"], "X"),
-    "single run, within": _Look(PALETTE["sky"], "o", filled=False),
-    "single run, outside": _Look(PALETTE["vermillion"], "o", filled=False),
-    "diverged": _Look(PALETTE["black"], "v"),
-    "stand-in data": _Look(PALETTE["purple"], "."),
-    "reduced scale": _Look("#b0b0b0", "."),
-    "not run": _Look("#e6e6e6", "|"),
+_LOOKS: dict[str, _Look] = {
+    Verdict.REPRODUCED: _Look(PALETTE["blue"], "o"),
+    Verdict.PARTLY_REPRODUCED: _Look(PALETTE["sky"], "s"),
+    Verdict.INCONCLUSIVE: _Look(PALETTE["orange"], "D"),
+    Verdict.NOT_REPRODUCED: _Look(PALETTE["vermillion"], "X"),
+    Verdict.SINGLE_RUN_WITHIN: _Look(PALETTE["sky"], "o", filled=False),
+    Verdict.SINGLE_RUN_OUTSIDE: _Look(PALETTE["vermillion"], "o", filled=False),
+    Unjudged.DIVERGED: _Look(PALETTE["black"], "v"),
+    Unjudged.STAND_IN_DATA: _Look(PALETTE["purple"], "."),
+    Unjudged.REDUCED_SCALE: _Look("#b0b0b0", "."),
+    Unjudged.NOT_RUN: _Look("#e6e6e6", "|"),
 }
 _SIZE = 5.0
 _WIDTH = 10.0
@@ -73,22 +73,22 @@ def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
 def _title(rows: pd.DataFrame) -> str:
     """Return what became of the numbers, those that need no training apart: they come out."""
     judged = rows[rows["verdict"].isin(VERDICTS)]
-    of_training = trained(judged)
+    of_training = is_trained(judged)
     found = counts(judged[of_training])
     others = of_training.sum() - sum(found[name] for name in _DECIDED)
     text = (
         f"{len(judged)} of {len(rows)} published numbers have a verdict:"
-        f" {of_training.sum()} from training ({found['reproduced']} reproduced,"
-        f" {found['partly reproduced']} partly, {found['not reproduced']} not,"
+        f" {of_training.sum()} from training ({found[Verdict.REPRODUCED]} reproduced,"
+        f" {found[Verdict.PARTLY_REPRODUCED]} partly, {found[Verdict.NOT_REPRODUCED]} not,"
         f" {others} undecided or of one seed)"
     )
     if of_training.all():
         return text
-    right = counts(judged[~of_training])["reproduced"]
+    right = counts(judged[~of_training])[Verdict.REPRODUCED]
     return f"{text}, {(~of_training).sum()} counted ({right} reproduced)"
 
 
-_DECIDED = ("reproduced", "partly reproduced", "not reproduced")
+_DECIDED = (Verdict.REPRODUCED, Verdict.PARTLY_REPRODUCED, Verdict.NOT_REPRODUCED)
 _SUBTITLE = (
     "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the"
     " verdicts, the grey band is ±3 points, ticks at the bottom are numbers not run. Right: all"
@@ -96,7 +96,7 @@ _SUBTITLE = (
 )
 
 
-def plotted(rows: pd.DataFrame) -> pd.DataFrame:
+def plotted_shares(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the shares, which lie between 0 and 1."""
     return rows[rows["metric"].map(is_share)]
 
@@ -105,12 +105,12 @@ def _scatter(axes: Axes, rows: pd.DataFrame) -> None:
     """Draw ours against the paper's, the best verdict on top."""
     axes.fill_between([0, 1], [-PARTLY, 1 - PARTLY], [PARTLY, 1 + PARTLY], color="#e9e9e9", lw=0)
     axes.plot([0, 1], [0, 1], color=GREY, lw=0.8)
-    shown = plotted(rows)
+    shown = plotted_shares(rows)
     for outcome in reversed(OUTCOMES):
         part, look = shown[shown["verdict"] == outcome], _LOOKS[outcome]
         if part.empty:
             continue
-        if outcome == "not run":
+        if outcome == Unjudged.NOT_RUN:
             axes.plot(part["published"], [-0.02] * len(part), "|", color=GREY, ms=6, mew=0.6)
             continue
         low, high = part["published"] + part["low"], part["published"] + part["high"]
@@ -173,9 +173,9 @@ def _handles(found: Mapping[str, int]) -> list[Line2D | Patch]:
     """Return a legend entry for each outcome that occurs, with its count."""
     entries: list[Line2D | Patch] = []
     for name, number in ((name, n) for name, n in found.items() if n):
-        more = ", not judged" if name in ("reduced scale", "stand-in data", "diverged") else ""
+        more = ", not judged" if name in UNJUDGED and name != Unjudged.NOT_RUN else ""
         look, label = _LOOKS[name], f"{number} {name}{more}"
-        if name == "not run":
+        if name == Unjudged.NOT_RUN:
             entries.append(Patch(color=look.colour, label=label))
         else:
             entries.append(Line2D([], [], label=label, **_point(look)))

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
 import pandas as pd
 
-from fedlogit.results.metrics import is_share
-from fedlogit.results.verdicts.rules import VERDICTS, Sample, is_exact, verdict
+from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
+from fedlogit.results.verdicts.rules import VERDICTS, is_exact, margin_unit, verdict
+from fedlogit.results.verdicts.statistics import Sample
 
 __all__ = ["divided_by_n", "printed_alike"]
 
-_Readings = Callable[[Mapping[Any, Any], Mapping[Any, Any]], Iterable[Sample]]
+
+class _PrintedNumber(TypedDict):
+    """A published number in the file's digits; NaN where it has none."""
+
+    mean: str
+    std: str | float
+
+
+_Readings = Callable[[RecordedNumber, _PrintedNumber], Iterable[Sample]]
 """What else a published number may be, by its row of the record and of the file."""
 
 
@@ -31,7 +40,7 @@ def printed_alike(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
         rows: The record, with the numbers of each file in the file's order.
         references: The folder of the published numbers, which have the digits that are printed.
     """
-    return _differing(rows, references, _within_rounding)
+    return _numbers_read_otherwise(rows, references, _readings_within_rounding)
 
 
 def divided_by_n(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
@@ -39,31 +48,34 @@ def divided_by_n(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
 
     Args, columns: as of `printed_alike`.
     """
-    return _differing(rows, references, _wider)
+    return _numbers_read_otherwise(rows, references, _with_wider_spread)
 
 
-def _differing(rows: pd.DataFrame, references: Path, readings: _Readings) -> pd.DataFrame:
+def _numbers_read_otherwise(
+    rows: pd.DataFrame, references: Path, readings: _Readings
+) -> pd.DataFrame:
     """Return the judged numbers that would have another verdict by other readings of the print."""
     parts = []
     for name, part in rows.groupby("paper", sort=False):
         text = {"mean": str, "std": str}
         digits = pd.read_csv(references / f"{name}.csv", dtype=text, comment="#")[[*text]]
-        told = zip(part.to_dict("records"), digits.to_dict("records"), strict=True)
-        alike = [_others(row, readings(row, printed)) for row, printed in told]
+        prints = cast(list[_PrintedNumber], digits.to_dict("records"))
+        told = zip(recorded_numbers(part), prints, strict=True)
+        alike = [_other_verdicts(row, readings(row, printed)) for row, printed in told]
         parts.append(part.assign(printed=digits["mean"].to_numpy(), alike=alike))
     found = pd.concat(parts)
     return found[found["alike"] != ""]
 
 
-def _within_rounding(row: Mapping[Any, Any], printed: Mapping[Any, Any]) -> Iterator[Sample]:
+def _readings_within_rounding(row: RecordedNumber, printed: _PrintedNumber) -> Iterator[Sample]:
     """Yield the published number with its mean and ± half a unit less, as printed, and more."""
-    mean, std = (_half_unit(printed[key]) for key in ("mean", "std"))
+    mean, std = (_half_unit(text) for text in (printed["mean"], printed["std"]))
     for up, wider in itertools.product((-1, 0, 1), repeat=2):
         spread = float(np.maximum(row["published_std"] + wider * std, 0))  # NaN stays
         yield Sample(row["published"] + up * mean, spread, row["published_n"])
 
 
-def _wider(row: Mapping[Any, Any], _: Mapping[Any, Any]) -> Iterator[Sample]:
+def _with_wider_spread(row: RecordedNumber, _: _PrintedNumber) -> Iterator[Sample]:
     """Yield the published number with a ± that is turned from n to n - 1; NaN stays."""
     n = row["published_n"]
     if n > 1:
@@ -71,19 +83,19 @@ def _wider(row: Mapping[Any, Any], _: Mapping[Any, Any]) -> Iterator[Sample]:
         yield Sample(row["published"], spread, n)
 
 
-def _half_unit(printed: Any) -> float:
+def _half_unit(printed: str | float) -> float:
     """Return half a unit of a number's last digit: 0.00005 of "0.8064"; 0 of what is missing."""
     if not isinstance(printed, str):
         return 0.0
     return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 
-def _others(row: Mapping[Any, Any], readings: Iterable[Sample]) -> str:
+def _other_verdicts(row: RecordedNumber, readings: Iterable[Sample]) -> str:
     """Return the other verdicts that readings of a number give, by a comma, or ""."""
     exact = is_exact(row["metric"])
     if row["verdict"] not in VERDICTS or (exact and row["ours"] == row["published"]):
         return ""  # nobody rounds a byte
-    unit = 1.0 if is_share(row["metric"]) else abs(row["published"])
+    unit = margin_unit(row["metric"], row["published"])
     ours = Sample(row["ours"], row["std"], row["n"])
     found = {verdict(ours, theirs, unit, exact=exact) for theirs in readings}
     return ", ".join(name for name in VERDICTS if name in found - {row["verdict"]})

@@ -27,7 +27,7 @@ def refuse_stale(plans: Sequence[Plan], results: Path, published: Collection[str
     for paper in plans[0].papers.values():
         for scale, path in comparisons(paper, results):
             behind = runs_behind(path)
-            planned = dict(_planned(plans, paper.paper, scale)) if behind else {}
+            planned = dict(_planned_runs(plans, paper.paper, scale)) if behind else {}
             for digest in behind:
                 run = planned.get(digest)
                 if run is None:
@@ -41,7 +41,7 @@ def refuse_stale(plans: Sequence[Plan], results: Path, published: Collection[str
                     )
 
 
-def _planned(plans: Sequence[Plan], paper: str, scale: str) -> Iterator[tuple[str, str]]:
+def _planned_runs(plans: Sequence[Plan], paper: str, scale: str) -> Iterator[tuple[str, str]]:
     """Yield every run that a comparison may be of: the hash that it ends in, and its path."""
     for plan in plans:
         for artefact in plan.judged(paper, scale):

@@ -14,11 +14,11 @@ from fedlogit.runs.places import run_dir
 from fedlogit.runs.remedies import rerun_hint
 from fedlogit.spec import RunSpec
 
-__all__ = ["NOT_KEPT", "Sorted", "check_run", "finished_runs", "folders_with", "sort_runs"]
+__all__ = ["NOT_KEPT", "SortedRuns", "check_run", "finished_runs", "folders_with", "sort_runs"]
 
 
 @dataclass(frozen=True)
-class Sorted:
+class SortedRuns:
     """Finished runs of a folder, as paths below it.
 
     Attributes:
@@ -67,7 +67,7 @@ def check_run(root: Path, folder: Path) -> Run:
     return run
 
 
-def sort_runs(root: Path, wanted: Callable[[str], bool]) -> Sorted:
+def sort_runs(root: Path, wanted: Callable[[str], bool]) -> SortedRuns:
     """Sort the finished runs below `root` into those to keep, to leave out and to refuse.
 
     Args:
@@ -85,4 +85,4 @@ def sort_runs(root: Path, wanted: Callable[[str], bool]) -> Sorted:
             refused[name] = str(error)
             continue
         (ready if wanted(name) else others).append(name)
-    return Sorted(tuple(ready), tuple(others), refused)
+    return SortedRuns(tuple(ready), tuple(others), refused)

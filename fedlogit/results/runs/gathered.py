@@ -25,15 +25,10 @@ def gather(artefact: Artefact) -> list[tuple[RunRef, Run]]:
 
 
 def _check_data(name: str, runs: list[Run]) -> None:
-    """Refuse runs on one data set of other content, or on one division of it that differs.
-
-    Runs that were made before results had these digests are not compared.
-    """
+    """Refuse runs on one data set of other content, or on one division of it that differs."""
     first: dict[tuple[str, str], tuple[str, Run]] = {}
     for run in runs:
-        for what, shared, digest in _seen(run):
-            if not digest:
-                continue
+        for what, shared, digest in _digests_seen(run):
             known, before = first.setdefault((what, shared), (digest, run))
             if known != digest:
                 raise DataError(
@@ -42,11 +37,13 @@ def _check_data(name: str, runs: list[Run]) -> None:
                 )
 
 
-def _seen(run: Run) -> Iterator[tuple[str, str, str]]:
+def _digests_seen(run: Run) -> Iterator[tuple[str, str, str]]:
     """Yield what a run saw: its name, the settings that it should be the same for, its digest."""
     spec, source = run.spec, run.result.provenance
     other = spec.public.dataset if spec.public else None
     yield "data sets", spec.dataset, source.dataset_digest
-    yield "tokens", f"{spec.dataset} {spec.text}", source.tokenizer_digest
-    yield "public images", str(other), source.probes_digest
+    if source.tokenizer_digest:
+        yield "tokens", f"{spec.dataset} {spec.text}", source.tokenizer_digest
+    if source.probes_digest:
+        yield "public images", str(other), source.probes_digest
     yield "divisions", json.dumps(spec.split_key(), sort_keys=True), source.split_digest

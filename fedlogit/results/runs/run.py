@@ -62,10 +62,10 @@ class _Provenance(BaseModel):
     dataset_note: str = ""
     wall_seconds: float
     clients_wall_seconds: float = 0.0  # of clients that a run in stages shares with others
-    dataset_digest: str = ""  # this and the next three: of what the run saw
-    tokenizer_digest: str = ""
-    probes_digest: str = ""
-    split_digest: str = ""
+    dataset_digest: str  # this and the next three: of what the run saw
+    split_digest: str
+    tokenizer_digest: str = ""  # of a run on text
+    probes_digest: str = ""  # of a run with images of another data set
 
     @property
     def whole_version(self) -> str:
@@ -77,7 +77,7 @@ class _Provenance(BaseModel):
 class _Split(BaseModel):
     """The division of the data: counts (clients, classes), and roles where there are some."""
 
-    counts: list[list[int]] = []
+    counts: list[list[int]]
     rare_classes: list[int] = []
     free_riders: list[int] = []
 
@@ -87,7 +87,7 @@ class Result(BaseModel):
 
     status: str
     final: _Final = _Final()
-    split: _Split = _Split()
+    split: _Split
     bytes: _Bytes
     provenance: _Provenance
     exports: dict[str, str] | None = None  # digests; None: made before results listed them
@@ -115,13 +115,7 @@ class Run:
         return self.result.status == "diverged"
 
     def counts(self) -> np.ndarray:
-        """Return the samples of each class at each client, int64 (clients, classes).
-
-        Raises:
-            DataError: if the run did not record them.
-        """
-        if not self.result.split.counts:
-            raise DataError(f"{self.folder / 'result.json'}: key 'split.counts' is missing")
+        """Return the samples of each class at each client, int64 (clients, classes)."""
         return np.array(self.result.split.counts, dtype=np.int64)
 
     def contributions(self) -> np.ndarray:
@@ -171,10 +165,10 @@ def read_run(folder: Path, digest: str) -> Run:
     """
     if not folder.is_dir():
         raise DataError(f"run {folder} does not exist")
-    return _read(folder, digest, tuple(_state(folder / name) for name in _FILES))
+    return _read_checked(folder, digest, tuple(_file_state(folder / name) for name in _FILES))
 
 
-def _state(path: Path) -> tuple[int, int] | None:
+def _file_state(path: Path) -> tuple[int, int] | None:
     """Return what differs when a file is written again; None if it is not there."""
     try:
         found = path.stat()
@@ -184,12 +178,12 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=1 << 13)
-def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
+def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
     """Read and check a run whose files are in a state; see `read_run`."""
     spec = RunSpec.read(read_spec_json(folder), str(folder / "spec.json"))
-    _same(folder / "spec.json", digest, spec.digest())
+    _refuse_other_spec(folder / "spec.json", digest, spec.digest())
     result = _read_result(folder)
-    _same(folder / "result.json", digest, result.provenance.spec_digest)
+    _refuse_other_spec(folder / "result.json", digest, result.provenance.spec_digest)
     rounds = _read_rounds(folder / "rounds.csv")
     run = Run(folder, spec, result, rounds)
     divided = len(result.split.counts)
@@ -199,11 +193,11 @@ def _read(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) 
             f" {spec.clients}; {rerun_hint(folder)}"
         )
     if not run.diverged:
-        _complete(run)
+        _refuse_incomplete(run)
     return run
 
 
-def _same(path: Path, expected: str, found: str) -> None:
+def _refuse_other_spec(path: Path, expected: str, found: str) -> None:
     """Refuse a file that belongs to another spec."""
     if expected != found:
         raise DataError(
@@ -251,7 +245,7 @@ def _read_rounds(path: Path) -> pd.DataFrame:
     return rounds
 
 
-def _complete(run: Run) -> None:
+def _refuse_incomplete(run: Run) -> None:
     """Refuse a run that says it finished but lacks rounds, or, if it trained, its accuracy."""
     if len(run.rounds) != run.spec.rounds:
         path = run.folder / "rounds.csv"

@@ -23,9 +23,9 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.artefact import REFERENCE
-from fedlogit.results.collect import same
+from fedlogit.results.collect import axis_value_matches
 from fedlogit.results.formatting import number
-from fedlogit.results.verdicts.rules import INSIDE, p_above, paired_interval
+from fedlogit.results.verdicts.statistics import INSIDE, p_above, paired_interval
 
 __all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
 
@@ -104,8 +104,8 @@ def _axis_values(axis: str, options: Comparison, frame: pd.DataFrame) -> list[An
     listed = options.where.get(axis)
     if isinstance(listed, list):
         return listed
-    kept = _select(frame, {**options.where, **options.left})
-    return list(kept[axis].drop_duplicates()) if axis in kept else [_axis(axis, frame)]
+    kept = _selected_runs(frame, {**options.where, **options.left})
+    return list(kept[axis].drop_duplicates()) if axis in kept else [_known_axis(axis, frame)]
 
 
 def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -116,7 +116,7 @@ def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """
     values = [_axis_values(axis, options, frame) for axis in options.over]
     free = [axis for axis in options.over if not isinstance(options.where.get(axis), list)]
-    left = _select(frame, {**options.where, **options.left})
+    left = _selected_runs(frame, {**options.where, **options.left})
     planned = set(left[free].itertuples(index=False, name=None))
     for combination in itertools.product(*values):
         cell = dict(zip(options.over, combination, strict=True))
@@ -126,25 +126,25 @@ def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def dataset_of(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> str:
     """Return the data set that a cell's planned runs are on; nothing if they are on several."""
-    planned = _select(frame, {**options.where, **options.left, **cell})
+    planned = _selected_runs(frame, {**options.where, **options.left, **cell})
     names = list(planned["dataset"].unique()) if "dataset" in planned else []
     return str(names[0]) if len(names) == 1 else ""
 
 
-def _axis(axis: str, frame: pd.DataFrame) -> str:
+def _known_axis(axis: str, frame: pd.DataFrame) -> str:
     """Return the axis if the runs have it."""
     if axis not in frame:
         raise unknown("axis", axis, frame.columns)
     return axis
 
 
-def _select(frame: pd.DataFrame, conditions: Mapping[str, Any]) -> pd.DataFrame:
+def _selected_runs(frame: pd.DataFrame, conditions: Mapping[str, Any]) -> pd.DataFrame:
     """Return the planned runs that satisfy all conditions."""
     for axis, value in conditions.items():
         if axis == "metric" or value == ANY:
             continue
         wanted = value if isinstance(value, list) else [value]
-        frame = frame[same(frame[_axis(axis, frame)], wanted)]
+        frame = frame[axis_value_matches(frame[_known_axis(axis, frame)], wanted)]
     return frame
 
 
@@ -157,7 +157,7 @@ def _side(
         FedlogitError: if two runs of a seed match, so that the claim is too wide.
     """
     conditions = {**options.where, **cell, **side}
-    runs = _select(frame, conditions).set_index("seed")
+    runs = _selected_runs(frame, conditions).set_index("seed")
     if runs.index.has_duplicates:
         raise FedlogitError(
             f"several runs of one seed match {conditions}; narrow it or name an axis in 'over'"
@@ -167,23 +167,23 @@ def _side(
     return _Side(values[run], frozenset(runs.index))
 
 
-def _named(values: Mapping[str, Any]) -> str:
+def _side_name(values: Mapping[str, Any]) -> str:
     return ", ".join(str(value) for value in values.values() if value != ANY)
 
 
-def _against(
+def _evidence_against(
     options: Comparison, cell: Mapping[str, Any], right: Mapping[str, Any], frame: pd.DataFrame
 ) -> Evidence:
     """Compare the left side with one right side, seed by seed."""
-    where = f"{_named(cell)}: " if cell else ""
+    where = f"{_side_name(cell)}: " if cell else ""
     factor = "" if options.times == 1 else f"{options.times:g} × "
-    names = f"{where}{_named(options.left)} vs {factor}{_named(right)} "
+    names = f"{where}{_side_name(options.left)} vs {factor}{_side_name(right)} "
     ours, theirs = (_side(options, cell, side, frame) for side in (options.left, right))
     theirs = replace(theirs, values=options.times * theirs.values)
-    return _evidence(names, " vs ", ours, theirs, options)
+    return _evidence_of_sides(names, " vs ", ours, theirs, options)
 
 
-def _evidence(
+def _evidence_of_sides(
     text: str, between: str, first: _Side, second: _Side, options: Comparison
 ) -> Evidence:
     """Return first - second with both means in words."""
@@ -194,10 +194,12 @@ def _evidence(
     means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
     n = f"{len(seeds)}" + (f" of {planned}" if len(seeds) < planned else "")
     found = Evidence("", difference.values, options.margin, planned)
-    return replace(found, text=f"{text}{between.join(means)} (n={n}{_in_numbers(found, options)})")
+    return replace(
+        found, text=f"{text}{between.join(means)} (n={n}{_difference_in_numbers(found, options)})"
+    )
 
 
-def _in_numbers(found: Evidence, options: Comparison) -> str:
+def _difference_in_numbers(found: Evidence, options: Comparison) -> str:
     """Return the mean difference, its 90 % interval and the p value, where there are seeds."""
     differences, _ = found.test
     if len(differences) < 2:
@@ -209,9 +211,11 @@ def _in_numbers(found: Evidence, options: Comparison) -> str:
     return f", {mean} [{low} to {high}], p={p_above(*found.test):.2g}"
 
 
-def _greater(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
+def _evidence_for_greater(
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+) -> list[Evidence]:
     assert options.right is not None  # as `check_test` says
-    return [_against(options, cell, options.right, frame)]
+    return [_evidence_against(options, cell, options.right, frame)]
 
 
 def _rivals(options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -219,37 +223,45 @@ def _rivals(options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any
     rest = dict(options.right or {})
     lists = [axis for axis, value in rest.items() if isinstance(value, list)]
     axis = lists[0] if lists else "method"
-    others = frame[_axis(axis, frame)].drop_duplicates()
+    others = frame[_known_axis(axis, frame)].drop_duplicates()
     values = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
     return {str(value): {**rest, axis: value} for value in values}
 
 
-def _best(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
+def _evidence_for_best(
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+) -> list[Evidence]:
     """Compare with each rival; all must be beaten, so no correction for their number is due."""
     return [
-        replace(_against(options, cell, rival, frame), rival=name)
+        replace(_evidence_against(options, cell, rival, frame), rival=name)
         for name, rival in _rivals(options, frame).items()
     ]
 
 
-def _alike(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
+def _evidence_for_alike(
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+) -> list[Evidence]:
     """Compare with each rival, both ways: two one-sided tests make the test of equivalence."""
     below = options.model_copy(update={"margin": -options.margin})
     if options.right and not any(isinstance(value, list) for value in options.right.values()):
-        rivals = {_named(options.right): options.right}
+        rivals = {_side_name(options.right): options.right}
     else:
         rivals = _rivals(options, frame)
     found = []
     for name, rival in rivals.items():
         turned = below.model_copy(update={"left": rival})
         found += [
-            replace(_against(below, cell, rival, frame), rival=f"{name}, not below"),
-            replace(_against(turned, cell, options.left, frame), rival=f"{name}, not above"),
+            replace(_evidence_against(below, cell, rival, frame), rival=f"{name}, not below"),
+            replace(
+                _evidence_against(turned, cell, options.left, frame), rival=f"{name}, not above"
+            ),
         ]
     return found
 
 
-def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -> list[Evidence]:
+def _evidence_for_shrinking(
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+) -> list[Evidence]:
     assert options.along is not None
     values = _axis_values(options.along, options, frame)
     if len(values) < 2:
@@ -258,9 +270,9 @@ def _shrinking(options: Comparison, cell: dict[str, Any], frame: pd.DataFrame) -
     first, last = (
         _gap(options, {**cell, options.along: value}, frame) for value in (values[0], values[-1])
     )
-    where = f"{_named(cell)}: " if cell else ""
+    where = f"{_side_name(cell)}: " if cell else ""
     text = f"{where}from {values[0]} to {values[-1]}: "
-    return [_evidence(text, " → ", first, last, options)]
+    return [_evidence_of_sides(text, " → ", first, last, options)]
 
 
 def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _Side:
@@ -273,8 +285,8 @@ def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _
 
 
 TESTS: dict[str, Callable[[Comparison, dict[str, Any], pd.DataFrame], list[Evidence]]] = {
-    "greater": _greater,
-    "best": _best,
-    "alike": _alike,
-    "shrinking": _shrinking,
+    "greater": _evidence_for_greater,
+    "best": _evidence_for_best,
+    "alike": _evidence_for_alike,
+    "shrinking": _evidence_for_shrinking,
 }

@@ -24,7 +24,13 @@ from fedlogit.results.verdicts.claim_tests import (
     dataset_of,
     pooled,
 )
-from fedlogit.results.verdicts.rules import CLAIM_RULE, decide, final_result, largest_difference
+from fedlogit.results.verdicts.rules import (
+    CLAIM_RULE,
+    ClaimResult,
+    decide,
+    final_result,
+    largest_difference,
+)
 
 __all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text", "statement"]
 
@@ -54,7 +60,7 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
         key: Comparison.read(claim.options, f"claim {key}")
         for key, claim in artefact.claims.items()
     }
-    frame = _planned(artefact, sorted({m for o in options.values() for m in o.metrics()}))
+    frame = _planned_runs(artefact, sorted({m for o in options.values() for m in o.metrics()}))
     names = partial(artefact.label, axis="dataset")
     rows = [
         _judge(key, claim, options[key], frame, names) for key, claim in artefact.claims.items()
@@ -62,7 +68,7 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_COLUMNS).assign(scale=artefact.scale)
 
 
-def _planned(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
+def _planned_runs(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
     """Return a row per planned run, in the grid's order; metrics of those `missing` are NaN."""
     run = collect(artefact, metrics).assign(missing=False)
     lost = pd.DataFrame([missing.axes for missing in artefact.missing])
@@ -88,22 +94,25 @@ def _judge(
     found = [evidence for of_cell in tested for evidence in of_cell]
     # Of a multiple, what is left is no difference of two shares.
     shares = options.times == 1 and all(is_share(metric) for metric in options.metrics())
-    row = {"id": key, "section": claim.section, "text": claim.text, **_decided(found, shares)}
+    row = {"id": key, "section": claim.section, "text": claim.text, **_decision(found, shares)}
     alone = {}
-    if row["result"] == "undecided" and not all(e.whole for e in found):
-        alone = {names(on): _decided(of, shares) for on, of in _whole(datasets, tested).items()}
+    if row["result"] == ClaimResult.UNDECIDED and not all(e.whole for e in found):
+        alone = {
+            names(on): _decision(of, shares)
+            for on, of in _complete_datasets(datasets, tested).items()
+        }
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
-    row["data"] = "; ".join(dataset_notes(_on(datasets, frame)))
+    row["data"] = "; ".join(dataset_notes(_finished_on(datasets, frame)))
     return row | {"evidence": "; ".join(evidence.told for evidence in found)}
 
 
-def _on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
+def _finished_on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
     """Return the finished runs on the data sets of cells; all, if a cell has several."""
     run = frame[~frame["missing"]]
     return run[run["dataset"].isin(datasets)] if all(datasets) else run
 
 
-def _whole(
+def _complete_datasets(
     datasets: Sequence[str], tested: Sequence[Sequence[Evidence]]
 ) -> dict[str, list[Evidence]]:
     """Return the comparisons on each data set of which all were run; `tested` is by cell."""
@@ -113,7 +122,7 @@ def _whole(
     return {name: of for name, of in on.items() if name and all(e.whole for e in of)}
 
 
-def _decided(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
+def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
     """Return what comparisons decide together, and how many there are."""
     # Of a cell some of whose seeds are missing nothing is known: they may turn it.
     known = [e if e.whole else replace(e, differences=e.differences[:0]) for e in found]
@@ -129,8 +138,8 @@ def _decided(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
         "agree": f"{sum(e.agrees for e in found if e.whole)} of {run}" if run else "",
     }
     if not any(len(e.differences) for e in found):
-        return row | dict.fromkeys(("result", "cells", "pooled"), "not run")
-    return row | ({"reason": _reason(found)} if row["result"] == "undecided" else {})
+        return row | dict.fromkeys(("result", "cells", "pooled"), ClaimResult.NOT_RUN)
+    return row | ({"reason": _reason(found)} if row["result"] == ClaimResult.UNDECIDED else {})
 
 
 def _reason(found: Sequence[Evidence]) -> str:
@@ -148,7 +157,8 @@ def _reason(found: Sequence[Evidence]) -> str:
 def result_text(row: Mapping[Any, Any]) -> str:
     """Return a claim's result in words, with the reason or with what is missing, if any."""
     run, _, planned = str(row["run"]).partition(" of ")
-    missing = f"{row['run']} run" if run != planned and row["result"] != "not run" else ""
+    partly_run = run != planned and row["result"] != ClaimResult.NOT_RUN
+    missing = f"{row['run']} run" if partly_run else ""
     more = row["reason"] or missing
     result = f"{row['result']}, {more}" if more else str(row["result"])
     return f"{result} ({row['by_dataset']})" if row.get("by_dataset") else result

@@ -11,19 +11,29 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.metric_names import is_counted
+from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.published import published_rows
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import collect, describe, summarise
+from fedlogit.results.collect import collect, describe, distinct_values, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
-from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, standing_for
+from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, tables_standing_for
+from fedlogit.results.verdicts.number_rows import (
+    ComparedNumber,
+    OurNumber,
+    PublishedNumber,
+    TheirNumber,
+    compared_numbers,
+    published_numbers,
+)
 from fedlogit.results.verdicts.rules import (
     VERDICT_RULE,
-    Sample,
-    interval,
+    Unjudged,
     is_exact,
+    margin_unit,
     verdict,
 )
+from fedlogit.results.verdicts.statistics import Sample, interval
 from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = [
@@ -38,8 +48,8 @@ __all__ = [
     "nothing_published",
     "published",
     "read_comparison",
-    "read_made",
     "read_reference",
+    "read_summary_table",
     "runs_behind",
 ]
 
@@ -55,6 +65,22 @@ _RUNS = "runs"
 BEHIND = ("hours", "code_versions", _RUNS)
 """Columns of a comparison on our runs: how long they took, by which code, and which they are."""
 _NUMBERS = ("paper", "paper_std", "ours", "std", "difference", "low", "high")
+_NO_RUN: OurNumber = {
+    "ours": math.nan,
+    "std": math.nan,
+    "difference": math.nan,
+    "low": math.nan,
+    "high": math.nan,
+    "hours": math.nan,
+    "n": 0,
+    "diverged": 0,
+    "verdict": Unjudged.NOT_RUN,
+    "scale": "",
+    "device": "",
+    "counterpart": "",
+    "code_versions": "",
+    "runs": "",
+}
 NOTHING_PUBLISHED = "There are no published numbers to compare with."
 
 
@@ -112,42 +138,79 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
     Raises:
         DataError: if a run is missing or damaged.
     """
-    rows: list[dict[str, Any]] = []
-    for table, published in reference.groupby("table", sort=False):
-        metrics = published["metric"].unique()
-        frames = [(a, collect(a, metrics)) for a in standing_for(artefacts, str(table))]
-        rows += [_row(paper, counterpart(frames, paper)) for paper in published.to_dict("records")]
+    rows: list[ComparedNumber] = []
+    for table, of_table in reference.groupby("table", sort=False):
+        metrics = of_table["metric"].unique()
+        frames = [(a, collect(a, metrics)) for a in tables_standing_for(artefacts, str(table))]
+        numbers = published_numbers(of_table)
+        rows += [_row(published, counterpart(frames, published)) for published in numbers]
     if not rows:
         return pd.DataFrame(columns=[*_COMPARED, *BEHIND])
     frame = pd.DataFrame(rows)
     return frame if frame["where"].any() else frame.drop(columns="where")
 
 
-def _row(paper: Mapping[Any, Any], ours: Counterpart | None) -> dict[str, Any]:
+def _row(published: PublishedNumber, ours: Counterpart | None) -> ComparedNumber:
     """Join one published number with the runs that are its counterpart."""
-    row = {key: paper[key] for key in ("table", *_KEYS, "where", "metric")}
-    row |= {"paper": paper["mean"], "paper_std": paper["std"], "paper_n": paper["n"]}
-    if ours is None:
-        row |= dict.fromkeys(("ours", "std", "difference", "low", "high", "hours"), math.nan)
-        row |= {"n": 0, "diverged": 0, "verdict": "not run"}
-        return row | dict.fromkeys(("scale", "device", "counterpart", "code_versions", _RUNS), "")
-    cell = summarise(ours.runs, ["dataset", "method"], paper["metric"]).iloc[0]
-    row |= {"ours": cell["mean"], "std": cell["std"], "difference": cell["mean"] - paper["mean"]}
-    row |= {"n": int(cell["n"]), "diverged": int(cell["diverged"])}
-    unjudged = _unjudged(row, ours)
-    row |= {"low": math.nan, "high": math.nan} if unjudged else _interval(row)
-    where = {key: "; ".join(sorted(set(ours.runs[key]))) for key in ("scale", "device")}
-    row |= {"verdict": unjudged or _judge(row)}
-    return row | where | {"counterpart": ours.difference} | _behind(ours.runs)
-
-
-def _behind(runs: pd.DataFrame) -> dict[str, Any]:
-    """Return what `BEHIND` names, of the runs of one number."""
-    return {
-        "hours": runs["hours"].sum(),
-        "code_versions": "; ".join(sorted(set(runs["code_version"]))),
-        _RUNS: " ".join(sorted(digest[:8] for digest in runs["digest"])),
+    theirs: TheirNumber = {
+        "table": published["table"],
+        "dataset": published["dataset"],
+        "partition": published["partition"],
+        "method": published["method"],
+        "where": published["where"],
+        "metric": published["metric"],
+        "paper": published["mean"],
+        "paper_std": published["std"],
+        "paper_n": published["n"],
     }
+    return {**theirs, **(_our_number(published, ours) if ours else _NO_RUN)}
+
+
+def _our_number(published: PublishedNumber, ours: Counterpart) -> OurNumber:
+    """Return what our runs gave for a published number, and the verdict or why there is none."""
+    runs, metric = ours.runs, published["metric"]
+    cell = summarise(runs, ["dataset", "method"], metric).iloc[0]
+    n, diverged = int(cell["n"]), int(cell["diverged"])
+    mine = Sample(cell["mean"], cell["std"], n)
+    theirs = Sample(published["mean"], published["std"], published["n"])
+    exact, unit = is_exact(metric), margin_unit(metric, theirs.mean)
+    unjudged = _reason_unjudged(metric, ours, n, diverged)
+    low, high = (math.nan, math.nan) if unjudged else interval(mine, theirs, exact=exact)
+    return {
+        "ours": mine.mean,
+        "std": mine.std,
+        "difference": mine.mean - theirs.mean,
+        "n": n,
+        "diverged": diverged,
+        "low": low,
+        "high": high,
+        "verdict": unjudged or verdict(mine, theirs, unit, exact=exact),
+        "scale": distinct_values(runs["scale"]),
+        "device": distinct_values(runs["device"]),
+        "counterpart": ours.difference,
+        "hours": runs["hours"].sum(),
+        "code_versions": distinct_values(runs["code_version"]),
+        "runs": " ".join(sorted(digest[:8] for digest in runs["digest"])),
+    }
+
+
+def _reason_unjudged(metric: str, ours: Counterpart, n: int, diverged: int) -> Unjudged | None:
+    """Return why there can be no verdict, or None.
+
+    Args:
+        metric: What was measured.
+        ours: The runs.
+        n: How many of them have it.
+        diverged: How many diverged.
+    """
+    if set(ours.runs["scale"]) != {JUDGED_SCALE}:
+        return Unjudged.REDUCED_SCALE
+    noted = (ours.runs["dataset_note"] != "").any() and not is_counted(metric)
+    if noted or ours.difference:
+        return Unjudged.STAND_IN_DATA
+    if diverged:
+        return Unjudged.DIVERGED
+    return None if n else Unjudged.NOT_RUN
 
 
 def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
@@ -168,7 +231,7 @@ def comparison_in(path: Path) -> pd.DataFrame:
     told = ("table", *_KEYS, "where", "metric", "counterpart", "code_versions", _RUNS)
     text = dict.fromkeys(told, str)
     kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
-    rows = read_made(path, _COMPARED, kinds)
+    rows = read_summary_table(path, _COMPARED, kinds)
     return rows.fillna({key: "" for key in text if key in rows})
 
 
@@ -184,7 +247,9 @@ def runs_behind(path: Path) -> list[str]:
     return sorted({digest for runs in rows[_RUNS] for digest in runs.split()})
 
 
-def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> pd.DataFrame:
+def read_summary_table(
+    path: Path, columns: Sequence[str], kinds: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return a table of a summary, exactly as it was written.
 
     Args:
@@ -208,35 +273,6 @@ def read_made(path: Path, columns: Sequence[str], kinds: Mapping[str, Any]) -> p
     return rows
 
 
-def _unjudged(row: Mapping[str, Any], ours: Counterpart) -> str:
-    """Return why there can be no verdict, or ""."""
-    if set(ours.runs["scale"]) != {"paper"}:
-        return "reduced scale"
-    noted = (ours.runs["dataset_note"] != "").any() and not is_counted(row["metric"])
-    if noted or ours.difference:
-        return "stand-in data"
-    if row["diverged"]:
-        return "diverged"
-    return "" if row["n"] else "not run"
-
-
-def _samples(row: Mapping[str, Any]) -> tuple[Sample, Sample]:
-    """Return ours and the paper's."""
-    theirs = Sample(row["paper"], row["paper_std"], row["paper_n"])
-    return Sample(row["ours"], row["std"], row["n"]), theirs
-
-
-def _interval(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the interval that the verdict rests on; NaN for what has none."""
-    found = interval(*_samples(row), exact=is_exact(row["metric"]))
-    return dict(zip(("low", "high"), found, strict=True))
-
-
-def _judge(row: Mapping[str, Any]) -> str:
-    unit = 1.0 if is_share(row["metric"]) else abs(row["paper"])
-    return verdict(*_samples(row), unit, exact=is_exact(row["metric"]))
-
-
 def comparison_table(
     rows: pd.DataFrame, labels: Mapping[str, str], *, whole: bool = False
 ) -> pd.DataFrame:
@@ -245,7 +281,7 @@ def comparison_table(
     So are numbers whose runs do not exist, of which there may be hundreds, unless it is to be
     `whole`; `not_run` tells of them.
     """
-    rows = rows if whole else rows[rows["verdict"] != "not run"]
+    rows = rows if whole else rows[rows["verdict"] != Unjudged.NOT_RUN]
     metric = rows["metric"].map(lambda value: labels.get(value, value))
     shown = {"Table": rows["table"], "Metric": metric}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
@@ -255,11 +291,11 @@ def comparison_table(
         table["Setting"] = rows["where"]
     if (rows["counterpart"] != "").any():
         table["Setting of ours"] = rows["counterpart"]
-    records = rows.to_dict("records")
+    records = compared_numbers(rows)
     table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"]) for r in records]
     table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]
     table["n"] = rows["n"].astype(str)
-    table["Difference"] = [_signed(r["difference"], r["metric"]) for r in records]
+    table["Difference"] = [_signed_number(r["difference"], r["metric"]) for r in records]
     table["90 % interval"] = [_interval_text(r) for r in records]
     if (table["90 % interval"] == "–").all():
         table = table.drop(columns="90 % interval")
@@ -268,7 +304,7 @@ def comparison_table(
 
 def not_run(rows: pd.DataFrame) -> str:
     """Return a sentence on the published numbers that have no counterpart here, or ""."""
-    missing = rows[rows["verdict"] == "not run"]
+    missing = rows[rows["verdict"] == Unjudged.NOT_RUN]
     if missing.empty:
         return ""
     places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
@@ -277,15 +313,15 @@ def not_run(rows: pd.DataFrame) -> str:
     return f"Not run at this scale: {total} ({', '.join(numbers)})."
 
 
-def _signed(value: float, metric: str) -> str:
+def _signed_number(value: float, metric: str) -> str:
     sign = "+" if value > 0 else ""
     return sign + number(value, metric)
 
 
-def _interval_text(row: Mapping[Any, Any]) -> str:
+def _interval_text(row: ComparedNumber) -> str:
     if math.isnan(row["low"]):
         return "–"
-    low, high = (_signed(row[key], row["metric"]) for key in ("low", "high"))
+    low, high = (_signed_number(end, row["metric"]) for end in (row["low"], row["high"]))
     return f"{low} to {high}"
 
 

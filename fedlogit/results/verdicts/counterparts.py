@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.published import place_of
 from fedlogit.results.artefact import Artefact
-from fedlogit.results.collect import same
+from fedlogit.results.collect import axis_value_matches
+from fedlogit.results.verdicts.number_rows import NumberPlace
 
-__all__ = ["Counterpart", "counterpart", "matching", "standing_for", "values_here"]
+__all__ = ["Counterpart", "counterpart", "matching_runs", "tables_standing_for", "values_here"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Counterpart:
     difference: str
 
 
-def standing_for(artefacts: Iterable[Artefact], table: str) -> list[Artefact]:
+def tables_standing_for(artefacts: Iterable[Artefact], table: str) -> list[Artefact]:
     """Return the tables with runs that stand for a paper's table, that table itself first."""
     drawn = [artefact for artefact in artefacts if artefact.runs]
     found = [a for a in drawn if table in (a.id, a.stands_for and a.stands_for.table)]
@@ -41,17 +41,17 @@ def standing_for(artefacts: Iterable[Artefact], table: str) -> list[Artefact]:
 
 
 def counterpart(
-    frames: Iterable[tuple[Artefact, pd.DataFrame]], number: Mapping[Any, Any]
+    frames: Iterable[tuple[Artefact, pd.DataFrame]], number: NumberPlace
 ) -> Counterpart | None:
     """Return the runs of a published number, from the first table that has any.
 
     Args:
-        frames: Tables that stand for the number's, as from `standing_for`, and their runs.
-        number: A row of the reference.
+        frames: Tables that stand for the number's, as from `tables_standing_for`, and their runs.
+        number: Which number it is.
     """
     for artefact, frame in frames:
         here = values_here(artefact)
-        runs = matching(frame, number, here)
+        runs = matching_runs(frame, number, here)
         if len(runs):
             parts = [artefact.id] if artefact.id != number["table"] else []
             parts += [
@@ -72,20 +72,22 @@ def values_here(artefact: Artefact) -> dict[str, dict[str, str]]:
     }
 
 
-def matching(
+def matching_runs(
     frame: pd.DataFrame,
-    number: Mapping[Any, Any],
+    number: NumberPlace,
     here: Mapping[str, Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
     """Return the runs of a published number; an empty partition matches any.
 
     Args:
         frame: Runs, as from `collect`.
-        number: A row of the reference.
+        number: Which number it is.
         here: Axis -> published value -> the value that runs have in its place.
     """
     for axis, value in place_of(number).items():
         if axis not in frame:
             return frame[:0]
-        frame = frame[same(frame[axis], [(here or {}).get(axis, {}).get(value, value)])]
+        frame = frame[
+            axis_value_matches(frame[axis], [(here or {}).get(axis, {}).get(value, value)])
+        ]
     return frame

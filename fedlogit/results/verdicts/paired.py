@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from fedlogit.results.verdicts.rules import ALPHA, p_above, paired_interval
+from fedlogit.results.verdicts.statistics import ALPHA, p_above, paired_interval
 
 __all__ = ["INTERVAL", "candidates"]
 

@@ -22,7 +22,7 @@ import scipy  # whose `stats`, a second of imports, comes when it is used
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.collect import refuse_mixed
-from fedlogit.results.verdicts.rules import ALPHA, holm
+from fedlogit.results.verdicts.statistics import ALPHA, holm
 
 __all__ = ["Ranking", "blocks", "ranking"]
 
@@ -81,7 +81,9 @@ def blocks(frame: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, list[str]]:
             have every block.
     """
     refuse_mixed(frame, [*_WORK, "method"])
-    table = _common(frame).pivot(index=[*_WORK, "seed"], columns="method", values=metric)
+    table = _runs_at_common_seeds(frame).pivot(
+        index=[*_WORK, "seed"], columns="method", values=metric
+    )
     table = table[[name for name in dict.fromkeys(frame["method"]) if name in table]]
     whole = table.notna().all()
     if whole.sum() < 2:
@@ -92,7 +94,7 @@ def blocks(frame: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, list[str]]:
     return table.loc[:, whole], list(table.columns[~whole])
 
 
-def _common(frame: pd.DataFrame) -> pd.DataFrame:
+def _runs_at_common_seeds(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the runs with seeds that all methods of their data set and partition have."""
     methods = frame.groupby(_WORK)["method"].transform("nunique")
     having = frame.groupby([*_WORK, "seed"])["method"].transform("nunique")

@@ -8,67 +8,95 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
-import scipy  # whose `stats`, a second of imports, comes when it is used
 
 from fedlogit.papers.metric_names import is_counted
+from fedlogit.results.metrics import is_share
+from fedlogit.results.verdicts.statistics import (
+    ALPHA,
+    INSIDE,
+    OUTSIDE,
+    ROUNDING,
+    Sample,
+    half_width,
+    holm,
+    p_above,
+    p_below,
+    paired_interval,
+    welch,
+)
 
 __all__ = [
-    "ALPHA",
     "CLAIM_DETAILS",
     "CLAIM_RESULTS",
     "CLAIM_RULE",
     "DECIDED",
-    "INSIDE",
     "IN_FULL",
     "PARTLY",
     "REPRODUCED",
+    "UNJUDGED",
     "VERDICTS",
     "VERDICT_DETAILS",
     "VERDICT_RULE",
-    "Sample",
+    "ClaimResult",
+    "Unjudged",
+    "Verdict",
     "decide",
     "final_result",
-    "half_width",
-    "holm",
-    "interval",
     "is_exact",
     "largest_difference",
-    "p_above",
-    "p_below",
-    "paired_interval",
+    "margin_unit",
     "verdict",
-    "welch",
 ]
 
 REPRODUCED = 0.01
 PARTLY = 0.03
-INSIDE = 0.90  # two one-sided tests at 5 %: the usual test of equivalence
-_OUTSIDE = 0.95
-ALPHA = 0.05
-_ROUNDING = 1e-12  # 0.9554 - 0.9454 is a little more than 0.01
 
-VERDICTS = (
-    "reproduced",
-    "partly reproduced",
-    "inconclusive",
-    "not reproduced",
-    "single run, within",
-    "single run, outside",
-)
-CLAIM_RESULTS = (
-    "holds",
-    "holds on average",
-    "no difference larger than 1 point",
-    "no difference larger than 3 points",
-    "undecided",
-    "does not hold on average",
-    "does not hold",
-    "not run",
-)
-DECIDED = frozenset(CLAIM_RESULTS) - {"undecided", "not run"}
+
+class Verdict(StrEnum):
+    """What a published number may be found to be, the best first."""
+
+    REPRODUCED = "reproduced"
+    PARTLY_REPRODUCED = "partly reproduced"
+    INCONCLUSIVE = "inconclusive"
+    NOT_REPRODUCED = "not reproduced"
+    SINGLE_RUN_WITHIN = "single run, within"
+    SINGLE_RUN_OUTSIDE = "single run, outside"
+
+
+class Unjudged(StrEnum):
+    """Why a published number has no verdict."""
+
+    REDUCED_SCALE = "reduced scale"
+    STAND_IN_DATA = "stand-in data"
+    DIVERGED = "diverged"
+    NOT_RUN = "not run"
+
+
+class ClaimResult(StrEnum):
+    """What a claim may be found to do, the best first."""
+
+    HOLDS = "holds"
+    HOLDS_ON_AVERAGE = "holds on average"
+    WITHIN_1_POINT = "no difference larger than 1 point"
+    WITHIN_3_POINTS = "no difference larger than 3 points"
+    UNDECIDED = "undecided"
+    FAILS_ON_AVERAGE = "does not hold on average"
+    FAILS = "does not hold"
+    NOT_RUN = "not run"
+
+
+VERDICTS = tuple(Verdict)
+UNJUDGED = tuple(Unjudged)
+CLAIM_RESULTS = tuple(ClaimResult)
+DECIDED = frozenset(CLAIM_RESULTS) - {ClaimResult.UNDECIDED, ClaimResult.NOT_RUN}
+_ON_AVERAGE = {
+    ClaimResult.HOLDS: ClaimResult.HOLDS_ON_AVERAGE,
+    ClaimResult.FAILS: ClaimResult.FAILS_ON_AVERAGE,
+}
+_WITHIN = {REPRODUCED: ClaimResult.WITHIN_1_POINT, PARTLY: ClaimResult.WITHIN_3_POINTS}
 IN_FULL = " The rule in full is in docs/claims.md."
 VERDICT_RULE = (
     "A number is *reproduced* if the 90 % confidence interval of our mean minus the paper's lies"
@@ -137,103 +165,44 @@ CLAIM_DETAILS = (
 )
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A mean over runs.
-
-    Attributes:
-        mean: The mean.
-        std: Standard deviation over the runs (ddof=1); NaN if not known.
-        n: The number of runs; NaN if not known.
-    """
-
-    mean: float
-    std: float = math.nan
-    n: float = math.nan
-
-
 def is_exact(metric: str) -> bool:
     """Return whether no training enters a metric: bytes are counted, a split is drawn."""
     return is_counted(metric) or metric.endswith("_uniform")
 
 
-def half_width(ours: Sample, theirs: Sample, level: float) -> float:
-    """Return half the width of the widest confidence interval that a difference of means may have.
+def margin_unit(metric: str, published: float) -> float:
+    """Return what the margins of a difference are fractions of.
 
-    Welch's interval has the fewer degrees of freedom, the more one variance outweighs the other, so
-    it can shrink while one of them grows. Noise must not help: the interval is taken to be no
-    narrower than that of either mean alone.
-
-    Args:
-        ours: With n ≥ 2.
-        theirs: An unknown `std` is ours, and an unknown `n` the smallest possible: 2 with a `std`,
-            1 without.
-        level: The confidence, as 0.90.
+    Returns:
+        1 for a share such as accuracy, and the published value itself for any other quantity.
     """
-    exact = Sample(0.0, 0.0, 2)
-    if math.isnan(theirs.std):
-        n = 1 if math.isnan(theirs.n) else theirs.n
-        return welch(ours, exact, level) * math.sqrt(1 + ours.n / n)
-    theirs = replace(theirs, n=theirs.n if theirs.n >= 2 else 2)  # also for NaN
-    pairs = ((ours, theirs), (ours, exact), (exact, theirs))
-    return max(welch(*pair, level) for pair in pairs)
+    return 1.0 if is_share(metric) else abs(published)
 
 
-def welch(one: Sample, other: Sample, level: float) -> float:
-    """Return half the width of Welch's confidence interval of a difference of means.
-
-    The degrees of freedom are those of Welch and Satterthwaite,
-    (a + b)² / (a² / (n - 1) + b² / (m - 1)) for variances a and b of the means of n and m runs.
-    """
-    variances = [sample.std**2 / sample.n for sample in (one, other)]
-    total = sum(variances)
-    if not total:
-        return 0.0
-    first, second = (variance / total for variance in variances)
-    freedom = 1 / (first**2 / (one.n - 1) + second**2 / (other.n - 1))
-    return float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * math.sqrt(total)
-
-
-def interval(ours: Sample, theirs: Sample, *, exact: bool = False) -> tuple[float, float]:
-    """Return the 90 % interval of ours minus the paper's; NaN without one, as for a single run."""
-    if ours.n < 2 or (exact and ours.std == 0):
-        return math.nan, math.nan
-    half, difference = half_width(ours, theirs, INSIDE), ours.mean - theirs.mean
-    return difference - half, difference + half
-
-
-def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = False) -> str:
-    """Return whether a mean reproduces a published one; one of `VERDICTS`.
+def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = False) -> Verdict:
+    """Return whether a mean reproduces a published one.
 
     Args:
         ours: With n ≥ 1.
         theirs: What the paper says.
-        unit: What the margins are relative to: 1 for shares such as accuracy, the paper's value
-            for quantities with a unit.
+        unit: What the margins are fractions of; see `margin_unit`.
         exact: Whether the quantity has no sampling error; see `is_exact`.
     """
     size = abs(ours.mean - theirs.mean)
-    within, partly = REPRODUCED * unit + _ROUNDING, PARTLY * unit + _ROUNDING
+    within, partly = REPRODUCED * unit + ROUNDING, PARTLY * unit + ROUNDING
     if exact and not ours.std > 0:  # NaN for a single run
-        return VERDICTS[0] if size <= within else VERDICTS[1] if size <= partly else VERDICTS[3]
+        if size > partly:
+            return Verdict.NOT_REPRODUCED
+        return Verdict.REPRODUCED if size <= within else Verdict.PARTLY_REPRODUCED
     if ours.n < 2:
-        return VERDICTS[4] if size <= partly else VERDICTS[5]
+        return Verdict.SINGLE_RUN_WITHIN if size <= partly else Verdict.SINGLE_RUN_OUTSIDE
     reach = size + half_width(ours, theirs, INSIDE)
     if reach <= partly:
-        return VERDICTS[0] if reach <= within else VERDICTS[1]
+        return Verdict.REPRODUCED if reach <= within else Verdict.PARTLY_REPRODUCED
     known = not math.isnan(theirs.std) and theirs.n >= 2
     least = theirs if known else Sample(theirs.mean, 0.0, 2)
-    return VERDICTS[3] if size - welch(ours, least, _OUTSIDE) > partly else VERDICTS[2]
-
-
-def paired_interval(differences: np.ndarray, level: float) -> tuple[float, float]:
-    """Return the confidence interval of the mean of paired differences, (n,); NaN for n < 2."""
-    n = len(differences)
-    if n < 2:
-        return math.nan, math.nan
-    mean, error = float(np.mean(differences)), float(np.std(differences, ddof=1)) / math.sqrt(n)
-    half = float(scipy.stats.t.ppf((1 + level) / 2, n - 1)) * error
-    return mean - half, mean + half
+    outside = size - welch(ours, least, OUTSIDE) > partly
+    return Verdict.NOT_REPRODUCED if outside else Verdict.INCONCLUSIVE
 
 
 def largest_difference(differences: Sequence[np.ndarray]) -> float:
@@ -247,51 +216,12 @@ def largest_difference(differences: Sequence[np.ndarray]) -> float:
     """
     ends = [abs(end) for cell in differences for end in paired_interval(cell, INSIDE)]
     for margin in (REPRODUCED, PARTLY):
-        if ends and all(end <= margin + _ROUNDING for end in ends):  # no NaN is
+        if ends and all(end <= margin + ROUNDING for end in ends):  # no NaN is
             return margin
     return math.inf
 
 
-def p_above(differences: np.ndarray, margin: float = 0.0) -> float:
-    """Return the p value of a one-sided t test that the mean is above a margin.
-
-    Args:
-        differences: One per seed, (n,); NaN where a run diverged.
-        margin: What they should exceed.
-
-    Returns:
-        1 for n < 2, and if a run diverged: there is no evidence for anything.
-    """
-    n = len(differences)
-    if n < 2 or not np.isfinite(differences).all():
-        return 1.0
-    above = float(np.mean(differences)) - margin
-    error = float(np.std(differences, ddof=1)) / math.sqrt(n)
-    if error < _ROUNDING:  # all runs agree
-        return 0.0 if above > _ROUNDING else 1.0
-    return float(scipy.stats.t.sf(above / error, n - 1))
-
-
-def p_below(differences: np.ndarray, margin: float = 0.0) -> float:
-    """Return the p value of a one-sided t test that the mean is below a margin; see `p_above`."""
-    return p_above(-differences, -margin)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number after Holm (1979).
-
-    The smallest of m is multiplied by m, the next by m - 1, and so on; none becomes smaller than
-    the one before it, or larger than 1.
-    """
-    corrected = [1.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
-        largest = max(largest, (len(p_values) - rank) * p_values[index])
-        corrected[index] = min(1.0, largest)
-    return corrected
-
-
-def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
+def decide(tests: Sequence[tuple[np.ndarray, float]]) -> ClaimResult:
     """Return whether differences are above a margin in all of several tests.
 
     Args:
@@ -302,13 +232,15 @@ def decide(tests: Sequence[tuple[np.ndarray, float]]) -> str:
         Holm's correction; else ``undecided``.
     """
     if tests and all(p_above(*test) < ALPHA for test in tests):
-        return "holds"
+        return ClaimResult.HOLDS
     below = holm([p_below(*test) for test in tests])
-    return "does not hold" if any(p < ALPHA for p in below) else "undecided"
+    return ClaimResult.FAILS if any(p < ALPHA for p in below) else ClaimResult.UNDECIDED
 
 
-def final_result(cells: str, pooled: str, *, whole: bool, within: float = math.inf) -> str:
-    """Return the final word on a statement; one of `CLAIM_RESULTS`.
+def final_result(
+    cells: ClaimResult, pooled: ClaimResult, *, whole: bool, within: float = math.inf
+) -> ClaimResult:
+    """Return the final word on a statement.
 
     Args:
         cells: What the test of each cell gave, as from `decide`.
@@ -316,13 +248,12 @@ def final_result(cells: str, pooled: str, *, whole: bool, within: float = math.i
         whole: Whether all that was planned has run.
         within: What no difference exceeds, as from `largest_difference`.
     """
-    if cells == "does not hold":
+    if cells == ClaimResult.FAILS:
         return cells
     if not whole:
-        return "undecided"
-    if cells == "holds":
+        return ClaimResult.UNDECIDED
+    if cells == ClaimResult.HOLDS:
         return cells
-    if pooled != "undecided":
-        return f"{pooled} on average"
-    words = {REPRODUCED: "1 point", PARTLY: "3 points"}
-    return f"no difference larger than {words[within]}" if within in words else "undecided"
+    if pooled != ClaimResult.UNDECIDED:
+        return _ON_AVERAGE[pooled]
+    return _WITHIN.get(within, ClaimResult.UNDECIDED)
