@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator
 
 from fedlogit.component import FrozenConfig, Name, Seeds
 from fedlogit.engine_names import EngineName
+from fedlogit.errors import FedlogitError
+from fedlogit.reading import load_yaml
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "read_settings"]
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -53,6 +56,20 @@ _FROM_SHELL = {
     "frozen": _flag,
     "partial": _flag,
 }
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the keys of a configuration file; an empty file has none.
+
+    Raises:
+        FedlogitError: if it cannot be read, is no YAML or no mapping.
+    """
+    data = load_yaml(path)
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise FedlogitError(f"{path}: should be a mapping, such as scale: quick")
+    return data
 
 
 class Settings(FrozenConfig):

@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.commands._settings import of_finished_runs, refuse_missing
-from fedlogit.config import Settings
+from fedlogit.config import Settings, read_settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlannedArtefact, list_papers
-from fedlogit.reading import load_yaml
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
@@ -87,16 +86,8 @@ def _chosen(args: argparse.Namespace) -> Settings:
     given = {key: getattr(args, key) for key in ("papers", "scale", "datasets", "seeds")}
     there: dict[str, Any] = {"papers": list_papers(args.papers_folder)}
     if args.config:
-        there = Settings.load(_mapping(args.config), str(args.config)).model_dump(mode="json")
+        there = Settings.load(read_settings(args.config), str(args.config)).model_dump(mode="json")
     return Settings.load(there | {k: v for k, v in given.items() if v not in (None, [])}, "options")
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    """Return the keys of a configuration; an empty file has none."""
-    data = load_yaml(path) or {}
-    if not isinstance(data, dict):
-        raise FedlogitError(f"{path}: should be a mapping, such as scale: quick")
-    return data
 
 
 def _everywhere(args: argparse.Namespace) -> list[str]:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import read_json
+from fedlogit.errors import FedlogitError
 from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import markdown, number, sentence, spread
 from fedlogit.results.metrics import is_share, metric_label
 from fedlogit.results.runs.finished import finished_runs, folders_with
 from fedlogit.results.runs.run import Run, read_run
+from fedlogit.runs.integrity import read_spec
 from fedlogit.spec import RunSpec
 
 __all__ = ["FoundRuns", "beside_each_other", "every_round", "find_runs", "run_table"]
@@ -66,7 +66,7 @@ def find_runs(folders: Iterable[Path]) -> FoundRuns:
         for path in ended:
             try:
                 run = _read_own_run(path)
-            except DataError as error:
+            except FedlogitError as error:  # also of a spec that another version wrote
                 damaged[str(error)] = None
             else:
                 key = run.spec.model_copy(update=_NO_NUMBER).digest()
@@ -81,8 +81,7 @@ def _is_of_clients(folder: Path) -> bool:
 
 
 def _read_own_run(folder: Path) -> Run:
-    spec = RunSpec.read(read_json(folder / "spec.json"), str(folder / "spec.json"))
-    return read_run(folder, spec.digest())
+    return read_run(folder, read_spec(folder).digest())
 
 
 def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact:

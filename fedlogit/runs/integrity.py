@@ -5,22 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import file_digest, read_json, read_sealed
 from fedlogit.runs import layout
-from fedlogit.runs.remedies import adding_remedy, rerun_hint
+from fedlogit.runs.remedies import rerun_hint
+from fedlogit.spec import RunSpec
 
-__all__ = ["check_export", "check_finished", "read_result", "read_spec_json"]
+__all__ = ["check_export", "check_finished", "read_result", "read_spec"]
 
 
-def read_spec_json(folder: Path) -> Any:
-    """Read a run's ``spec.json``, as plain data.
+def read_spec(folder: Path) -> RunSpec:
+    """Read a run's ``spec.json``.
 
     Raises:
-        DataError: if it is missing or not JSON, with what to do.
+        DataError: if it is missing, not JSON or no spec of this version, with what to do.
     """
-    with adding_remedy(rerun_hint(folder)):
-        return read_json(folder / layout.SPEC)
+    path = folder / layout.SPEC
+    try:
+        return RunSpec.read(read_json(path), str(path))
+    except FedlogitError as error:
+        raise DataError(f"{error}; {rerun_hint(folder)}") from None
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -54,6 +58,7 @@ def check_finished(folder: Path, digest: str) -> None:
         DataError: naming the file, with what to do.
     """
     result = read_result(folder)
+    read_spec(folder)  # without it no command reads the run
     found = str(_dict(result.get("provenance")).get("spec_digest"))
     if found != digest:
         raise DataError(

@@ -24,7 +24,7 @@ from fedlogit.runs.checkpoint import (
     save_checkpoint,
 )
 from fedlogit.runs.finishing import make_outputs_once, tell
-from fedlogit.runs.integrity import read_spec_json
+from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import RoundProgress
 from fedlogit.runs.provenance import Provenance
@@ -53,7 +53,7 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             "one of them is from another run"
         )
     if (folder / layout.SPEC).exists():
-        found = RunSpec.read(read_spec_json(folder), f"{folder}/{layout.SPEC}").digest()
+        found = read_spec(folder).digest()
         left = {path.name for path in folder.iterdir()} - {layout.SPEC, layout.LOCK}
         if found != digest and left:  # a spec alone is of a run that was refused
             raise FedlogitError(

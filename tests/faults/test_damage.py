@@ -41,6 +41,7 @@ DAMAGED = [
     ("result.json", lambda text: text.replace("finished", "diverged", 1), "digest does not match"),
     ("rounds.csv", lambda text: "", "rounds.csv is damaged or truncated"),
     ("spec.json", lambda text: text[:-9], "spec.json is not valid JSON"),
+    ("spec.json", lambda text: "{}", "spec.json: key 'dataset' is missing"),
 ]
 
 
@@ -62,7 +63,7 @@ def test_train_says_of_a_damaged_run_what_to_do_as_others_do(finished, name, dam
     assert done.stderr.endswith(f"; remove {finished} and run it again\n")
 
 
-@pytest.mark.parametrize("name", ["rounds.csv", "exports/weights.safetensors"])
+@pytest.mark.parametrize("name", ["rounds.csv", "spec.json", "exports/weights.safetensors"])
 def test_train_says_of_a_run_that_lacks_something(finished, tmp_path, name):
     """Weights need not be there, as caches do not keep them, but are not to be others."""
     folder, spec = tmp_path / "run", small_spec(export=["weights"])
@@ -75,7 +76,8 @@ def test_train_says_of_a_run_that_lacks_something(finished, tmp_path, name):
     other = script(*given)
     assert lacking.returncode == (0 if "weights" in name else 2)
     assert other.returncode == 2
-    assert f"{folder / name} is damaged" in other.stderr
+    is_json = name.endswith(".json")
+    assert f"{folder / name} is {'not valid JSON' if is_json else 'damaged'}" in other.stderr
     assert f"remove {folder} and run it again" in other.stderr
 
 

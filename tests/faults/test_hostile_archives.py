@@ -25,7 +25,7 @@ from test_bombs import memory_below
 from fedlogit.commands._many.archive import kind_of, pack, unpack
 from fedlogit.commands._many.filing import files_of_runs
 from fedlogit.errors import FedlogitError
-from fedlogit.files import file_digest, json_digest, read_json, save_npz, write_json
+from fedlogit.files import file_digest, json_digest, read_json, write_json
 from fedlogit.locks import held
 from fedlogit.results.runs.finished import check_run
 from fedlogit.runs.places import run_dir
@@ -340,12 +340,34 @@ def test_inputs_that_are_none(tmp_path, name):
     assert not (tmp_path / "there").exists()
 
 
+@pytest.mark.parametrize(
+    "name", ["data/mnist.npz", "data/wikitext2.bpe-300.npz", "data/mnist.json"]
+)
+def test_prepared_data_that_are_not_what_their_name_says(tmp_path, name):
+    (tmp_path / "file").write_text("none")
+    pack(tmp_path / "x.tar.gz", "inputs", {f"data/{name}": tmp_path / "file"})
+    done = script("unpack", str(tmp_path / "x.tar.gz"), "--out", str(tmp_path / "there"))
+    assert done.returncode == 2
+    assert f"data/{name} is " in done.stderr
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize(("given", "said"), [("", "is empty"), ("folder", "folder is a folder")])
+def test_paths_of_no_archive(tmp_path, given, said):
+    (tmp_path / "folder").mkdir()
+    done = script("unpack", given and str(tmp_path / given))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_one_input_that_is_none_leaves_the_others_where_they_are(tmp_path):
-    save_npz(tmp_path / "x.npz", {})
+    data = tmp_path / "mnist.json"
+    write_json(data, {})
     (tmp_path / "broken.npz").write_text("none")
     path, there = tmp_path / "x.tar.gz", tmp_path / "there"
     broken = "partitions/a/b/c/indices.npz"
-    pack(path, "inputs", {"data/x.npz": tmp_path / "x.npz", broken: tmp_path / "broken.npz"})
+    pack(path, "inputs", {"data/mnist.json": data, broken: tmp_path / "broken.npz"})
     done = script("unpack", str(path), "--out", str(there))
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {path}: {broken} is not a readable .npz archive")
@@ -377,16 +399,17 @@ def test_the_folder_of_an_unpack_that_goes_on_is_left_alone(archive):
 
 def test_inputs_are_checked_and_what_is_there_stays(tmp_path):
     write_json(tmp_path / "spec.json", SPEC.model_dump(mode="json"))
-    save_npz(tmp_path / "x.npz", {})
+    data = tmp_path / "mnist.json"
+    write_json(data, {})
     path, there = tmp_path / "x.tar.gz", tmp_path / "there"
-    files = {"data/x.npz": tmp_path / "x.npz", f"specs/{RUN}.json": tmp_path / "spec.json"}
+    files = {"data/mnist.json": data, f"specs/{RUN}.json": tmp_path / "spec.json"}
     pack(path, "inputs", files)
     for said in ("2 files filed in", "0 files filed in"):
         assert said in script("unpack", str(path), "--out", str(there)).stdout
-    (there / "data/x.npz").write_text("other")
+    (there / "data/mnist.json").write_text("other")
     done = script("unpack", str(path), "--out", str(there))
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {path}: refused data/x.npz: ")
+    assert done.stderr.startswith(f"error: {path}: refused data/mnist.json: ")
     pack(path, "inputs", {f"specs/{RUN[:-1]}0.json": tmp_path / "spec.json"})
     done = script("unpack", str(path), "--out", str(there))
     assert "its spec belongs to specs/" in done.stderr

@@ -124,7 +124,7 @@ def test_the_answer_names_one_only_where_all_others_are_excluded(study, tmp_path
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.8)
     csv, text, _ = write_table(artefact, tmp_path / "answer")
     row = cells(text)
-    assert row["If you have"] == "2 classes a client"
+    assert row["If you have"] == "2 classes"
     assert "Bold: all others are excluded" in text.read_text()
     assert row["up to 10 kB: use"] == "Average 52.3 or UWA 52.2"
     # FedAvg sends exactly 1 MB, which a budget of 1 MB allows.

@@ -93,10 +93,13 @@ def test_what_was_begun_and_what_is_damaged_is_told(make_run, tmp_path, capsys):
     (begun / "result.json").unlink()
     damaged = make_run(seed=2).dir
     (damaged / "rounds.csv").write_text("round\n1\n")
+    foreign = make_run(seed=3).dir
+    (foreign / "spec.json").write_text("{}")
     assert main(["runs", str(tmp_path)]) == 1
     said = capsys.readouterr()
     assert f"not finished: {begun}" in said.out
     assert f"left out: {damaged / 'rounds.csv'} is damaged" in said.err
+    assert f"left out: {foreign / 'spec.json'}: key 'dataset' is missing" in said.err
 
 
 def test_what_is_hidden_is_no_run_that_was_begun(make_run, tmp_path):

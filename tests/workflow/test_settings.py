@@ -63,6 +63,7 @@ def test_what_a_shell_gives_is_understood():
             "papers: [celm\nscale: quick\n",
             " is not valid YAML: while parsing a flow sequence line 1",
         ),
+        ("- papers\n", ": should be a mapping, such as scale: quick\n"),
     ],
 )
 def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anything_is_made(

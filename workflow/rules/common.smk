@@ -3,7 +3,7 @@
 import signal
 import threading
 
-from fedlogit.reading import load_yaml
+from fedlogit.config import read_settings
 from fedlogit.runs.places import stage_options
 from fedlogit.workflow import error_in, failure, shorten_messages
 from snakemake.io import strip_wildcard_constraints
@@ -77,9 +77,9 @@ def checked(function, *args, **kwargs):
         raise UserMistake(str(error)) from None
 
 
-if Path("config.yaml").exists():
-    # Of a key given twice Snakemake takes the last, and of what is no YAML it names no line.
-    checked(load_yaml, Path("config.yaml"))
+# Of a key given twice Snakemake takes the last, of what is no YAML it names no line, and an empty
+# file it refuses.
+if os.path.lexists("config.yaml") and checked(read_settings, Path("config.yaml")):
 
     configfile: "config.yaml"
 
@@ -90,7 +90,7 @@ def settings(config):
         given = workflow.config_settings
         for file in given.configfiles:
             where = os.path.relpath(file)
-            checked(Settings.load, checked(load_yaml, Path(where)), where)
+            checked(Settings.load, checked(read_settings, Path(where)), where)
         checked(Settings.load, given.config, "--config")
     return checked(Settings.load, config, "config.yaml")
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fedlogit.commands._many.filing import Filed
-from fedlogit.data.dataset import preparing
+from fedlogit.data.cards import card
+from fedlogit.data.dataset import load_arrays, preparing
 from fedlogit.data.embedded import EMBEDDED
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import file_digest, read_json, write_json
+from fedlogit.files import file_digest, load_npz, read_json, write_json
 from fedlogit.partition import Split
 from fedlogit.runs.own_code import outside_modules
 from fedlogit.runs.places import data_stems, run_dir, split_dir
@@ -21,7 +22,7 @@ __all__ = ["data_files", "file_inputs", "modules_of", "spec_files"]
 
 _SPEC = re.compile(r"specs/((?:[^/]+/){3}[^/]+)\.json")
 _SPLIT = re.compile(r"partitions/(?:[^/]+/){3}indices\.npz")
-_DATA = re.compile(r"data/[\w.-]+\.(?:json|npz)")
+_DATA = re.compile(r"data/([\w-]+)((?:\.[\w-]+)*)\.(json|npz)")
 
 
 def spec_files(runs: Mapping[str, RunSpec], data: Path, folder: Path) -> dict[str, Path]:
@@ -108,8 +109,20 @@ def _check(arrived: Path, name: str) -> None:
             raise DataError(f"{name}: its spec belongs to specs/{run_dir(spec)}.json")
     elif _SPLIT.fullmatch(name):
         Split.load(arrived / name)
-    elif not _DATA.fullmatch(name):
+    elif match := _DATA.fullmatch(name):
+        _check_data(arrived / name, *match.groups())
+    else:
         raise DataError(f"{name!r} is neither a spec nor a division nor a prepared data set")
+
+
+def _check_data(path: Path, dataset: str, tokens: str, suffix: str) -> None:
+    """Refuse what cannot be read as the data set, or its tokens, that the file's name says."""
+    if suffix == "json":
+        read_json(path)
+    elif tokens:
+        load_npz(path, card(dataset).limit)
+    else:
+        load_arrays(dataset, path.parent)
 
 
 def _move(source: Path, target: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 import pandas as pd
@@ -84,7 +83,7 @@ def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     several = numbers["dataset"].nunique() > 1
     rows = []
     for (dataset, partition), cell in numbers.groupby(["dataset", "partition"], sort=False):
-        place = _partition_label(artefact.label(partition))
+        place = artefact.label(partition)
         row = {"If you have": f"{artefact.label(dataset)}, {place}" if several else place}
         for budget in (*BUDGETS, *([LABELLED] if LABELLED in set(numbers["budget"]) else [])):
             of_budget = cell[cell["budget"] == budget]
@@ -97,11 +96,6 @@ def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     if shown[any_].equals(shown[most]):
         shown = shown.drop(columns=any_).rename(columns={most: most.replace(":", ", or more:")})
     return shown
-
-
-def _partition_label(label: str) -> str:
-    """Return a partition's label; alone in a row, ``2 classes`` would read as a task of two."""
-    return f"{label} a client" if re.fullmatch(r"\d+ classes", label) else label
 
 
 def _column_heading(budget: str, numbers: pd.DataFrame) -> str:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.runs.run import Run, read_run
-from fedlogit.runs.integrity import read_spec_json
+from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.layout import NOT_KEPT
 from fedlogit.runs.places import run_dir
 from fedlogit.runs.remedies import rerun_hint
-from fedlogit.spec import RunSpec
 
 __all__ = ["NOT_KEPT", "SortedRuns", "check_run", "finished_runs", "folders_with", "sort_runs"]
 
@@ -55,7 +54,7 @@ def check_run(root: Path, folder: Path) -> Run:
         DataError: if a file is missing, truncated or of another run, an export is damaged or
             missing, or the folder is misnamed.
     """
-    spec = RunSpec.read(read_spec_json(folder), str(folder / "spec.json"))
+    spec = read_spec(folder)
     if folder.relative_to(root).as_posix() != str(run_dir(spec)):
         raise DataError(f"{folder}: its spec belongs to {root / run_dir(spec)}; delete the folder")
     run = read_run(folder, spec.digest())

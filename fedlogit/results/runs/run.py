@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError
 from fedlogit.files import load_npz
-from fedlogit.runs.integrity import check_export, read_result, read_spec_json
+from fedlogit.runs.integrity import check_export, read_result, read_spec
 from fedlogit.runs.remedies import rerun_hint
 from fedlogit.spec import RunSpec
 
@@ -180,7 +180,7 @@ def _file_state(path: Path) -> tuple[int, int] | None:
 @lru_cache(maxsize=1 << 13)
 def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
     """Read and check a run whose files are in a state; see `read_run`."""
-    spec = RunSpec.read(read_spec_json(folder), str(folder / "spec.json"))
+    spec = read_spec(folder)
     _refuse_other_spec(folder / "spec.json", digest, spec.digest())
     result = _read_result(folder)
     _refuse_other_spec(folder / "result.json", digest, result.provenance.spec_digest)
