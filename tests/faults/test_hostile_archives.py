@@ -340,9 +340,7 @@ def test_inputs_that_are_none(tmp_path, name):
     assert not (tmp_path / "there").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["data/mnist.npz", "data/wikitext2.bpe-300.npz", "data/mnist.json"]
-)
+@pytest.mark.parametrize("name", ["mnist.npz", "wikitext2.bpe-300.npz", "mnist.json"])
 def test_prepared_data_that_are_not_what_their_name_says(tmp_path, name):
     (tmp_path / "file").write_text("none")
     pack(tmp_path / "x.tar.gz", "inputs", {f"data/{name}": tmp_path / "file"})
