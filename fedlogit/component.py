@@ -60,7 +60,8 @@ LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]
-Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # part of a path and of a command
+_NAME = r"^\w[\w.-]*$"
+Name = Annotated[str, Field(pattern=_NAME)]  # part of a path and of a command
 
 _MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's files come into
 _CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)
@@ -117,9 +118,25 @@ def explain(error: ValidationError, where: str, cls: type[BaseModel] = BaseModel
         return FedlogitError(f"{place}: {unknown_key(_model_at(cls, inside), str(last))}")
     if first["type"] == "missing":
         return MissingKeyError(f"{where}: key {key!r} is missing")
-    message = first["msg"].removeprefix("Value error, ")
+    message = _message(first["type"], first.get("ctx", {}), _model_at(cls, first["loc"]))
+    message = message or first["msg"].removeprefix("Value error, ")
     value = f" = {first['input']!r}" if key else ""
     return FedlogitError(f"{where}: {key}{value}: {message}".replace(": :", ":"))
+
+
+def _message(kind: str, context: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return what would be right where pydantic's words do not say it, else "".
+
+    Args:
+        kind: What pydantic calls the error.
+        context: What it says about it.
+        model: Of what lies at the place of the error.
+    """
+    if kind == "model_type" and issubclass(model, ComponentRef):
+        return "should be a name or a call, such as name or name(0.5)"
+    if kind == "string_pattern_mismatch" and context.get("pattern") == _NAME:
+        return "should be a name: letters, digits and _ . - alone, beginning with none of . -"
+    return ""
 
 
 def is_place(key: str) -> bool:
@@ -191,7 +208,7 @@ def parse_call(text: str) -> dict[str, Any]:
 def _parsed(text: str) -> tuple[str, dict[str, Any]]:
     match = _CALL.match(text)
     if not match:
-        raise FedlogitError(f"{text!r} is not a name or a call like 'dir_client(0.05)'")
+        raise FedlogitError(f"{text!r} is not a name or a call, such as name or name(0.5)")
     name, arguments = match.groups()
     if not arguments:
         return name, {}

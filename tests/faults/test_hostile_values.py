@@ -217,6 +217,21 @@ def test_what_only_looks_like_a_number(digits):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
+        ("partition", None, "partition = None: should be a name or a call, such as name"),
+        ("method", 5, "method = 5: should be a name or a call, such as name"),
+        ("method", "", "method = '': '' is not a name or a call, such as name"),
+        ("models", [5], "models.0 = 5: should be a name or a call, such as name"),
+        ("dataset", "../x", "dataset = '../x': should be a name: letters, digits and _ . - alone"),
+    ],
+)
+def test_names_in_a_spec_that_are_none(key, value, message):
+    with refused(f"spec.json: {message}"):
+        RunSpec.read({"dataset": "digits", "method": "average", key: value}, "spec.json")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
         ("papers", ["celm", "fedol", "celm"], "papers = .*names celm twice"),
         ("datasets", ["mnist", "mnist"], "datasets = .*names mnist twice"),
         ("publish", ["quick", "quick"], "publish = .*names quick twice"),

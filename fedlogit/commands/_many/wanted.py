@@ -107,7 +107,7 @@ def _read(paths: Iterable[Path]) -> Wanted:
         try:
             data = read_json(path)
         except DataError as error:
-            wanted.refused[str(path)] = str(error)
+            wanted.refused[str(path)] = str(error).removeprefix(f"{path} ")
             continue
         entries = data if isinstance(data, list) else [data]
         for i, entry in enumerate(entries):
