@@ -4,9 +4,9 @@ Writes, into one folder: ``indices.npz`` (who holds what), ``counts.csv`` (sampl
 class), ``distances.json`` (distances from a uniform partition, totals, digest, notes) and
 ``bubbles.png`` / ``bubbles.pdf``. What to divide comes from a JSON file or from options:
 
-    python -m fedlogit partition --spec split.json --out results/splits/example
+    python -m fedlogit partition --spec split.json --out results/partitions/example
     python -m fedlogit partition --dataset fashion_mnist --partition 'dir_client(0.05)' \
-        --clients 5 --seed 42 --out results/splits/example
+        --clients 5 --seed 42 --out results/partitions/example
 """
 
 from __future__ import annotations
