@@ -72,6 +72,7 @@ ONE_POSITION = {
     "models": ["resnet18(batch_stats=True)"],
     "optimizer": SGD | {"lr": 0.01},
     "clients": 2,  # of eleven million parameters each
+    "batch": 45,  # a ReLU that rounding moves past 0 changes 13 % of a step of five samples
 }
 WIDE = {"stages of one position": ONE_POSITION}  # too wide to be stacked in a test
 # Whose passes are compiled.
@@ -81,7 +82,7 @@ UNPADDED = ("batch norm", "statistics of a batch", "stages of one position")
 LARGER = PASSES  # which need larger images than digits
 # Rounding grows from step to step where layers are many, or divide by what varies little.
 STEPS = {name: 2 for name in MODELS if name not in ("perceptrons", "two architectures", "a text")}
-STEPS["stages of one position"] = 1  # which divide by the deviation of four values
+STEPS["stages of one position"] = 1  # which divide by the deviation of a few values
 ENGINES = pytest.mark.parametrize(
     "engine", ["loop", "stacked", "unpadded", pytest.param("native", marks=needs_compiler)]
 )
