@@ -156,8 +156,7 @@ def _choices(method: str) -> Iterator[Look]:
     First come those of its own colour, if it is one of the table with other parameters.
     """
     code, known = zlib.crc32(method.encode()), _LOOKS.get(family(method))
-    colours = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
-    pairs = [Look(colour, marker) for marker in MARKERS for colour in colours]
+    pairs = [Look(hue, marker) for marker in MARKERS for hue in HUES]
     free = [pair for pair in pairs if pair not in _LOOKS.values()]
     kin = [Look(known.colour, marker) for marker in MARKERS] if known else []
     for circle in ([pair for pair in kin if pair not in _LOOKS.values()], free):

@@ -45,7 +45,7 @@ def test_what_only_looks_like_a_call(call):
 
 @pytest.mark.parametrize("name", ["../../outside", "/tmp/absolute", "a b", "\x1b[2J", ""])
 def test_a_data_set_that_is_no_plain_name(name):
-    with pytest.raises(FedlogitError, match=r"dataset = .*String should match"):
+    with pytest.raises(FedlogitError, match=r"dataset = .*should be a name: letters"):
         RunSpec.read({"dataset": name}, "spec.json")
 
 
