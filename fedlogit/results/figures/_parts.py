@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
@@ -52,6 +53,7 @@ __all__ = [
     "strokes",
     "title",
     "values",
+    "wrapped_labels",
 ]
 
 Dash = Literal["-", "--", ":", "-."]
@@ -59,6 +61,7 @@ BARS = "bars: standard deviation over seeds"
 POINTS_GAINED = "Points gained (below 0: lost)"
 POINTS_LOST = "Points lost (below 0: gained)"
 _DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
+_TICK = 10  # letters in a line below a tick
 _LIGHT = 0.245  # relative luminance from which dark text has more contrast than white
 _HANDLE = 3.6  # times the size of a legend's letters, so that a line shows its dashes; else 2
 
@@ -170,6 +173,11 @@ def reported(artefact: Artefact) -> str:
     """Return what the paper's numbers are called, in a figure that may be of a reduced scale."""
     reduced = artefact.scale != JUDGED_SCALE
     return "reported in the paper" + (", at its own scale" if reduced else "")
+
+
+def wrapped_labels(artefact: Artefact, names: Iterable[str]) -> list[str]:
+    """Return labels of ticks side by side, in lines so short that neighbours do not touch."""
+    return [textwrap.fill(artefact.label(name), _TICK) for name in names]
 
 
 def legible(axes: Axes, across: int) -> None:

@@ -27,6 +27,7 @@ from fedlogit.results.figures._parts import (
     strokes,
     title,
     values,
+    wrapped_labels,
 )
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
@@ -116,7 +117,8 @@ def _label_partitions(axes: Axes, artefact: Artefact, place: _PanelContent) -> N
     """Write what a panel shows, and its partitions below it."""
     name = artefact.label(place.dataset)
     axes.set_title(name if place.whole else f"{name}, part of it enlarged")
-    axes.set_xticks(range(len(place.partitions)), map(artefact.label, place.partitions))
+    labels = wrapped_labels(artefact, place.partitions)
+    axes.set_xticks(range(len(labels)), labels)
     axes.set_xlim(-0.4, len(place.partitions) - 0.6)
 
 

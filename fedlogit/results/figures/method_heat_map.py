@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import competitors, legible, title, values
+from fedlogit.results.figures._parts import competitors, legible, title, values, wrapped_labels
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import new_figure
 
@@ -49,7 +49,7 @@ def _panel(axes: Axes, artefact: Artefact, table: pd.DataFrame) -> None:
     seaborn.heatmap(
         table, annot=True, fmt=".1f", cmap="Blues", cbar=False, ax=axes, linewidths=1,
         annot_kws={"fontsize": 8.5},
-        xticklabels=[artefact.label(name) for name in table.columns],
+        xticklabels=wrapped_labels(artefact, table.columns),
         yticklabels=[artefact.label(name) for name in table.index],
     )  # fmt: skip
     printed = table.round(1).to_numpy()
