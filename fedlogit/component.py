@@ -25,6 +25,7 @@ from fedlogit.errors import FedlogitError, MissingKeyError, unknown
 from fedlogit.stopping import heed
 
 __all__ = [
+    "A_CALL",
     "LARGEST",
     "Component",
     "ComponentRef",
@@ -60,6 +61,7 @@ LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]
+A_CALL = "a name or a call, such as name or name(0.5)"
 _NAME = r"^\w[\w.-]*$"
 Name = Annotated[str, Field(pattern=_NAME)]  # part of a path and of a command
 
@@ -133,7 +135,7 @@ def _message(kind: str, context: Mapping[str, Any], model: type[BaseModel]) -> s
         model: Of what lies at the place of the error.
     """
     if kind == "model_type" and issubclass(model, ComponentRef):
-        return "should be a name or a call, such as name or name(0.5)"
+        return f"should be {A_CALL}"
     if kind == "string_pattern_mismatch" and context.get("pattern") == _NAME:
         return "should be a name: letters, digits and _ . - alone, beginning with none of . -"
     return ""
@@ -208,7 +210,7 @@ def parse_call(text: str) -> dict[str, Any]:
 def _parsed(text: str) -> tuple[str, dict[str, Any]]:
     match = _CALL.match(text)
     if not match:
-        raise FedlogitError(f"{text!r} is not a name or a call, such as name or name(0.5)")
+        raise FedlogitError(f"{text!r} is not {A_CALL}")
     name, arguments = match.groups()
     if not arguments:
         return name, {}

@@ -22,7 +22,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fedlogit.component import parse_call
+from fedlogit.component import A_CALL, parse_call
 from fedlogit.dotted_keys import nest
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Paper, Scale
@@ -73,7 +73,7 @@ def named(
         The call (``{"name", "params"}``), and the overrides that come with it: paper's, scale's.
     """
     if not isinstance(entry, str):
-        raise FedlogitError(f"{kind} = {entry!r}: should be a name or a call like 'name(x=1)'")
+        raise FedlogitError(f"{kind} = {entry!r}: should be {A_CALL}")
     further = _plain_call(entry)
     alias = further["name"]
     if alias not in of_paper:

@@ -23,6 +23,7 @@ from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolutionCache, ResolvedRun
 from fedlogit.papers.run_index import RunIndex
+from fedlogit.runs import layout
 from fedlogit.runs.results_layout import ResultsLayout
 from fedlogit.spec import RunSpec
 
@@ -212,7 +213,7 @@ class Plan:
         if "weights" not in spec.export:
             raise FedlogitError(f"run {path} keeps no weights; give export: [weights] in its grid")
         folder = self.layout.run(path)
-        return str(folder / "result.json"), str(folder / "exports/weights.safetensors"), spec
+        return str(folder / layout.RESULT), str(folder / layout.EXPORTS / layout.WEIGHTS), spec
 
     def splits(self) -> list[str]:
         """Return the divisions of the data at the configured scale, as paths below their folder."""

@@ -13,6 +13,7 @@ from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
 from fedlogit.results.runs.run import read_run
+from fedlogit.runs import layout
 from fedlogit.runs.remedies import rerun_hint
 
 __all__ = ["caption", "provenance", "recorded", "training_seconds"]
@@ -62,7 +63,7 @@ def recorded(folder: Path) -> dict[str, Any]:
     Raises:
         DataError: if its ``result.json`` cannot be read, or lacks one of these facts.
     """
-    path = folder / "result.json"
+    path = folder / layout.RESULT
     facts: dict[str, Any] = read_json(path).get("provenance", {})
     for key in _NEEDED:
         if key not in facts:

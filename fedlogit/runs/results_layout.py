@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from fedlogit.runs import layout
+
 __all__ = ["ResultsLayout"]
 
 Name = str | PathLike[str]
@@ -40,7 +42,7 @@ class ResultsLayout:
 
     def result(self, run: Name) -> Path:
         """Return the file that a finished run has."""
-        return self.run(run) / "result.json"
+        return self.run(run) / layout.RESULT
 
     def clients(self, clients: Name) -> Path:
         """Return the folder of clients that runs in stages share; they are named like a run."""
@@ -48,7 +50,7 @@ class ResultsLayout:
 
     def targets(self, run: Name) -> Path:
         """Return the file of what a run in stages teaches its server's model."""
-        return self.root / "targets" / run / "targets.npz"
+        return self.root / "targets" / run / layout.TARGETS
 
     def partition(self, split: Name) -> Path:
         """Return the folder of a division of data, which `split_dir` names."""

@@ -17,6 +17,7 @@ from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_all
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
+from fedlogit.runs import layout
 from fedlogit.runs.places import data_stems
 from fedlogit.spec import RunSpec
 
@@ -24,7 +25,6 @@ __all__ = ["RuleInputs"]
 
 Files = dict[str, str | list[str]]
 _OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
-_OF_CLIENTS = ("clients.json", "weights.safetensors")
 _SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf")}
 
 
@@ -68,14 +68,14 @@ class RuleInputs:
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, the answers of its clients and targets of them."""
         spec = self._plan.spec_of_run(run)
-        if self._has_outputs("train", self._layout.run(run), ("result.json",)):
+        if self._has_outputs("train", self._layout.run(run), layout.OUTPUTS_OF_RUN):
             return {}
         refuse_unfit(self._plan, [run])
         found: Files = {"spec": self._writer.spec_file(run)}
         clients = self._plan.clients_of(run)
         if clients is None:
             return found | self._divided_data(run, spec)
-        found["logits"] = str(self._layout.clients(clients) / "logits.json")
+        found["logits"] = str(self._layout.clients(clients) / layout.LOGITS_RECORD)
         if spec.server is not None:  # the method distils into the server's model
             found["targets"] = str(self._layout.targets(run))
         return found
@@ -83,7 +83,7 @@ class RuleInputs:
     def train_clients(self, run: str) -> Files:
         """Return what the clients of one-shot runs need."""
         spec = self._plan.spec_of_clients(run)
-        if self._has_outputs("train_clients", self._layout.clients(run), _OF_CLIENTS):
+        if self._has_outputs("train_clients", self._layout.clients(run), layout.OUTPUTS_OF_CLIENTS):
             return {}
         return {"spec": self._writer.clients_file(run)} | self._divided_data(run, spec)
 

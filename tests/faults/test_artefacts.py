@@ -26,9 +26,10 @@ from fedlogit.files import (
     write_sealed,
 )
 from fedlogit.papers import run_dir
-from fedlogit.results.runs.finished import NOT_KEPT, check_run
+from fedlogit.results.runs.finished import check_run
 from fedlogit.results.runs.run import read_run
 from fedlogit.runs.client_files import load_weights
+from fedlogit.runs.layout import NOT_KEPT
 from fedlogit.runs.logit_files import load_answers
 from fedlogit.runs.stages import load_precomputed
 from fedlogit.runs.target_files import load_targets, save_targets

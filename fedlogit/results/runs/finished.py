@@ -8,12 +8,12 @@ from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.runs.run import Run, read_run
+from fedlogit.runs import layout
 from fedlogit.runs.integrity import read_spec
-from fedlogit.runs.layout import NOT_KEPT
 from fedlogit.runs.places import run_dir
 from fedlogit.runs.remedies import rerun_hint
 
-__all__ = ["NOT_KEPT", "SortedRuns", "check_run", "finished_runs", "folders_with", "sort_runs"]
+__all__ = ["SortedRuns", "check_run", "finished_runs", "folders_with", "sort_runs"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SortedRuns:
 
 def finished_runs(root: Path) -> Iterator[Path]:
     """Yield the folders below `root` that hold a result, less hidden ones, in order of names."""
-    return folders_with("result.json", root)
+    return folders_with(layout.RESULT, root)
 
 
 def folders_with(name: str, root: Path) -> Iterator[Path]:
@@ -60,7 +60,7 @@ def check_run(root: Path, folder: Path) -> Run:
     run = read_run(folder, spec.digest())
     for name in run.result.exports or {}:
         path = folder / "exports" / name
-        if name not in NOT_KEPT and not path.exists():
+        if name not in layout.NOT_KEPT and not path.exists():
             raise DataError(f"{path} is missing, but result.json lists it; {rerun_hint(folder)}")
         run.check_export(name)
     return run

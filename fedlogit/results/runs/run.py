@@ -20,13 +20,12 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError
 from fedlogit.files import load_npz
+from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_export, read_result, read_spec
 from fedlogit.runs.remedies import rerun_hint
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]
-
-_FILES = ("spec.json", "result.json", "rounds.csv")
 
 
 # A file of the run's own folder: no path, not hidden, and arrays alone.
@@ -165,7 +164,8 @@ def read_run(folder: Path, digest: str) -> Run:
     """
     if not folder.is_dir():
         raise DataError(f"run {folder} does not exist")
-    return _read_checked(folder, digest, tuple(_file_state(folder / name) for name in _FILES))
+    state = tuple(_file_state(folder / name) for name in layout.RECORDS)
+    return _read_checked(folder, digest, state)
 
 
 def _file_state(path: Path) -> tuple[int, int] | None:
@@ -183,7 +183,7 @@ def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int] | None
     spec = read_spec(folder)
     _refuse_other_spec(folder / "spec.json", digest, spec.digest())
     result = _read_result(folder)
-    _refuse_other_spec(folder / "result.json", digest, result.provenance.spec_digest)
+    _refuse_other_spec(folder / layout.RESULT, digest, result.provenance.spec_digest)
     rounds = _read_rounds(folder / "rounds.csv")
     run = Run(folder, spec, result, rounds)
     divided = len(result.split.counts)
@@ -208,7 +208,7 @@ def _refuse_other_spec(path: Path, expected: str, found: str) -> None:
 
 def _read_result(folder: Path) -> Result:
     """Read ``result.json`` of a run that has ended."""
-    path, data = folder / "result.json", read_result(folder)
+    path, data = folder / layout.RESULT, read_result(folder)
     try:
         result = Result.model_validate(data)
     except ValidationError as error:
