@@ -79,7 +79,7 @@ def write(split: Split, folder: Path, title: str) -> None:
             "notes": list(split.notes),
         },
     )
-    bubble_plot(split.counts, folder / "bubbles.png", title)
+    bubble_plot(split.counts, folder / "bubbles.png", title, split.roles)
 
 
 def _from_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from fedlogit.papers.options import (
     Contribution,
     KindOptions,
     Lost,
+    PeerBands,
     Printed,
 )
 from fedlogit.reading import check_keys
@@ -99,6 +100,9 @@ def _check_named(paper: Paper, key: str, options: KindOptions, where: str) -> No
             check_known(f"{where}.labelled", call.partition("(")[0], paper.methods, "method")
     if isinstance(options, Contribution):
         check_known(f"{where}.value", options.value, _methods(paper, key), "method")
+    if isinstance(options, PeerBands):
+        for method in options.beside:
+            check_known(f"{where}.beside", method, _methods(paper, key), "method")
     if isinstance(options, ByPublic):
         _check_public(paper, key, options, where)
     if isinstance(options, BySetting):

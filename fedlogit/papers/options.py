@@ -196,9 +196,11 @@ class PeerBands(KindOptions):
     Attributes:
         band: How far it reaches: ``std``, one standard deviation over peers to both sides; or
             ``range``, from the least accurate peer to the most.
+        beside: Methods whose means are drawn grey in every panel, to compare with.
     """
 
     band: Literal["std", "range"] = "std"
+    beside: tuple[str, ...] = ()
 
 
 ANALYSES: dict[str, type[KindOptions]] = {

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
+from fedlogit.partition.base import Roles
 from fedlogit.results.style import INK, PALETTE, save_figure, use_house_style
 
 __all__ = ["bubble_panels", "bubble_plot", "bubbles"]
@@ -24,7 +25,7 @@ _COLUMNS = 2  # panels in a row: with three, letters are too small on a page
 _DOT = 2.0  # area of the smallest bubble, square points: one sample must still be seen
 
 
-def bubble_plot(counts: np.ndarray, path_png: Path, title: str) -> list[Path]:
+def bubble_plot(counts: np.ndarray, path_png: Path, title: str, roles: Roles) -> list[Path]:
     """Draw how many samples of each class each client holds, as ``.png`` and ``.pdf``.
 
     The area of a bubble is proportional to the count (down to a dot that can still be seen); the
@@ -34,6 +35,7 @@ def bubble_plot(counts: np.ndarray, path_png: Path, title: str) -> list[Path]:
         counts: Samples of each class at each client, (N, K).
         path_png: Where to; the PDF lies beside it.
         title: Above the figure; wrapped to its width.
+        roles: Mavericks and free riders are named beside their totals.
 
     Returns:
         The two paths written.
@@ -41,26 +43,29 @@ def bubble_plot(counts: np.ndarray, path_png: Path, title: str) -> list[Path]:
     Raises:
         FedlogitError: if `counts` is not a matrix with a positive entry.
     """
-    return save_figure(bubble_panels([(counts, title)]), path_png)
+    return save_figure(bubble_panels([(counts, title, roles)]), path_png)
 
 
-def bubble_panels(panels: Sequence[tuple[np.ndarray, str]]) -> Figure:
+def bubble_panels(panels: Sequence[tuple[np.ndarray, str, Roles]]) -> Figure:
     """Return a figure of several divisions, two in a row, their bubbles on one scale.
 
     Args:
-        panels: Counts (N, K) and a title for each.
+        panels: Counts (N, K), a title and roles for each.
 
     Raises:
         FedlogitError: as `bubble_plot` does.
     """
     use_house_style()
-    tables = [_as_counts(counts) for counts, _ in panels]
-    figure, placed = _layout([t.shape for t in tables], [name for _, name in panels])
+    tables = [_as_counts(counts) for counts, _, _ in panels]
+    figure, placed = _layout([t.shape for t in tables], [name for _, name, _ in panels])
     most = max(int(t.max()) for t in tables)
-    for counts, (main, top, right, corner) in zip(tables, placed, strict=True):
+    named = [
+        _role_names(counts, roles) for counts, (_, _, roles) in zip(tables, panels, strict=True)
+    ]
+    for counts, names, (main, top, right, corner) in zip(tables, named, placed, strict=True):
         bubbles(main, counts, most)
         _class_totals(top, counts.sum(axis=0))
-        _client_totals(right, counts.sum(axis=1))
+        _client_totals(right, counts.sum(axis=1), names)
         _key(corner, most, (72 * _FILL * min(_cell(*counts.shape))) ** 2)
     return figure
 
@@ -99,6 +104,15 @@ def _as_counts(counts: np.ndarray) -> np.ndarray:
             f"counts of shape {counts.shape}: a clients × classes matrix with samples is needed"
         )
     return counts
+
+
+def _role_names(counts: np.ndarray, roles: Roles) -> list[str]:
+    """Return what each client is: a free rider, a maverick, who holds rare classes, or nothing."""
+    rare = counts[:, list(roles.rare_classes)].any(axis=1)
+    return [
+        "free rider" if client in roles.free_riders else "maverick" * bool(holds)
+        for client, holds in enumerate(rare)
+    ]
 
 
 def _cell(clients: int, classes: int) -> tuple[float, float]:
@@ -150,14 +164,15 @@ def _class_totals(axes: Axes, totals: np.ndarray) -> None:
     axes.tick_params(labelsize=8)
 
 
-def _client_totals(axes: Axes, totals: np.ndarray) -> None:
+def _client_totals(axes: Axes, totals: np.ndarray, names: Sequence[str]) -> None:
     rows = np.arange(len(totals))
     bars = axes.barh(rows, totals, height=0.7, color=PALETTE["sky"])
     axes.set(ylim=(len(totals) - 0.5, -0.5), xticks=[], yticks=[])
     axes.spines["bottom"].set_visible(False)
     axes.grid(visible=False)
     if len(totals) <= 30:
-        axes.bar_label(bars, labels=[f"{n:,}" for n in totals], padding=3, fontsize=8, color=INK)
+        labels = [f"{n:,}\n{name}".strip() for n, name in zip(totals, names, strict=True)]
+        axes.bar_label(bars, labels=labels, padding=3, fontsize=8, color=INK)
 
 
 def _key(axes: Axes, most: int, largest: float) -> None:

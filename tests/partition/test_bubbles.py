@@ -7,18 +7,21 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
+from fedlogit.partition.base import Roles
 from fedlogit.results import bubbles
 from fedlogit.results.bubbles import bubble_plot
+
+NONE = Roles()
 
 
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
     """Return a function that plots counts and returns the figure."""
 
-    def draw(counts) -> Figure:
+    def draw(counts, roles=NONE) -> Figure:
         kept = []
         monkeypatch.setattr(bubbles, "save_figure", lambda figure, path: kept.append(figure))
-        bubble_plot(np.array(counts), tmp_path / "x.png", "title")
+        bubble_plot(np.array(counts), tmp_path / "x.png", "title", roles)
         return kept[0]
 
     return draw
@@ -43,6 +46,14 @@ def test_bars_are_the_totals(drawn):
     assert [bar.get_width() for bar in right.patches] == [500, 200]
 
 
+def test_mavericks_and_free_riders_are_named_beside_their_totals(drawn):
+    """The first holds the rare class 2, the second no rare class, the third rides free."""
+    counts = [[0, 0, 1500], [400, 100, 0], [10, 0, 0]]
+    right = drawn(counts, Roles(rare_classes=(2,), free_riders=(2,))).axes[2]
+    assert [t.get_text() for t in right.texts] == ["1,500\nmaverick", "500", "10\nfree rider"]
+    assert [t.get_text() for t in drawn(counts).axes[2].texts] == ["1,500", "500", "10"]
+
+
 @pytest.mark.parametrize("shape", [(1, 2), (20, 10), (5, 47), (10, 100), (60, 10)])
 def test_bubbles_of_neighbours_do_not_overlap(drawn, shape):
     figure = drawn(np.full(shape, 7))
@@ -54,8 +65,8 @@ def test_bubbles_of_neighbours_do_not_overlap(drawn, shape):
 
 def test_both_files_are_written_and_do_not_change(tmp_path):
     counts = np.arange(1, 13).reshape(3, 4)
-    files = bubble_plot(counts, tmp_path / "a.png", "A title")
-    again = bubble_plot(counts, tmp_path / "b.png", "A title")
+    files = bubble_plot(counts, tmp_path / "a.png", "A title", NONE)
+    again = bubble_plot(counts, tmp_path / "b.png", "A title", NONE)
     assert [file.name for file in files] == ["a.png", "a.pdf"]
     assert [f.read_bytes() for f in files] == [f.read_bytes() for f in again]
     assert files[0].read_bytes().startswith(b"\x89PNG")
@@ -65,12 +76,14 @@ def test_both_files_are_written_and_do_not_change(tmp_path):
 @pytest.mark.parametrize("counts", [np.zeros((2, 2)), np.ones(3), np.empty((0, 2))])
 def test_nothing_to_draw_is_refused(counts, tmp_path):
     with pytest.raises(FedlogitError, match="clients × classes matrix with samples"):
-        bubble_plot(counts, tmp_path / "x.png", "title")
+        bubble_plot(counts, tmp_path / "x.png", "title", NONE)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_three_panels_stand_two_in_a_row_and_none_on_another():
-    figure = bubbles.bubble_panels([(np.full((5, 10), 7), "a"), (np.ones((3, 4)), "b" * 99)] * 2)
+    figure = bubbles.bubble_panels(
+        [(np.full((5, 10), 7), "a", NONE), (np.ones((3, 4)), "b" * 99, NONE)] * 2
+    )
     boxes = [axes.get_position() for axes in figure.axes]
     assert len(boxes) == 16
     assert all(0 <= box.x0 < box.x1 <= 1 and 0 <= box.y0 < box.y1 <= 1 for box in boxes)
@@ -80,5 +93,5 @@ def test_three_panels_stand_two_in_a_row_and_none_on_another():
 
 
 def test_one_panel_is_as_wide_as_it_needs():
-    one, two = (bubbles.bubble_panels([(np.ones((3, 4)), "a")] * n) for n in (1, 2))
+    one, two = (bubbles.bubble_panels([(np.ones((3, 4)), "a", NONE)] * n) for n in (1, 2))
     assert two.get_size_inches() == pytest.approx(one.get_size_inches() * [2, 1])

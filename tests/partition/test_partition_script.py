@@ -47,7 +47,9 @@ def test_options_and_file_give_the_same_five_files(tmp_path):
 
 def test_the_picture_names_the_partition_as_it_was_given(tmp_path, monkeypatch):
     titles = []
-    monkeypatch.setattr(partition, "bubble_plot", lambda counts, path, title: titles.append(title))
+    monkeypatch.setattr(
+        partition, "bubble_plot", lambda counts, path, title, roles: titles.append(title)
+    )
     what = ["--dataset", "digits", "--partition", "dir_equal(1.0, size=70)", "--clients", "5"]
     assert call("partition", [*what, "--seed", "2", "--out", str(tmp_path)]) == 0
     assert titles == ["Digits (8x8): dir_equal(1.0, size=70), seed 2"]

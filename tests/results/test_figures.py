@@ -493,6 +493,13 @@ def test_equal_bests_of_a_heat_map_are_all_bold(make_run, make_artefact):
     assert sorted(bold) == ["40.0", "40.0", "80.0", "80.0"]
 
 
+def test_roles_are_named_in_a_division(make_celm, make_artefact):
+    """60 samples of the rare class are the first client's; the last of four rides free on 6."""
+    figure = draw(make_artefact(make_celm(), kind="figure", plot="partitions"))
+    told = [text.get_text() for text in figure.axes[2].texts]
+    assert told == ["60\nmaverick", "40", "40", "6\nfree rider"]
+
+
 def test_partitions_that_share_a_label_are_not_one_curve(make_run, make_artefact):
     runs = [make_run([0.1, 0.2, a], partition=f"k_classes({k})") for k, a in ((2, 0.3), (5, 0.9))]
     labels = {"k_classes(2)": "Skewed", "k_classes(5)": "Skewed"}

@@ -243,6 +243,16 @@ def test_the_picture_has_ours_above_the_papers(answered):
     assert {(0.5, 0.9), (0.6, 0.5), (0.3, -0.02)} < points  # the last, not run, is a tick below
 
 
+def test_an_interval_that_leaves_the_picture_has_a_triangle(answered):
+    """Above 1.01 for .8265 + .7, below -.04 for .6 - .7; the one of .5 stays inside."""
+    assert answered["published"].tolist() == [0.8265, 0.5, 0.6, 0.3]
+    rows = answered.assign(low=[0.1, -0.53, -0.7, 0.0], high=[0.7, 0.5, 0.1, 0.0])
+    axes = draw_record(rows, {"who_to_trust": load_paper("who_to_trust", PAPERS)}).axes[0]
+    lines = [line for line in axes.lines if line.get_marker() in ("v", "^")]
+    points = {(line.get_marker(), *xy) for line in lines for xy in line.get_xydata()}
+    assert points == {("^", 0.8265, 1.01), ("v", 0.6, -0.04)}
+
+
 def test_only_shares_are_points():
     rows = pd.DataFrame({"metric": ["accuracy", "emd", "payload_megabytes"]})
     assert plotted_shares(rows)["metric"].tolist() == ["accuracy"]

@@ -35,6 +35,19 @@ def test_bands_of_peers(make_tally, make_artefact, options, low, high):
     assert any(np.allclose(y, [0.1, 0.3, 0.5]) for y in heights(figure.axes[0]))
 
 
+def test_methods_to_compare_with_are_grey_in_the_panels_of_others(make_tally, make_artefact):
+    """Local's .1 is in the panels of both others, and once in its own; the legend names it."""
+    runs = [make_tally((0.3,) * 3, method="tally_train"), make_tally((0.1,) * 3, method="local")]
+    runs.append(make_tally((0.2,) * 3, method="fedmd"))
+    options = {"beside": ["local"]}
+    figure = draw(make_artefact(*runs, kind="figure", plot="peer_bands", options=options))
+    lines = {
+        axes.get_title(loc="left"): sorted(h[-1] for h in heights(axes)) for axes in figure.axes
+    }
+    assert lines == {"tally_train": [0.1, 0.3], "local": [0.1], "fedmd": [0.1, 0.2]}
+    assert figure.legends[0].get_texts()[-1].get_text() == "mean of local"
+
+
 def test_the_frontier_by_hand():
     # Bytes 0 1 2 3, accuracies .2 .5 .4 .5: the third is beaten by the second, as is the fourth.
     found = frontier(np.array([0, 1, 2, 3.0]), np.array([0.2, 0.5, 0.4, 0.5]))

@@ -16,10 +16,12 @@ __all__ = ["draw"]
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per run, with totals by class above and by client on the right.
 
-    Bubbles are on one scale in all panels. Nothing is trained for this picture that a table does
-    not need; the counts come from the runs' records.
+    Bubbles are on one scale in all panels; mavericks and free riders are named. Nothing is trained
+    for this picture that a table does not need; the counts come from the runs' records.
     """
-    panels = [(run.counts(), panel_name(artefact, ref)) for ref, run in runs_of(artefact)]
+    panels = [
+        (run.counts(), panel_name(artefact, ref), run.roles()) for ref, run in runs_of(artefact)
+    ]
     figure = bubble_panels(panels)
     title(figure, artefact, collect(artefact), "area of a bubble: number of samples")
     return figure

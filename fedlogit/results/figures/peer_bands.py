@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,24 +16,24 @@ from fedlogit.papers.options import PeerBands
 from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import in_per_cent, kin_colour, legend, runs_of, title, values
-from fedlogit.results.style import GREY, new_figure
+from fedlogit.results.style import GREY, INK, new_figure
 
 __all__ = ["CELL", "draw"]
 
 CELL = ("dataset", "method")
 
 _ACROSS = 5  # panels in a row, at most
-_FAINT = "#d6d6d6"
+_FAINT = "#9a9a9a"
+_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 _BANDS = {"std": "± one standard deviation", "range": "from the minimum to the maximum over peers"}
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a row of panels per dataset: the mean over peers, and how far they are from it.
 
-    With several seeds, the mean and what the band is made of are each the mean over seeds. The
-    other methods' means are grey behind it.
+    With several seeds, the mean and what the band is made of are each the mean over seeds.
     """
-    band = artefact.read_options(PeerBands).band
+    options = artefact.read_options(PeerBands)
     peers = sorted({run.spec.clients for _, run in runs_of(artefact)})
     frame = curves(artefact).dropna(subset=["accuracy"])
     panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
@@ -39,10 +42,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     figure, grid = new_figure(down, across, panel=(2.4, 2.2), share_y=True)
     for axes, (dataset, method) in zip(grid.flat, panels, strict=False):
         here = frame[frame["dataset"] == dataset]
-        for other in values(here, "method"):
+        for other, dash in _beside(here, options, method):
             mean = _by_round(here, other)["accuracy"]
-            axes.plot(mean.index, mean, color=_FAINT, lw=0.6, zorder=1)
-        _draw_band(axes, _by_round(here, method), kin_colour(method), band)
+            axes.plot(mean.index, mean, color=_FAINT, lw=1.1, ls=dash, zorder=1)
+        _draw_band(axes, _by_round(here, method), kin_colour(method), options.band)
         several = frame["dataset"].nunique() > 1
         axes.set_title(f"{artefact.label(method)}{f', {artefact.label(dataset)}' * several}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
@@ -55,8 +58,16 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         lowest = [axes for axes in grid[:, column] if axes.get_visible()][-1]
         lowest.set_xlabel("Round")
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
-    legend(figure, _handles(band))
+    grey = {artefact.label(name): dash for name, dash in _beside(frame, options)}
+    legend(figure, _handles(options.band, grey))
     return figure
+
+
+def _beside(frame: pd.DataFrame, options: PeerBands, but: str = "") -> list[tuple[str, str]]:
+    """Return the methods to compare with that were run, `but` one, and how their lines look."""
+    known = set(values(frame, "method")) - {but}
+    styled = zip(options.beside, itertools.cycle(_DASHES), strict=False)
+    return [(method, dash) for method, dash in styled if method in known]
 
 
 def _by_round(runs: pd.DataFrame, method: str) -> pd.DataFrame:
@@ -76,9 +87,12 @@ def _draw_band(axes: Axes, own: pd.DataFrame, colour: str, band: str) -> None:
     axes.fill_between(own.index, low, high, color=colour, alpha=0.25, lw=0, zorder=2)
 
 
-def _handles(band: str) -> list[Line2D | Patch]:
+def _handles(band: str, grey: Mapping[str, str]) -> list[Line2D | Patch]:
     return [
-        Line2D([], [], color=GREY, label="mean over peers"),
+        Line2D([], [], color=INK, label="mean over peers"),
         Patch(color=GREY, alpha=0.3, lw=0, label=_BANDS[band]),
-        Line2D([], [], color=_FAINT, lw=0.9, label="means of the other methods"),
+        *(
+            Line2D([], [], color=_FAINT, lw=1.1, ls=d, label=f"mean of {n}")
+            for n, d in grey.items()
+        ),
     ]

@@ -46,6 +46,7 @@ _LOOKS: dict[str, _Look] = {
     Unjudged.NOT_RUN: _Look("#e6e6e6", "|"),
 }
 _SIZE = 5.0
+_LOWEST, _HIGHEST = -0.04, 1.01  # of the left part's vertical axis
 _WIDTH = 10.0
 _BAR = 0.175  # inches from one bar to the next
 
@@ -90,9 +91,9 @@ def _title(rows: pd.DataFrame) -> str:
 
 _DECIDED = (Verdict.REPRODUCED, Verdict.PARTLY_REPRODUCED, Verdict.NOT_REPRODUCED)
 _SUBTITLE = (
-    "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the"
-    " verdicts, the grey band is ±3 points, ticks at the bottom are numbers not run. Right: all"
-    " numbers, by the paper's table, and how many of them have a verdict."
+    "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the verdicts"
+    " (a triangle: it goes on), the grey band is ±3 points, ticks at the bottom are numbers not"
+    " run. Right: all numbers, by the paper's table, and how many of them have a verdict."
 )
 
 
@@ -113,13 +114,21 @@ def _scatter(axes: Axes, rows: pd.DataFrame) -> None:
         if outcome == Unjudged.NOT_RUN:
             axes.plot(part["published"], [-0.02] * len(part), "|", color=GREY, ms=6, mew=0.6)
             continue
-        low, high = part["published"] + part["low"], part["published"] + part["high"]
-        axes.vlines(part["published"], low, high, color=look.colour, lw=0.9, alpha=0.4)
+        _draw_intervals(axes, part, look.colour)
         axes.plot(part["published"], part["ours"], clip_on=False, **_point(look))
     ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
-    axes.set(xlim=(-0.01, 1.01), ylim=(-0.04, 1.01), xticks=ticks, yticks=ticks)
+    axes.set(xlim=(-0.01, 1.01), ylim=(_LOWEST, _HIGHEST), xticks=ticks, yticks=ticks)
     axes.set(xlabel="Reported mean", ylabel="Our mean over seeds")
     axes.grid(False)
+
+
+def _draw_intervals(axes: Axes, part: pd.DataFrame, colour: str) -> None:
+    """Draw each interval as a line, with a triangle where it leaves the axes."""
+    x = part["published"]
+    low, high = x + part["low"], x + part["high"]
+    axes.vlines(x, low, high, color=colour, lw=0.9, alpha=0.4)
+    for beyond, edge, marker in (low < _LOWEST, _LOWEST, "v"), (high > _HIGHEST, _HIGHEST, "^"):
+        axes.plot(x[beyond], [edge] * beyond.sum(), marker, color=colour, ms=4, clip_on=False)
 
 
 def _point(look: _Look) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError
 from fedlogit.files import load_npz
+from fedlogit.partition.base import Roles
 from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_export, read_result, read_spec
 from fedlogit.runs.remedies import rerun_hint
@@ -116,6 +117,11 @@ class Run:
     def counts(self) -> np.ndarray:
         """Return the samples of each class at each client, int64 (clients, classes)."""
         return np.array(self.result.split.counts, dtype=np.int64)
+
+    def roles(self) -> Roles:
+        """Return the rare classes and free riders of the division."""
+        split = self.result.split
+        return Roles(tuple(split.rare_classes), tuple(split.free_riders))
 
     def contributions(self) -> np.ndarray:
         """Return each client's contribution by round, float64 (rounds, clients).
