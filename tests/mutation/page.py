@@ -89,8 +89,8 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
         "## Left out by rule",
         head["rules"],
         "## Hand-written mutants",
-        f"Each breaks an algorithm, or a guarantee of engines and runs: {rate(by_name)}; all must be"
-        " (`tests/mutants.yaml`).",
+        f"Each breaks an algorithm, or a guarantee of engines and runs: {rate(by_name)}; all must"
+        " be (`tests/mutants.yaml`).",
         _named(by_name),
         "## Surviving mutants of the sample",
         "The reasons are kept in `tests/mutants_survivors.yaml`.",

@@ -112,9 +112,8 @@ def test_a_mutant_with_a_name_must_die(project):
              "tests": "tests/sums/test_sums.py"}  # fmt: skip
     (project / "named.yaml").write_text(yaml.safe_dump([entry]))
     result = mutation_test(project)
-    assert result.stdout.endswith("by name: 0 of 1 killed (0.0 %); sample: 1 of 1 killed (100.0 %)\n"), (
-        result.stderr
-    )
+    told = "by name: 0 of 1 killed (0.0 %); sample: 1 of 1 killed (100.0 %)\n"
+    assert result.stdout.endswith(told), result.stderr
     assert result.returncode == 1
     assert "| shows nothing | **survives** |" in (project / "page.md").read_text()
 
