@@ -18,6 +18,12 @@ import yaml
 from documented import ROOT
 
 FINDINGS = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+COMPARISON = re.sub(
+    r"<!-- made from.*?<!-- end -->",
+    "",
+    (ROOT / "docs/comparison.md").read_text(encoding="utf-8"),
+    flags=re.DOTALL,
+)
 NOTES = yaml.safe_load((ROOT / "workflow/reference/notes.yaml").read_text(encoding="utf-8"))
 
 # Numbers of single runs and rounds, which no table has (but each run's result.json or rounds.csv),
@@ -106,6 +112,7 @@ def unfounded(passage: Passage) -> list[str]:
 
 WRITTEN = [
     *[pytest.param(p, id=f"findings: {p.text.strip()[:40]}") for p in passages(FINDINGS)],
+    *[pytest.param(p, id=f"comparison: {p.text.strip()[:40]}") for p in passages(COMPARISON)],
     *[
         pytest.param(p, id=f"notes: {note['title']}")
         for note in NOTES["deviations"]

@@ -1,4 +1,4 @@
-"""The page of a mutation test: counts, and every mutant that lives with the reason."""
+"""The page of a mutation test: counts, and every mutant that survives with the reason."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ Result = tuple[dict, Outcome]
 
 @dataclass(frozen=True)
 class Rate:
-    """How many mutants die."""
+    """How many mutants are killed."""
 
-    died: int
+    killed: int
     all: int
 
     @property
     def share(self) -> float:
-        """The share that dies, 1 where there are none."""
-        return self.died / self.all if self.all else 1.0
+        """The share that is killed, 1 where there are none."""
+        return self.killed / self.all if self.all else 1.0
 
     def __str__(self) -> str:
-        return f"{self.died} of {self.all} die ({100 * self.share:.1f} %)"
+        return f"{self.killed} of {self.all} killed ({100 * self.share:.1f} %)"
 
 
 def rate(results: Sequence[Result]) -> Rate:
-    """Return how many of some mutants died."""
+    """Return how many of some mutants were killed."""
     return Rate(sum(outcome.status != "survived" for _, outcome in results), len(results))
 
 
@@ -74,32 +74,33 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
     tools = ", ".join(f"{name} {version}" for name, version in _tools(head).items())
     blocks = [
         "# Mutation tests",
-        "A mutant is the library with one small change, made by a rule. Its tests must notice: at"
-        " least one must fail. `make mutation-test` draws a seeded sample of the mutants of the"
-        " methods, the aggregators, the partitions, the verdicts and claims, the ledger and the"
-        " merges, tests each with the tests of its part of the library, and writes this page.",
+        "A mutant is the library with one small change, made by a rule (a mutation operator). It is"
+        " *killed* if at least one test fails, and *survives* if none does. `make mutation-test`"
+        " draws a seeded sample of the mutants of the methods, the aggregators, the partitions, the"
+        " verdicts and claims, the ledger and the merges, runs the tests of its part of the library"
+        " on each, and writes this page.",
         f"Last run: {time.strftime('%Y-%m-%d')}, seed {head['seed']}, {tools}."
-        f" **{rate(drawn)}**; at least {100 * NEEDED:.0f} % must. Of those that live,"
-        f" {reasoned} of {len(lives)} are explained below. {_ends(drawn)}",
+        f" **{rate(drawn)}**; at least {100 * NEEDED:.0f} % must be. Of the survivors,"
+        f" {reasoned} of {len(lives)} are explained below. {_ends(drawn)}".rstrip(),
         f"Stopped after {len(drawn)} of the {sample} drawn." if len(drawn) < sample else "",
         _counts("part", drawn, lambda m: m["room"], lambda room: room, head["candidates"]),
-        "By kind of change:",
-        _counts("change", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),
+        "By mutation operator:",
+        _counts("operator", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),
         "## Left out by rule",
         head["rules"],
-        "## Mutants with a name",
-        f"Each breaks an algorithm, or what engines and runs promise: {rate(by_name)}, and all must"
-        " (`tests/mutants.yaml`).",
+        "## Hand-written mutants",
+        f"Each breaks an algorithm, or a guarantee of engines and runs: {rate(by_name)}; all must"
+        " be (`tests/mutants.yaml`).",
         _named(by_name),
-        "## Mutants that live",
-        "Reasons are in `tests/mutants_survivors.yaml`.",
-        *(_alive(mutant, known) for mutant in lives),
+        "## Surviving mutants of the sample",
+        "The reasons are kept in `tests/mutants_survivors.yaml`.",
+        _surviving(lives, known),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 class Reasons:
-    """Why mutants live, by file, function and changed lines."""
+    """Why mutants survive, by file, function and changed lines."""
 
     def __init__(self, file: Path) -> None:
         entries = yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
@@ -121,7 +122,7 @@ def _tools(head: dict) -> dict[str, str]:
 
 
 def _ends(results: Sequence[Result]) -> str:
-    """Return how mutants died, where not by a test that fails."""
+    """Return how mutants were killed, where not by a test that fails."""
     said = {
         "import": "could not be imported",
         "timeout": "took more than three times as long as the tests of its part of the library",
@@ -129,7 +130,7 @@ def _ends(results: Sequence[Result]) -> str:
     }
     counts = {text: sum(o.status == status for _, o in results) for status, text in said.items()}
     parts = [f"{count} {text}" for text, count in counts.items() if count]
-    return f"Among those that died: {', '.join(parts)}." if parts else ""
+    return f"Among those killed: {', '.join(parts)}." if parts else ""
 
 
 def _counts(
@@ -139,20 +140,20 @@ def _counts(
     label: Callable[[str], str],
     candidates: dict[str, int] | None = None,
 ) -> str:
-    """Return a table of how many died, by group."""
-    header = [title, *(["possible"] if candidates else []), "tested", "died", "live", "share"]
+    """Return a table of how many were killed, by group."""
+    header = [title, *(["possible"] if candidates else []), "tested", "killed", "survived", "share"]
     rows = []
     for name in sorted({group(mutant) for mutant, _ in results}):
         found = rate([r for r in results if group(r[0]) == name])
         possible = [str(candidates.get(name, ""))] if candidates else []
-        counts = [found.all, found.died, found.all - found.died]
+        counts = [found.all, found.killed, found.all - found.killed]
         rows.append([label(name), *possible, *map(str, counts), f"{100 * found.share:.1f} %"])
     return _table(header, rows)
 
 
 def _named(results: Sequence[Result]) -> str:
     rows = [
-        [mutant["key"], "**lives**" if o.status == "survived" else f"`{o.by or o.status}`"]
+        [mutant["key"], "**survives**" if o.status == "survived" else f"`{o.by or o.status}`"]
         for mutant, o in results
     ]
     return _table(["mutant", "first test that fails"], rows) if rows else ""
@@ -164,9 +165,26 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
-def _alive(mutant: dict, known: Reasons) -> str:
-    old = [f"- {line}" for line in mutant["removed"].splitlines()]
-    new = [f"+ {line}" for line in mutant["added"].splitlines()]
-    shown = "\n".join(["```diff", *old, *new, "```"])
-    why = known.of(mutant) or "*Not explained.*"
-    return f"`{mutant['file']}:{mutant['line']}`, `{mutant['function']}`\n\n{shown}\n\n{why}"
+def _surviving(lives: Sequence[dict], known: Reasons) -> str:
+    """Return a row for each mutant that survives: where it is, its change, and why."""
+    rows = [
+        [
+            f"`{mutant['file'].removeprefix('fedlogit/')}:{mutant['line']}`",
+            _change(mutant),
+            known.of(mutant) or "*Not explained.*",
+        ]
+        for mutant in lives
+    ]
+    return _table(["place in fedlogit/", "change", "why"], rows) if rows else ""
+
+
+def _change(mutant: dict) -> str:
+    """Return the lines that differ: ``old`` → ``new``, or those that were left out or added."""
+    old, new = (
+        [" ".join(line.split()) for line in mutant[key].splitlines()]
+        for key in ("removed", "added")
+    )
+    gone = [line for line in old if line not in new]
+    come = [line for line in new if line not in old]
+    parts = ["<br>".join(f"`{line}`" for line in lines) for lines in (gone, come)]
+    return " → ".join(part or "nothing" for part in parts)

@@ -84,7 +84,7 @@ def test_every_pattern_of_a_room_names_a_file(room):
 def test_mutants_die_and_live_as_the_tests_say(project):
     write_sample(project, DIES, LIVES, CANNOT_BE_IMPORTED, NEVER_ENDS)
     result = mutation_test(project)
-    assert "sample: 3 of 4 die (75.0 %)" in result.stdout, result.stderr
+    assert "sample: 3 of 4 killed (75.0 %)" in result.stdout, result.stderr
     record = (project / "work/record.jsonl").read_text().splitlines()
     outcomes = {entry["key"]: entry for entry in map(json.loads, record[1:])}
     assert {key: outcome["status"] for key, outcome in outcomes.items()} == {
@@ -112,11 +112,10 @@ def test_a_mutant_with_a_name_must_die(project):
              "tests": "tests/sums/test_sums.py"}  # fmt: skip
     (project / "named.yaml").write_text(yaml.safe_dump([entry]))
     result = mutation_test(project)
-    assert result.stdout.endswith("by name: 0 of 1 die (0.0 %); sample: 1 of 1 die (100.0 %)\n"), (
-        result.stderr
-    )
+    told = "by name: 0 of 1 killed (0.0 %); sample: 1 of 1 killed (100.0 %)\n"
+    assert result.stdout.endswith(told), result.stderr
     assert result.returncode == 1
-    assert "| shows nothing | **lives** |" in (project / "page.md").read_text()
+    assert "| shows nothing | **survives** |" in (project / "page.md").read_text()
 
 
 def test_tests_must_pass_without_a_mutation(project):
@@ -169,8 +168,8 @@ def test_the_page_says_why_a_mutant_lives_or_that_nobody_has(tmp_path):
     reasons.write_text(yaml.safe_dump([known | {"reason": "Nobody reads it."}]))
     outcome = Outcome("survived", 1.0)
     text = page(HEAD, [(LIVES, outcome), (DIES, outcome)], reasons, 3)
-    assert "- str(x)\n+ str(None)\n```\n\nNobody reads it." in text
-    assert "- x + x\n+ x - x\n```\n\n*Not explained.*" in text
+    assert "| `str(x)` → `str(None)` | Nobody reads it. |" in text
+    assert "| `x + x` → `x - x` | *Not explained.* |" in text
     assert "| sums | 9 | 2 | 0 | 2 | 0.0 % |" in text
     assert "Stopped after 2 of the 3 drawn." in text
 
@@ -178,4 +177,4 @@ def test_the_page_says_why_a_mutant_lives_or_that_nobody_has(tmp_path):
 def test_rates_count_all_that_do_not_survive():
     statuses = ["killed", "import", "timeout", "crashed", "survived"]
     found = rate([({}, Outcome(status, 1.0)) for status in statuses])
-    assert (found.died, found.all, found.share) == (4, 5, 0.8)
+    assert (found.killed, found.all, found.share) == (4, 5, 0.8)

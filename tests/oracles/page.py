@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -11,21 +12,23 @@ from typing import Any
 __all__ = ["page", "row_of"]
 
 INTRODUCTION = """\
-# Every method, a second time
+# Second versions: every method implemented twice
 
-Each method is written a second time in `tests/oracles`: plain PyTorch or NumPy, a loop where the
-library has a batch, from the paper's algorithm box and without importing the library. Both versions
-get the same data, first weights and minibatches; after every round they must agree in what the
-table names, to the tolerance it states: the largest absolute difference of any entry. Where the
-paper leaves a choice, [deviations.md](deviations.md) says which was made, and where an author's
-public code decides, the second version says so.
+Each method has a second, independent implementation in `tests/oracles`: plain PyTorch or NumPy,
+with a loop where the library has a batch, written from the paper's algorithm box without
+importing the library. Both versions get the same data, initial weights and minibatches. After
+every round they must agree in all quantities listed above a section's table, and in those that a
+row adds: no entry may differ by more than the row's tolerance. Where the paper leaves a choice,
+[deviations.md](deviations.md) says which was made, and where an author's public code decides, the
+second version says so.
 
-`make oracles` makes all comparisons and writes this page. Differences are those of one machine.
-A comparison is of digits (scikit-learn), four clients and a perceptron, unless it says otherwise
-in brackets.
+`make oracles` makes all comparisons and writes this page. Differences are those of one machine. A
+comparison uses digits (scikit-learn), four clients and a perceptron, unless it says otherwise in
+brackets.
 """
 HEADER = (
-    "| call | compared | rounds x seeds | tolerance | largest difference |\n|---|---|---|---|---|"
+    "| call | also compared | rounds x seeds | tolerance | largest difference |\n"
+    "|---|---|---|---|---|"
 )
 
 
@@ -54,16 +57,25 @@ def page(records: list[dict[str, Any]]) -> str:
 
 def _section(method: str, file: str, records: list[dict[str, Any]]) -> str:
     link = f"[{file}](../tests/oracles/{file})"
-    rows = "\n".join(map(_row, records))
-    return f"## {method}\n\n{link}: {records[0]['source']}\n\n{HEADER}\n{rows}\n"
+    compared = [{*map(_quantity, record["largest"])} for record in records]
+    shared = set.intersection(*compared)
+    rows = "\n".join(
+        _row(record, own - shared) for record, own in zip(records, compared, strict=True)
+    )
+    source = records[0]["source"]
+    lines = [f"## {method}", f"{link}: {source}", f"Compared: {_listed(shared)}."]
+    return "\n\n".join([*lines, f"{HEADER}\n{rows}\n"])
 
 
-def _row(record: dict[str, Any]) -> str:
-    compared = ", ".join(sorted({_quantity(name) for name in record["largest"]}))
+def _row(record: dict[str, Any], also: set[str]) -> str:
     cases = f"{record['rounds']} x {len(record['seeds'])}"
     largest = max(record["largest"].values())
-    cells = [compared, cases, f"{record['tolerance']:g}", f"{largest:.0e}" if largest else "0"]
+    cells = [_listed(also), cases, f"{record['tolerance']:g}", f"{largest:.0e}" if largest else "0"]
     return f"{row_of(record['text'])} {' | '.join(cells)} |"
+
+
+def _listed(quantities: set[str]) -> str:
+    return ", ".join(sorted(quantities)) or "–"
 
 
 def _quantity(name: str) -> str:
@@ -72,8 +84,10 @@ def _quantity(name: str) -> str:
         return "bytes"
     if name.startswith(("accuracy", "balanced_accuracy", "loss_test")):
         return "test scores"
+    own = name.rpartition("/")[2].replace("_", " ")
     plain = {"server": "server's weights", "clients": "clients' weights"}
-    return plain.get(name, name.rpartition("/")[2].replace("_", " "))
+    plain |= {"weights": "aggregation weights"}
+    return re.sub(r" \d+$", "", plain.get(own, own))  # the number of an iteration
 
 
 if __name__ == "__main__":

@@ -78,6 +78,12 @@ def test_the_page_tells_what_was_compared_and_how_far_it_was_off():
         "method": "FedAvg", "text": "fedavg", "file": "fedavg.py", "source": "FedAvg (somebody).",
         "rounds": 3, "seeds": [0, 1], "tolerance": 1e-5, "largest": {"server": 2e-8, "bytes_up": 0},
     }  # fmt: skip
-    row = "| `fedavg` | bytes, server's weights | 3 x 2 | 1e-05 | 2e-08 |"
-    assert row in page([record | {"largest": {"server": 1.0}}, record])
-    assert "1 methods and partitions, 1 comparisons, 6 rounds." in page([record])
+    once = page([record | {"largest": {"server": 1.0}}, record])
+    assert "\n\nCompared: bytes, server's weights.\n\n" in once
+    assert "| `fedavg` | – | 3 x 2 | 1e-05 | 2e-08 |" in once
+    assert "1 methods and partitions, 1 comparisons, 6 rounds." in once
+    more = record | {"text": "fedavg(x)", "largest": {"server": 0, "votes_1": 0, "votes_2": 0}}
+    both = page([record, more])
+    assert "\n\nCompared: server's weights.\n\n" in both
+    assert "| `fedavg` | bytes | 3 x 2 | 1e-05 | 2e-08 |" in both
+    assert "| `fedavg(x)` | votes | 3 x 2 | 1e-05 | 0 |" in both

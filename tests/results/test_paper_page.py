@@ -111,7 +111,7 @@ def test_the_page_says_in_acms_terms_what_this_is(tmp_path):
         assert paper.acm is not None, name
         assert f"\n\n{paper.acm.sentences}\n\n## What is implemented" in said[name]
         assert "(v1.1) a replication: another team, artefacts of its own. " in said[name]
-    assert "fd_aggregators, which could not be had" in said["who_to_trust"]
+    assert "fd_aggregators, which could not be obtained" in said["who_to_trust"]
     study = paper_page(load_paper("comparison", ROOT / "workflow/papers"), tmp_path / "results")
     assert "ACM" not in study
 

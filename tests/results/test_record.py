@@ -275,13 +275,13 @@ def test_the_page_tells_what_was_tried_where_numbers_deviate(tmp_path, reference
     assert "Seeds were changed." not in text  # Average is reproduced
     assert text.partition("### Others")[2].count("| Who to Trust?, Table 1") == 1
     assert "No experiment was made yet." in text
-    assert "No run behind these numbers was made on one." in text
+    assert "No run behind these numbers was made on a GPU." in text
     changed = read_record(results).assign(verdict="not reproduced")
     changed.loc[:1, "device"] = ["CPU one; NVIDIA H200", "NVIDIA H200"]
     changed.to_csv(results / "record.csv", index=False)
     text = record_page(papers, results, references)
     assert "Seeds were changed." in text
-    assert "2 numbers have runs made on one (NVIDIA H200)" in text
+    assert "2 numbers have runs made on a GPU (NVIDIA H200)" in text
 
 
 # 3 points of a share; of a distance, 3 % of the paper's: .079 * .03 = .00237.

@@ -63,10 +63,10 @@ def _on_gpu(devices: pd.Series) -> str:
     each = devices.str.split("; ").explode()
     found = each[~each.str.match("CPU|$")]
     if found.empty:
-        return "No run behind these numbers was made on one."
+        return "No run behind these numbers was made on a GPU."
     numbers = "number has" if found.index.nunique() == 1 else "numbers have"
     return (
-        f"{found.index.nunique()} {numbers} runs made on one ({', '.join(sorted(set(found)))});"
+        f"{found.index.nunique()} {numbers} runs made on a GPU ({', '.join(sorted(set(found)))});"
         f" [what they took](cluster.md#what-a-gpu-has-shown)."
     )
 

@@ -117,9 +117,9 @@ CLAIM_RULE = (
 VERDICT_DETAILS = (
     "A point is 0.01 of a share such as accuracy; of any other quantity, such as a perplexity or"
     " a distance, it is 1 % of the paper's value. Limits are inclusive.",
-    "Intervals are Welch's, with the degrees of freedom of Welch and Satterthwaite. The 90 %"
-    " interval is taken to be no narrower than that of either mean alone, as Welch's can shrink"
-    " while a spread grows: so more noise in our runs never improves a verdict.",
+    "Intervals are Welch's, with Welch-Satterthwaite degrees of freedom. The 90 % interval is taken"
+    " to be no narrower than that of either mean alone, as Welch's can shrink while a spread grows;"
+    " so more noise in our runs never improves a verdict.",
     "Missing information never improves one either. For *reproduced* and *partly reproduced*, a"
     " number without ± is given our standard deviation, and one without a number of runs is taken"
     " as a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact."
@@ -130,17 +130,17 @@ VERDICT_DETAILS = (
     " error as long as all our runs agree: their difference itself is compared with 1 and 3 points,"
     " also for a single run. Any other quantity that is the same in several runs has an interval"
     " without width, which says less than it seems to: mostly it is at a bound, 0 or 1.",
-    "Runs at other scales, on stand-in data, and that diverged have no verdict. Bytes have one on"
-    " stand-in data, too: the size of a message does not depend on what the samples show.",
+    "Runs at other scales, runs on stand-in data and runs that diverged have no verdict. Bytes have"
+    " one on stand-in data, too: the size of a message does not depend on what the samples show.",
     "Where a scale shortens a setting, or a table has stand-in data, the runs that stand for a"
     " published number are shown beside it with their own setting, and are not judged.",
 )
 CLAIM_DETAILS = (
     "A cell is one combination of the axes that the statement is about; for `best`, one combination"
     " and rival. The paper's grid plans them, whether or not they were run.",
-    "*Holds* needs no correction for many cells: all must pass, which chance makes harder and not"
-    " easier. *Does not hold* needs only one, so p values of the opposite are corrected after Holm"
-    " for the number of planned cells.",
+    "*Holds* needs no correction for multiple cells, since all of them must pass. *Does not hold*"
+    " needs only one, so the p values of the opposite are corrected after Holm for the number of"
+    " planned cells.",
     "The pooled test is of the mean over cells of the differences, seed by seed, for each rival; it"
     " is shown beside the cells. It can tell a small difference that is everywhere, which no cell"
     " shows by itself. *Holds on average* says that it does and that some cell is undecided; *does"
@@ -160,8 +160,8 @@ CLAIM_DETAILS = (
     "A statement may hold on average although a cell points the other way: the numbers behind it"
     " say *not as claimed* there.",
     "Margins in points are the same at reduced scales, whose accuracies may be a third of the"
-    " paper's: there 'no more than a point below' asks little, and 'by over 5.8 points' much.",
-    "Nothing is corrected for the number of statements: of so many at 5 % a few may be chance.",
+    " paper's: there 'no more than a point below' is easy to meet, and 'by over 5.8 points' hard.",
+    "There is no correction for the number of statements: at 5 % a few of so many may be chance.",
 )
 
 
