@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 from support.consensus import consensus_of
+from support.outcomes import outcome, same
 from support.refusals import refused
+from support.resuming import rounds_done, stop_after
 from support.rounds import peers_after
 from support.small import small_spec
 
@@ -62,14 +64,19 @@ def test_the_margin_is_averaged_over_rounds_and_survives_a_checkpoint(federation
     assert fed.server_state["tally/margin"] == 0.25
 
 
-def test_a_run_with_a_margin_resumes_to_the_same_bits(train, tmp_path):
-    changes = {
+def test_a_run_with_a_margin_resumes_to_the_same_bits(train, tmp_path, monkeypatch):
+    given = {
         "method": "tally_train(warm_up=0, margin_memory=0.9, adversaries=1, attack='random')",
         "partition": "iid(90)",
+        "export": ["weights"],
     }
-    whole = train(tmp_path / "whole", **changes)
-    pieces = train(tmp_path / "pieces", every=0, **changes)
-    assert read_json(whole / "result.json")["final"] == read_json(pieces / "result.json")["final"]
+    whole = train(tmp_path / "whole", **given)
+    with stop_after(2, monkeypatch):
+        train(tmp_path / "pieces", every=0, **given)
+    with rounds_done(monkeypatch) as done:
+        pieces = train(tmp_path / "pieces", **given)
+    assert done == [3]
+    assert same(outcome(whole), outcome(pieces))
 
 
 def test_adversaries_are_not_tested(federation, train, tmp_path):
@@ -233,18 +240,3 @@ def test_different_architectures_have_no_average(setting):
             method=f"tally_train(warm_up=0, {setting})",
             models=["mlp(hidden=[16])", "mlp(hidden=[24])"],
         )
-
-
-def test_a_checkpoint_of_another_spec_is_refused(train, tmp_path, monkeypatch):
-    from fedlogit.errors import DataError
-    from fedlogit.runs import run as running
-
-    kept = tmp_path / "kept"
-    monkeypatch.setattr(running, "remove_checkpoints", lambda folder: None)
-    method = "tally_train(warm_up=0)"
-    train(kept, every=0, method=method, partition="iid(90)")
-    other = tmp_path / "other"
-    other.mkdir()
-    (kept / "checkpoint.safetensors").rename(other / "checkpoint.safetensors")
-    with pytest.raises(DataError, match=r"checkpoint\.safetensors belongs to another spec"):
-        train(other, every=0, method="tally_train(warm_up=1)", partition="iid(90)")
