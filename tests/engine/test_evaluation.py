@@ -29,6 +29,28 @@ def test_scores_by_hand():
     assert scores.row()["loss_test"] == pytest.approx(np.log(32) / 4)
 
 
+def test_scores_of_two_models_are_averaged_and_their_spread_is_the_populations():
+    # Four samples of classes 0, 0, 0, 1. One model says 0 always, with p = 1/2; the other says
+    # 0, 1, 1, 1 and is as sure of it.
+    labels = torch.tensor([0, 0, 0, 1])
+    said = torch.tensor([[0, 0, 0, 0], [0, 1, 1, 1]])
+    logits = (1 + torch.nn.functional.one_hot(said, 3)).double().log()
+    scores = score(count_correct(logits, labels))
+    assert scores.per_client.tolist() == [0.75, 0.5]
+    assert scores.balanced.tolist() == pytest.approx([0.5, (1 / 3 + 1) / 2])
+    assert scores.per_class[:2].tolist() == pytest.approx([2 / 3, 0.5])
+    row = scores.row()
+    assert (row["accuracy"], row["accuracy_std"]) == (0.625, 0.125)
+    assert (row["accuracy_min"], row["accuracy_max"]) == (0.5, 0.75)
+    assert row["balanced_accuracy"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    # A right answer costs log 2 and a wrong one log 4; the first model has 3 right, the second 2.
+    losses = np.array([3 + 2, 2 + 2 * 2]) * np.log(2) / 4
+    assert row["loss_test"] == pytest.approx(losses.mean())
+    assert row["perplexity"] == pytest.approx(np.exp(losses).mean())
+    # Each bin has all four of a model: 3/4 and 2/4 are right where it is sure by 1/2.
+    assert scores.ece.tolist() == pytest.approx([0.25, 0.0])
+
+
 def test_calibration_by_hand():
     # Confidence 1/2 twice, one right: no gap. 0.9, right, and 0.8, wrong, are in other bins of 15:
     # (0.1 + 0.8) / 4.
