@@ -49,9 +49,9 @@ def test_how_loud_can_be_chosen():
 
 
 def test_random_logits_have_the_size_of_the_true_ones():
-    # The deviation of 2, -2, 2, -2 is 2.
-    normal = torch.randn(2, 2, generator=torch.Generator().manual_seed(5))
-    found = false([[2.0, -2.0], [2.0, -2.0]], "random_logits", seed=5)
+    # The deviation of all eight is 2, whatever that of a row or a column.
+    normal = torch.randn(2, 4, generator=torch.Generator().manual_seed(5))
+    found = false([[4.0, -4.0, 0.0, 0.0], [0.0] * 4], "random_logits", seed=5)
     assert torch.equal(found, 2 * normal)
 
 
