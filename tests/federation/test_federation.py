@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from support.gradients import after_step
 
+from fedlogit.aggregation.targets import Targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
@@ -21,6 +23,14 @@ def test_merge_by_hand(federation):
     assert torch.allclose(fed.merge().vector, torch.full((n,), 3.0))  # (1 + 2 + 6) / 3
     weighted = fed.merge([0.5, 0.25, 0.25]).vector  # 0.5 + 0.5 + 1.5
     assert torch.allclose(weighted, torch.full((n,), 2.5))
+
+
+def test_merge_adds_up_in_double_precision(federation):
+    fed = federation(clients=3)
+    for value, client in zip((1e8, 1.0, -1e8), fed.clients, strict=True):
+        with torch.no_grad():
+            client.vector.fill_(value)
+    assert fed.merge().vector.tolist() == pytest.approx([1 / 3] * fed.clients[0].vector.numel())
 
 
 def test_merging_one_client_changes_nothing(federation):
@@ -57,6 +67,7 @@ def test_merge_averages_batch_norm_statistics_and_takes_counters_from_client_0(f
             buffer.fill_(7 * value if name.endswith("num_batches_tracked") else value)
     state = fed.merge()
     assert (state.buffers == 2.0).all()
+    assert (fed.merge([0.75, 0.25]).buffers == 1.5).all()
     assert (state.counters == 7).all()
     fed.broadcast(state)
     means = [b for n, b in fed.clients[1].model.named_buffers() if n.endswith("running_mean")]
@@ -154,6 +165,21 @@ def test_private_public_and_validation_are_disjoint(federation):
     for client in fed.clients:
         assert not public & set(client.private.tolist())
         assert not public & set(client.validation.tolist())
+
+
+def test_the_server_learns_each_target_by_its_weight(federation):
+    sgd = {"name": "sgd", "lr": 0.1}
+    server = {"model": "mlp(hidden=[16])", "epochs": 1, "batch": 60, "optimizer": sgd}
+    fed = federation(method="feddf", rounds=1, server=server)
+    fed.start_round(1)
+    said = torch.randn(60, 10, generator=torch.Generator().manual_seed(0)).softmax(1)
+    weights = torch.arange(60) % 4 / 2
+    logs = fed.server.model(fed.data.inputs(fed.public)).log_softmax(1)
+    # The mean is over the 45 samples with a weight.
+    loss = -(weights[:, None] * said * logs).sum() / 45
+    wanted = after_step(fed.server, loss)
+    fed.distil_server(Targets(said, weights))
+    assert torch.allclose(fed.server.vector, wanted, atol=1e-6)
 
 
 def test_logits_do_not_depend_on_workers(federation):
