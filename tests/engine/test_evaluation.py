@@ -59,6 +59,13 @@ def test_calibration_by_hand():
     assert scores.row()["ece"] == pytest.approx((0.1 + 0.8) / 4)
 
 
+def test_a_bin_has_its_upper_end():
+    # Confidence 1/3, right, and 0.3, wrong, are both above 4/15 and at most 5/15.
+    p = torch.tensor([[1, 1, 1, 1e-30, 1e-30], [0.9, 0.6, 0.6, 0.6, 0.3]]) / 3
+    scores = score(count_correct(p.double().log()[None], torch.tensor([0, 1])))
+    assert scores.row()["ece"] == pytest.approx((2 / 3 - 0.3) / 2)
+
+
 def in_bins(logits: torch.Tensor, labels: torch.Tensor) -> float:
     """Compute the error as Guo et al. write it: a loop over bins, of means."""
     p, predicted = logits.softmax(1).max(1)
@@ -74,7 +81,9 @@ def in_bins(logits: torch.Tensor, labels: torch.Tensor) -> float:
 @pytest.mark.parametrize("scale", [0.1, 1.0, 5.0, 100.0])
 def test_calibration_is_that_of_a_loop_over_bins_also_in_parts(scale):
     logits = scale * torch.randn(500, 7, generator=torch.Generator().manual_seed(1))
-    labels = torch.arange(500) % 7
+    # Every other answer is right, so that little confidence is too little and much is too much:
+    # where all gaps had one sign, their sum would not depend on the bins.
+    labels = torch.where(torch.arange(500) % 2 == 0, logits.argmax(1), torch.arange(500) % 7)
     parts = [count_correct(logits[None, i], labels[i])[0] for i in (slice(99), slice(99, None))]
     whole: EvalCounts = parts[0] + parts[1]
     assert score([whole]).ece[0] == pytest.approx(in_bins(logits.double(), labels), abs=1e-5)

@@ -12,6 +12,7 @@ from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
+from fedlogit.federation.client_tasks import batches, private_tasks, server_tasks
 
 
 def test_merge_by_hand(federation):
@@ -141,6 +142,65 @@ def test_clients_start_differently_unless_told_otherwise(federation):
     apart, same = federation(), federation(same_init=True)
     assert not torch.equal(apart.clients[0].vector, apart.clients[1].vector)
     assert torch.equal(same.clients[0].vector, same.clients[1].vector)
+
+
+def test_a_servers_own_model_has_first_weights_of_its_own_and_a_global_one_those_of_client_0(
+    federation,
+):
+    server = {"model": "mlp(hidden=[16])", "epochs": 1}
+    taught, averaged = federation(method="feddf", server=server), federation(method="fedavg")
+    assert taught.server.architecture == taught.clients[0].architecture
+    assert not torch.equal(taught.server.vector, taught.clients[0].vector)
+    assert torch.equal(averaged.server.vector, averaged.clients[0].vector)
+
+
+def test_new_models_have_their_owners_architecture_and_first_weights_of_their_own(federation):
+    fed = federation(models=["mlp(hidden=[16])", "mlp(hidden=[8])"])
+    owner = fed.clients[3]
+    one, two = fed.new_models(owner, "teacher/0", [owner.private[:5], owner.private[5:]])
+    other, *_ = fed.new_models(owner, "teacher/1", [owner.private])
+    assert one.architecture == two.architecture == other.architecture == owner.architecture
+    assert [len(model.private) for model in (one, two, other)] == [5, 85, 90]
+    weights = {tuple(model.vector.tolist()) for model in (owner, one, two, other)}
+    assert len(weights) == 4
+
+
+def test_orders_and_crops_differ_by_round_client_and_phase(federation):
+    fed = federation(method="feddf", augment="crop_flip")
+
+    def order(round_: int, client: int, phase: str = "private") -> tuple[int, ...]:
+        fed.round = round_
+        return tuple(torch.cat(batches(fed.context, phase, fed.clients[client], 90)).tolist())
+
+    places = [(1, 0), (2, 0), (1, 1), (1, 0, "distil")]
+    assert len({order(*place) for place in places}) == len(places)
+    assert order(1, 0) == order(1, 0)
+
+    def crops(round_: int, client: int) -> tuple[float, ...]:
+        fed.round = round_
+        task = private_tasks(fed.context, fed.clients, fed.public[:0], None, 0.0)[client]
+        return tuple(torch.rand(3, generator=task.augment).tolist())
+
+    assert len({crops(*place) for place in places[:3]}) == 3
+
+    def lesson(round_: int, part: int) -> tuple[int, ...]:
+        fed.round = round_
+        targets = Targets(torch.full((60, 10), 0.1), torch.ones(60))
+        (task,) = server_tasks(fed.context, fed.server, fed.public, targets, part)
+        return tuple(torch.cat(task.batches).tolist())
+
+    assert len({lesson(1, 1), lesson(2, 1), lesson(1, 2)}) == 3
+
+
+def test_rates_decay_from_the_first_one_and_not_from_the_last(federation):
+    schedule = {"every": 1, "gamma": 0.5}
+    optimizer = {"name": "sgd", "lr": 0.1}
+    fed, rates = federation(schedule=schedule, optimizer=optimizer, local={"steps": 1}), []
+    for r in (1, 2, 3):
+        fed.start_round(r)
+        fed.train_private()
+        rates.append(fed.clients[0].optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([0.1, 0.05, 0.025])
 
 
 def test_models_are_dealt_in_turn(federation):

@@ -311,31 +311,32 @@ def test_a_table_of_several_metrics(make_celm, make_artefact, tmp_path):
     assert "AUROC" in text
     assert "1.0000 ± 0.0000" in text
     assert "0.2000 ± 0.0000" in text
+    assert "Mean ± standard deviation over seeds" in text, "of two"
     assert (tmp_path / "t.csv").read_text().count("\n") == 4
 
 
 def test_final_models_together_by_hand(make_run):
-    """Three models, three samples of three classes.
+    """Three models, four samples of three classes.
 
-    Labels 0, 1, 2. Sample 0: argmax 0, 0, 1: a majority, and means (5, 4, 0) / 3. Sample 1:
+    Labels 0, 1, 2, 0. Sample 0: argmax 0, 0, 1: a majority, and means (5, 4, 0) / 3. Sample 1:
     argmax 0, 1, 2, a tie that the smallest class wins, wrongly; means (2, 9, 2) / 3 are right.
-    Sample 2: nobody.
+    Sample 2: nobody. Sample 3: the same tie, rightly; means (1, 1, 9) / 3 are wrong.
     """
     ref = make_run()
     logits = np.array(
         [
-            [[3, 0, 0], [2, 0, 0], [9, 0, 0]],
-            [[2, 0, 0], [0, 9, 0], [9, 0, 0]],
-            [[0, 4, 0], [0, 0, 2], [0, 9, 0]],
+            [[3, 0, 0], [2, 0, 0], [9, 0, 0], [1, 0, 0]],
+            [[2, 0, 0], [0, 9, 0], [9, 0, 0], [0, 1, 0]],
+            [[0, 4, 0], [0, 0, 2], [0, 9, 0], [0, 0, 9]],
         ],
         dtype=np.float32,
     )
     (ref.dir / "exports").mkdir()
-    save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(3)})
+    save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(4) % 3})
     run = read_run(ref.dir, ref.digest)
-    assert value(run, "vote_accuracy") == pytest.approx(1 / 3)
-    assert value(run, "mean_logits_accuracy") == pytest.approx(2 / 3)
-    assert value(run, "oracle_test_accuracy") == pytest.approx(2 / 3)
+    assert value(run, "vote_accuracy") == 2 / 4
+    assert value(run, "mean_logits_accuracy") == 2 / 4
+    assert value(run, "oracle_test_accuracy") == 3 / 4
 
 
 @pytest.mark.parametrize("metric", ["bytes_per_probe", "reduction", "payload_mesh_megabytes"])

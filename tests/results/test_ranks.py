@@ -94,8 +94,8 @@ def test_methods_that_do_not_differ_are_joined():
 
 @pytest.mark.parametrize(("against", "p", "cliques"), [(2, 6 / 128, []), (3, 10 / 128, [(0, 1)])])
 def test_methods_are_joined_from_five_per_cent_on(against, p, cliques):
-    # Seven differences of sizes 1 to 7, of which one points the other way. Of 2^7 patterns 3 have a
-    # sum of 2 or less (0, 1, 2) and 5 one of 3 or less (3 and 1 + 2, too); both ways, twice as many.
+    # Seven differences of sizes 1 to 7, of which one points the other way. Of 2^7 patterns 3 have
+    # a sum of 2 or less (0, 1, 2) and 5 one of 3 or less (3 and 1 + 2, too); above, as many.
     gaps = np.array([-size if size == against else size for size in range(1, 8)]) / 10
     found = ranking(table(a=gaps + 0.7, b=np.full(7, 0.7)))
     assert found.pairs["p_holm"].tolist() == [pytest.approx(p)]

@@ -79,7 +79,9 @@ def test_evaluation_rounds(train):
     assert [bool(row["accuracy"]) for row in table] == [True, False, False, True, True]
 
 
-@pytest.mark.parametrize(("tail", "tested"), [(0, [3, 5]), (2, [3, 4, 5]), (9, [1, 2, 3, 4, 5])])
+@pytest.mark.parametrize(
+    ("tail", "tested"), [(0, [3, 5]), (1, [3, 5]), (2, [3, 4, 5]), (9, [1, 2, 3, 4, 5])]
+)
 def test_all_of_the_tail_is_tested(tail, tested):
     spec = small_spec(rounds=5, evaluation={"every": 3, "tail": tail})
     assert [r for r in range(1, 6) if spec.tests_in(r)] == tested
