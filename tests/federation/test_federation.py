@@ -170,7 +170,8 @@ def test_orders_and_crops_differ_by_round_client_and_phase(federation):
 
     def order(round_: int, client: int, phase: str = "private") -> tuple[int, ...]:
         fed.round = round_
-        return tuple(torch.cat(batches(fed.context, phase, fed.clients[client], 90)).tolist())
+        first, *_ = batches(fed.context, phase, fed.clients[client], 90)
+        return tuple(first.tolist())
 
     places = [(1, 0), (2, 0), (1, 1), (1, 0, "distil")]
     assert len({order(*place) for place in places}) == len(places)
