@@ -75,6 +75,15 @@ def test_fedprox_without_a_proximal_term_is_fedavg(federation):
     assert torch.equal(*ends)
 
 
+def test_fedprox_weighs_models_by_samples_as_its_authors_do(federation):
+    fed = federation(method="fedprox", partition="quantity(1.0)")
+    sizes = [client.samples for client in fed.clients]
+    assert len(set(sizes)) > 1
+    shares = [size / sum(sizes) for size in sizes]
+    assert _method("fedprox").contributions(fed) == pytest.approx(shares)
+    assert _method("fedavg").contributions(fed) == [0.25] * 4, "as CELM has FedAvg"
+
+
 def _method(call):
     from fedlogit import methods
 
