@@ -80,14 +80,15 @@ def test_majority():
 
 
 def test_disagreeing_students_cast_no_vote():
-    # Party 0 agrees on class 1; party 1's students disagree; party 2 agrees on class 0 in the
-    # second sample only.
-    parties = torch.tensor([[[1, 2], [1, 1]], [[0, 0], [2, 2]], [[2, 0], [1, 0]]])
+    # Party 0 agrees on class 1 in the first sample; party 1's students disagree; party 2 agrees on
+    # class 0 in the second sample.
+    parties = torch.tensor([[[1, 2], [1, 1]], [[2, 1], [0, 2]], [[2, 0], [0, 0]]])
     assert consistent_votes(parties, 3, consistent=True).tolist() == [1, 0]
-    # All six votes: sample 0 has 1 1 0 2 2 1, sample 1 has 2 1 0 2 0 0.
-    assert consistent_votes(parties, 3, consistent=False).tolist() == [1, 0]
+    # All six votes: sample 0 has 1 1 2 0 2 0, a tie; sample 1 has 2 1 1 2 0 0, another.
+    assert consistent_votes(parties, 3, consistent=False).tolist() == [0, 0]
     nobody = torch.tensor([[[0], [1]]])
     assert consistent_votes(nobody, 3, consistent=True).tolist() == [-1]
+    assert consistent_votes(torch.tensor([[[2]]]), 3, consistent=True).tolist() == [2], "one vote"
 
 
 def test_hard_targets_leave_the_unlabelled_out():

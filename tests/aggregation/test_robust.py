@@ -110,12 +110,13 @@ def test_lies_by_hand():
 
 
 def test_false_votes_by_hand():
-    # Three honest peers, two adversaries, three probes, four classes. The plurality is 0, 3, 1, so
-    # those who collude name 1, 0, 2; the confident name what follows their own.
-    votes = torch.tensor([[0, 3, 1], [0, 3, 2], [2, 1, 1], [3, 0, 0], [1, 2, 3]])
+    # Three honest peers, two adversaries, three probes, four classes. The plurality of the honest
+    # is 0, 3, 1 (of all, the last were 2), so those who collude name 1, 0, 2; the confident name
+    # what follows their own.
+    votes = torch.tensor([[0, 3, 1], [0, 3, 2], [2, 1, 1], [3, 0, 2], [1, 2, 2]])
     told = {a: false_votes(votes, 4, 2, a) for a in ("colluding", "confident")}
     assert told["colluding"][3:].tolist() == [[1, 0, 2], [1, 0, 2]]
-    assert told["confident"][3:].tolist() == [[0, 1, 1], [2, 3, 0]]
+    assert told["confident"][3:].tolist() == [[0, 1, 3], [2, 3, 3]]
     assert all(torch.equal(found[:3], votes[:3]) for found in told.values())
 
 

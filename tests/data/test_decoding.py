@@ -127,6 +127,8 @@ def test_stl10_is_stored_by_columns_and_shrunk(tmp_path):
     assert x.shape == (2, 32, 32, 3)
     assert x[1, 3, 4].tolist() == [200, 0, 0]
     assert x[1, 3, 28].tolist() == [0, 0, 0]
+    # A triangle of three pixels to each side: 1/9 of column 15 is of column 48, and of 16 of 47.
+    assert x[1, 3, 15:17, 0].tolist() == [178, 22]
     (tmp_path / "unlabeled_X.bin").write_bytes(image.tobytes()[:-1])
     with pytest.raises(DataError, match="ends within image 0"):
         decode("stl10_binary", Raw(tmp_path), card("stl10"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedlogit.data import card
+from fedlogit.data import card, isic
 from fedlogit.data.cards import DATASETS
 from fedlogit.data.content import check
 from fedlogit.data.download import download
@@ -99,6 +99,19 @@ def test_colour_constancy_by_hand():
     # 20 * 3 / sqrt(3) = 34.64, 40 * 3 / 2 / sqrt(3) = 34.64.
     pixels = np.full((2, 2, 3), (20, 40, 40), np.uint8)
     assert colour_constancy(pixels).tolist() == [[[34] * 3] * 2] * 2
+
+
+def test_the_light_of_a_channel_is_the_sixth_root_of_its_mean_sixth_power():
+    # Half of red's pixels are 100, half 0: 100 / 2^(1/6) = 89.1, so that grey light is that and
+    # twice 100, of norm 167.1; 100 * 167.1 / (89.1 sqrt(3)) = 108.3 and 167.1 / sqrt(3) = 96.5.
+    pixels = np.array([[(100, 100, 100), (0, 100, 100)]], np.uint8)
+    assert colour_constancy(pixels).tolist() == [[[108, 96, 96], [0, 96, 96]]]
+
+
+def test_sides_of_an_original_are_rounded_down():
+    # As FLamby's script has it: half of 43 is 21.5.
+    assert isic._shrink(Image.new("RGB", (43, 16)), 8).size == (21, 8)
+    assert isic._shrink(Image.new("RGB", (16, 43)), 8).size == (8, 21)
 
 
 def test_bright_pixels_are_clipped_not_wrapped():

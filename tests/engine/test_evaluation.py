@@ -29,12 +29,41 @@ def test_scores_by_hand():
     assert scores.row()["loss_test"] == pytest.approx(np.log(32) / 4)
 
 
+def test_scores_of_two_models_are_averaged_and_their_spread_is_the_populations():
+    # Four samples of classes 0, 0, 0, 1. One model says 0 always, with p = 1/2; the other says
+    # 0, 1, 1, 1 and is as sure of it.
+    labels = torch.tensor([0, 0, 0, 1])
+    said = torch.tensor([[0, 0, 0, 0], [0, 1, 1, 1]])
+    logits = (1 + torch.nn.functional.one_hot(said, 3)).double().log()
+    scores = score(count_correct(logits, labels))
+    assert scores.per_client.tolist() == [0.75, 0.5]
+    assert scores.balanced.tolist() == pytest.approx([0.5, (1 / 3 + 1) / 2])
+    assert scores.per_class[:2].tolist() == pytest.approx([2 / 3, 0.5])
+    row = scores.row()
+    assert (row["accuracy"], row["accuracy_std"]) == (0.625, 0.125)
+    assert (row["accuracy_min"], row["accuracy_max"]) == (0.5, 0.75)
+    assert row["balanced_accuracy"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    # A right answer costs log 2 and a wrong one log 4; the first model has 3 right, the second 2.
+    losses = np.array([3 + 2, 2 + 2 * 2]) * np.log(2) / 4
+    assert row["loss_test"] == pytest.approx(losses.mean())
+    assert row["perplexity"] == pytest.approx(np.exp(losses).mean())
+    # Each bin has all four of a model: 3/4 and 2/4 are right where it is sure by 1/2.
+    assert scores.ece.tolist() == pytest.approx([0.25, 0.0])
+
+
 def test_calibration_by_hand():
     # Confidence 1/2 twice, one right: no gap. 0.9, right, and 0.8, wrong, are in other bins of 15:
     # (0.1 + 0.8) / 4.
     p = torch.tensor([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.9, 0.1, 1e-9], [0.1, 0.8, 0.1]])
     scores = score(count_correct(p.double().log()[None], torch.tensor([0, 1, 0, 0])))
     assert scores.row()["ece"] == pytest.approx((0.1 + 0.8) / 4)
+
+
+def test_a_bin_has_its_upper_end():
+    # Confidence 1/3, right, and 0.3, wrong, are both above 4/15 and at most 5/15.
+    p = torch.tensor([[1, 1, 1, 1e-30, 1e-30], [0.9, 0.6, 0.6, 0.6, 0.3]]) / 3
+    scores = score(count_correct(p.double().log()[None], torch.tensor([0, 1])))
+    assert scores.row()["ece"] == pytest.approx((2 / 3 - 0.3) / 2)
 
 
 def in_bins(logits: torch.Tensor, labels: torch.Tensor) -> float:
@@ -52,7 +81,9 @@ def in_bins(logits: torch.Tensor, labels: torch.Tensor) -> float:
 @pytest.mark.parametrize("scale", [0.1, 1.0, 5.0, 100.0])
 def test_calibration_is_that_of_a_loop_over_bins_also_in_parts(scale):
     logits = scale * torch.randn(500, 7, generator=torch.Generator().manual_seed(1))
-    labels = torch.arange(500) % 7
+    # Every other answer is right, so that little confidence is too little and much is too much:
+    # where all gaps had one sign, their sum would not depend on the bins.
+    labels = torch.where(torch.arange(500) % 2 == 0, logits.argmax(1), torch.arange(500) % 7)
     parts = [count_correct(logits[None, i], labels[i])[0] for i in (slice(99), slice(99, None))]
     whole: EvalCounts = parts[0] + parts[1]
     assert score([whole]).ece[0] == pytest.approx(in_bins(logits.double(), labels), abs=1e-5)

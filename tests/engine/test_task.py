@@ -27,6 +27,7 @@ def test_epochs_go_through_everything_once_each():
 def test_steps_cut_as_many_passes_as_needed():
     batches = minibatches(5, 2, generator(), epochs=None, steps=4)
     assert [len(b) for b in batches] == [2, 3, 2, 3]
+    assert [len(b) for b in minibatches(5, 2, generator(), epochs=None, steps=3)] == [2, 3, 2]
 
 
 def test_a_last_batch_of_one_joins_the_one_before():

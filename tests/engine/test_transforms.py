@@ -69,8 +69,8 @@ def test_every_image_is_one_crop_of_itself_and_all_offsets_occur(images):
     found = [find(i, c) for i, c in zip(images.numpy(), crops.numpy(), strict=True)]
     assert {top for top, _, _ in found} == set(range(9))
     assert {left for _, left, _ in found} == set(range(9))
-    # 600 fair coins: 300 +- 5 standard deviations of 12.2
-    assert 239 <= sum(flip for _, _, flip in found) <= 361
+    # 600 fair coins: 300 +- 3 standard deviations of 12.2, whose seed is fixed
+    assert 264 <= sum(flip for _, _, flip in found) <= 336
     # Rows, columns and flips are drawn apart: of 162 combinations most occur in 600 draws.
     assert len(set(found)) > 140
 

@@ -49,9 +49,9 @@ def test_how_loud_can_be_chosen():
 
 
 def test_random_logits_have_the_size_of_the_true_ones():
-    # The deviation of 2, -2, 2, -2 is 2.
-    normal = torch.randn(2, 2, generator=torch.Generator().manual_seed(5))
-    found = false([[2.0, -2.0], [2.0, -2.0]], "random_logits", seed=5)
+    # The deviation of all eight is 2, whatever that of a row or a column.
+    normal = torch.randn(2, 4, generator=torch.Generator().manual_seed(5))
+    found = false([[4.0, -4.0, 0.0, 0.0], [0.0] * 4], "random_logits", seed=5)
     assert torch.equal(found, 2 * normal)
 
 
@@ -96,12 +96,16 @@ def test_random_logits_have_an_address_of_their_own(federation):
     assert torch.equal(fed.uplink("logits", logits)[3], drawn)  # of deviation 1
 
 
-def test_an_adversary_that_is_absent_says_nothing(federation):
-    there = {"schedule": [{"clients": [3], "until": 1}]}
+@pytest.mark.parametrize(("absent", "false"), [(3, [False, False, True]), (0, [False, True, True])])
+def test_who_is_absent_says_nothing_and_adversaries_are_known_by_their_numbers(
+    federation, absent, false
+):
+    there = {"schedule": [{"clients": [absent], "until": 1}]}
     fed = federation(**harm("loud_logits", share=0.5), participation=there)
     fed.start_round(2)
     logits = torch.ones(3, 1, 2) * torch.tensor([1.0, 0.0])
-    assert fed.uplink("logits", logits)[:, 0].tolist() == [[1.0, 0.0], [1.0, 0.0], [0.0, 10.0]]
+    told = [[0.0, 10.0] if lies else [1.0, 0.0] for lies in false]
+    assert fed.uplink("logits", logits)[:, 0].tolist() == told
 
 
 class Forgets(Method):

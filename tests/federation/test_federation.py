@@ -5,11 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from support.gradients import after_step
 
+from fedlogit.aggregation.targets import Targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
+from fedlogit.federation.client_tasks import batches, private_tasks, server_tasks
 
 
 def test_merge_by_hand(federation):
@@ -21,6 +24,14 @@ def test_merge_by_hand(federation):
     assert torch.allclose(fed.merge().vector, torch.full((n,), 3.0))  # (1 + 2 + 6) / 3
     weighted = fed.merge([0.5, 0.25, 0.25]).vector  # 0.5 + 0.5 + 1.5
     assert torch.allclose(weighted, torch.full((n,), 2.5))
+
+
+def test_merge_adds_up_in_double_precision(federation):
+    fed = federation(clients=3)
+    for value, client in zip((1e8, 1.0, -1e8), fed.clients, strict=True):
+        with torch.no_grad():
+            client.vector.fill_(value)
+    assert fed.merge().vector.tolist() == pytest.approx([1 / 3] * fed.clients[0].vector.numel())
 
 
 def test_merging_one_client_changes_nothing(federation):
@@ -57,6 +68,7 @@ def test_merge_averages_batch_norm_statistics_and_takes_counters_from_client_0(f
             buffer.fill_(7 * value if name.endswith("num_batches_tracked") else value)
     state = fed.merge()
     assert (state.buffers == 2.0).all()
+    assert (fed.merge([0.75, 0.25]).buffers == 1.5).all()
     assert (state.counters == 7).all()
     fed.broadcast(state)
     means = [b for n, b in fed.clients[1].model.named_buffers() if n.endswith("running_mean")]
@@ -132,6 +144,66 @@ def test_clients_start_differently_unless_told_otherwise(federation):
     assert torch.equal(same.clients[0].vector, same.clients[1].vector)
 
 
+def test_a_servers_own_model_has_first_weights_of_its_own_and_a_global_one_those_of_client_0(
+    federation,
+):
+    server = {"model": "mlp(hidden=[16])", "epochs": 1}
+    taught, averaged = federation(method="feddf", server=server), federation(method="fedavg")
+    assert taught.server.architecture == taught.clients[0].architecture
+    assert not torch.equal(taught.server.vector, taught.clients[0].vector)
+    assert torch.equal(averaged.server.vector, averaged.clients[0].vector)
+
+
+def test_new_models_have_their_owners_architecture_and_first_weights_of_their_own(federation):
+    fed = federation(models=["mlp(hidden=[16])", "mlp(hidden=[8])"])
+    owner = fed.clients[3]
+    one, two = fed.new_models(owner, "teacher/0", [owner.private[:5], owner.private[5:]])
+    other, *_ = fed.new_models(owner, "teacher/1", [owner.private])
+    assert one.architecture == two.architecture == other.architecture == owner.architecture
+    assert [len(model.private) for model in (one, two, other)] == [5, 85, 90]
+    weights = {tuple(model.vector.tolist()) for model in (owner, one, two, other)}
+    assert len(weights) == 4
+
+
+def test_orders_and_crops_differ_by_round_client_and_phase(federation):
+    fed = federation(method="feddf", augment="crop_flip")
+
+    def order(round_: int, client: int, phase: str = "private") -> tuple[int, ...]:
+        fed.round = round_
+        first, *_ = batches(fed.context, phase, fed.clients[client], 90)
+        return tuple(first.tolist())
+
+    places = [(1, 0), (2, 0), (1, 1), (1, 0, "distil")]
+    assert len({order(*place) for place in places}) == len(places)
+    assert order(1, 0) == order(1, 0)
+
+    def crops(round_: int, client: int) -> tuple[float, ...]:
+        fed.round = round_
+        task = private_tasks(fed.context, fed.clients, fed.public[:0], None, 0.0)[client]
+        return tuple(torch.rand(3, generator=task.augment).tolist())
+
+    assert len({crops(*place) for place in places[:3]}) == 3
+
+    def lesson(round_: int, part: int) -> tuple[int, ...]:
+        fed.round = round_
+        targets = Targets(torch.full((60, 10), 0.1), torch.ones(60))
+        (task,) = server_tasks(fed.context, fed.server, fed.public, targets, part)
+        return tuple(torch.cat(task.batches).tolist())
+
+    assert len({lesson(1, 1), lesson(2, 1), lesson(1, 2)}) == 3
+
+
+def test_rates_decay_from_the_first_one_and_not_from_the_last(federation):
+    schedule = {"every": 1, "gamma": 0.5}
+    optimizer = {"name": "sgd", "lr": 0.1}
+    fed, rates = federation(schedule=schedule, optimizer=optimizer, local={"steps": 1}), []
+    for r in (1, 2, 3):
+        fed.start_round(r)
+        fed.train_private()
+        rates.append(fed.clients[0].optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([0.1, 0.05, 0.025])
+
+
 def test_models_are_dealt_in_turn(federation):
     fed = federation(models=["mlp(hidden=[16])", "mlp(hidden=[8])"])
     sizes = [c.vector.numel() for c in fed.clients]
@@ -154,6 +226,21 @@ def test_private_public_and_validation_are_disjoint(federation):
     for client in fed.clients:
         assert not public & set(client.private.tolist())
         assert not public & set(client.validation.tolist())
+
+
+def test_the_server_learns_each_target_by_its_weight(federation):
+    sgd = {"name": "sgd", "lr": 0.1}
+    server = {"model": "mlp(hidden=[16])", "epochs": 1, "batch": 60, "optimizer": sgd}
+    fed = federation(method="feddf", rounds=1, server=server)
+    fed.start_round(1)
+    said = torch.randn(60, 10, generator=torch.Generator().manual_seed(0)).softmax(1)
+    weights = torch.arange(60) % 4 / 2
+    logs = fed.server.model(fed.data.inputs(fed.public)).log_softmax(1)
+    # The mean is over the 45 samples with a weight.
+    loss = -(weights[:, None] * said * logs).sum() / 45
+    wanted = after_step(fed.server, loss)
+    fed.distil_server(Targets(said, weights))
+    assert torch.allclose(fed.server.vector, wanted, atol=1e-6)
 
 
 def test_logits_do_not_depend_on_workers(federation):

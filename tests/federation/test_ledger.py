@@ -61,6 +61,10 @@ def test_packed_votes_round_up_to_whole_bytes_a_message():
     assert message_bytes(votes, bits=4) == 3  # 20 bits
     assert message_bytes(votes, bits=8) == 5
     assert message_bytes(votes) == 40
+    ledger = Ledger()
+    ledger.up("votes", votes.expand(3, 5), bits=4)  # not the 60 bits of all three in 8 bytes
+    ledger.down("votes", votes, clients=3, bits=4)
+    assert ledger.totals() == {"up": {"votes": 9}, "down": {"votes": 9}}
 
 
 def test_full_mesh_counts_every_pair_once_each_way():

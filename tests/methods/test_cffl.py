@@ -65,6 +65,17 @@ def test_cffl_sends_few_entries_if_sparse(federation):
     assert fed.ledger.totals()["up"]["update"] == 5 * 8 * 121
 
 
+def test_cffl_rounds_the_number_of_entries_down_and_sends_as_many_of_who_changed_fewer(federation):
+    call = "cffl(sparse=True, server_weights='sum', upload=0.0999)"
+    fed, method = family(federation, call, clients=2, partition="iid")
+    changes = torch.linspace(0.001, 0.005, 1210).repeat(2, 1)
+    changes[1, 3:] = 0
+    vectors_after(fed, changes)
+    play(fed, method)
+    # 120.9 of 1,210 entries are 120; client 1 has three that are not 0, and sends zeros, too.
+    assert fed.ledger.totals()["up"]["update"] == 8 * 2 * 120
+
+
 def test_cffl_sends_all_entries_at_the_clip(federation):
     call = "cffl(sparse=True, server_weights='sum', upload=0.1)"
     fed, method = family(federation, call, clients=2, partition="iid")

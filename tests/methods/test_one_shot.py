@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.logits import logs
 from support.outcomes import rows
 from support.refusals import refused
 from support.rounds import play
@@ -72,6 +73,15 @@ def test_fedprox_without_a_proximal_term_is_fedavg(federation):
         play(fed, _method(call))
         ends.append(fed.server.vector.detach())
     assert torch.equal(*ends)
+
+
+def test_fedprox_weighs_models_by_samples_as_its_authors_do(federation):
+    fed = federation(method="fedprox", partition="quantity(1.0)")
+    sizes = [client.samples for client in fed.clients]
+    assert len(set(sizes)) > 1
+    shares = [size / sum(sizes) for size in sizes]
+    assert _method("fedprox").contributions(fed) == pytest.approx(shares)
+    assert _method("fedavg").contributions(fed) == [0.25] * 4, "as CELM has FedAvg"
 
 
 def _method(call):
@@ -152,6 +162,15 @@ def test_fedol_begins_with_targets_that_were_made_before(monkeypatch, federation
     assert torch.equal(first.distributions, before.distributions)
     assert torch.equal(first.weights, before.weights)
     assert not torch.equal(second.distributions, before.distributions), "where the server votes"
+
+
+def test_from_the_second_iteration_on_fedols_server_votes_too():
+    # The client says class 0 of both samples; C² = (.6, .4). The server says 1, 0; C² = (.5, .5).
+    client, server = logs([[0.6, 0.4], [0.6, 0.4]]), logs([0.1, 0.9], [0.9, 0.1])
+    method = FedOL(first_ratio=1.0)
+    assert method.labels(client, None, 1).tolist() == [0, 0]
+    # Sample 0: G_0 = (.6 - .5) / 1.1 = .09 and G_1 = (.5 - .4) / .9 = .11.
+    assert method.labels(client, server, 2).tolist() == [1, 0]
 
 
 def test_fedol_teaches_once_an_iteration_and_lets_the_server_vote(monkeypatch, federation):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from support.consensus import consensus_of
+from support.gradients import after_step
 from support.refusals import refused
 from support.rounds import peers_after
 from support.small import small_spec
@@ -277,9 +278,7 @@ def test_one_step_has_the_gradient_of_the_papers_loss(federation):
     logs = peer.model(x).log_softmax(1)
     kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1).mean()
     loss = 0.5 * torch.nn.functional.nll_loss(logs, y) + 0.5 * kl
-    parameters = list(peer.model.parameters())
-    flat = torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
-    wanted = peer.vector.detach() - 0.1 * flat
+    wanted = after_step(peer, loss)
     TallyTrain(warm_up=0).learn_from_probes(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
@@ -302,8 +301,7 @@ def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy)
     kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1)
     weighed = (1 + beta_dis * (1 - hot.mean(0).max(-1).values)) * kl
     loss = 0.5 * torch.nn.functional.nll_loss(logs, fed.labels(probes)) + 0.5 * weighed.mean()
-    gradients = torch.autograd.grad(loss, list(peer.model.parameters()))
-    wanted = peer.vector.detach() - 0.1 * torch.cat([g.flatten() for g in gradients])
+    wanted = after_step(peer, loss)
     TallyTrain(warm_up=0, emphasis=beta_dis, asymmetry=beta_asy).learn_from_probes(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
@@ -399,8 +397,7 @@ def test_a_round_of_feddf_by_hand(federation):
                 twin.server.vector.copy_(student)
             logs = twin.server.model(twin.data.inputs(probes)).log_softmax(1)
             loss = -(target * logs).sum(1).mean()
-            gradients = torch.autograd.grad(loss, list(twin.server.model.parameters()))
-            student = student - 0.1 * torch.cat([g.flatten() for g in gradients])
+            student = after_step(twin.server, loss)
         method.round(fed, r)
         assert torch.allclose(fed.server.vector, student, atol=1e-6), r
         # 4 bytes a parameter from and to each of 4 peers.
@@ -420,9 +417,9 @@ def test_feddf_of_three_steps_asks_the_peers_once_and_takes_each_on_other_probes
     for batch in range(0, 15, 5):
         points, target = probes[batch : batch + 5], targets[batch : batch + 5]
         loss = -(target * model(twin.data.inputs(points)).log_softmax(1)).sum(1).mean()
-        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        stepped = after_step(twin.server, loss)
         with torch.no_grad():
-            twin.server.vector.sub_(torch.cat([g.flatten() for g in gradients]), alpha=0.1)
+            twin.server.vector.copy_(stepped)
     assert torch.allclose(fed.server.vector, twin.server.vector, atol=1e-6)
 
 

@@ -52,9 +52,16 @@ def test_half_of_the_budget_table_is_in_table_1():
 
 def test_the_ablation_leaves_out_one_part_at_a_time():
     whole = small_spec(method="fedol").method.params
+    left_out = {}
     for cell in cells("extended", "ablation"):
-        changed = {key for key, value in cell.spec.method.params.items() if value != whole[key]}
+        params = cell.spec.method.params
+        changed = {key: value for key, value in params.items() if value != whole[key]}
         assert len(changed) == (cell.axes["method"] != "fedol")
+        left_out |= changed
+    assert left_out == {
+        "negative": False, "votes": "equal", "mixture": "equal", "curriculum": False,
+        "trade_off": 0.0, "iterations": 1,
+    }  # fmt: skip
 
 
 def test_smoke_trains_its_server_for_ten_epochs():

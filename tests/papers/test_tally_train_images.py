@@ -26,6 +26,7 @@ def told(id_: str, *names: str, scale: str = "paper") -> list[tuple]:
 
 def test_common_settings_of_appendix_a():
     for id_ in ("table1", "table2", "table5", "table6", "ablation", "table11"):
+        assert specs(id_), id_
         for spec in specs(id_):
             assert (spec.clients, spec.rounds, spec.batch, spec.local.steps) == (10, 3000, 32, 5)
             o = spec.optimizer
@@ -103,10 +104,13 @@ def test_two_architectures_by_turns(scale, names):
 
 def test_every_merge_of_the_paper_is_tested_and_a_tenth_of_its_rounds():
     """An untested merge would hide FedAvg's peaks, between which its accuracy falls."""
+    spacings = set()
     for spec in specs("table2"):
         spacing = spec.method.params.get("merge_every")
+        spacings.add(spacing)
         assert all(spec.tests_in(r) for r in range(spacing, 3001, spacing)) if spacing else True
         assert sum(map(spec.tests_in, range(1, 3001))) == 290 + 100
+    assert spacings == {None, 50, 200, 500}
 
 
 @pytest.mark.parametrize("scale", ["quick", "extended"])

@@ -11,6 +11,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, save_npz
 from fedlogit.partition import Split, SplitSpec, divide, get, make_split
 from fedlogit.partition.base import Partition, Roles
+from fedlogit.partition.stratified import stratified
 from fedlogit.spec import Public
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), [400, 300, 200, 100]))
@@ -130,6 +131,18 @@ def test_a_subsample_keeps_class_proportions_and_holds_all_else():
     assert len(np.unique(everything)) == 100
     assert per_class(everything) == [40, 30, 20, 10]
     assert split.counts.sum() == 80
+
+
+@pytest.mark.parametrize(
+    ("size", "taken"),
+    # Of 5, 3 and 2 samples: 4 are 2.0, 1.2 and 0.8; 7 are 3.5, 2.1 and 1.4; 5 are 2.5, 1.5 and 1.0.
+    [(4, [2, 1, 1]), (7, [4, 2, 1]), (5, [3, 1, 1])],
+)
+def test_what_is_left_of_a_stratified_draw_goes_to_the_largest_remainders(size, taken):
+    labels = np.array([2, 0, 1, 0, 0, 1, 0, 1, 2, 0])
+    drawn = stratified(labels, size, np.random.default_rng(0))
+    assert np.bincount(labels[drawn]).tolist() == taken
+    assert (np.diff(drawn) > 0).all()
 
 
 def test_groups_follow_the_subsample():

@@ -11,7 +11,15 @@ from support.sealed import seal
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.artefact import read_artefact
-from fedlogit.results.collect import collect, curves, describe, seeds, sources, summarise
+from fedlogit.results.collect import (
+    axis_value_matches,
+    collect,
+    curves,
+    describe,
+    seeds,
+    sources,
+    summarise,
+)
 from fedlogit.results.provenance import provenance
 
 
@@ -241,3 +249,10 @@ def test_versions_of_code_from_outside_are_versions(make_run, make_artefact):
         seal(run.dir)
     assert sources(collect(make_artefact(*runs))).endswith("; 2 versions of the code")
     assert "versions" not in sources(collect(make_artefact(*runs[:2])))
+
+
+def test_values_on_an_axis_are_compared_as_numbers_or_as_text():
+    values = pd.Series([1, 1.0, "1", "1e0", True, "True", "all", "0.5"], dtype=object)
+    assert axis_value_matches(values, [1]).tolist() == [True] * 4 + [False] * 4
+    assert axis_value_matches(values, ["True"]).tolist() == [False] * 4 + [True] * 2 + [False] * 2
+    assert axis_value_matches(values, [0.5, "all"]).tolist() == [False] * 6 + [True] * 2

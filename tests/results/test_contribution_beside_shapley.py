@@ -36,12 +36,14 @@ def test_values_are_of_coalitions_and_uwas_contribution_is_its_mean_weight(
 
 
 def test_rank_correlations_over_seeds_by_hand(make_coalitions, make_artefact):
-    # Ranks 1 2 3 against 3 1 2: 1 - 6 (4 + 1 + 1) / (3 · 8) = -1/2; the other seed agrees: 1.
+    # Ranks 1 2 3 against 3 1 2: 1 - 6 (4 + 1 + 1) / (3 · 8) = -1/2; seed 1 agrees: 1; seed 2 on the
+    # best alone: 1 - 6 (0 + 1 + 1) / (3 · 8) = 1/2.
     runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
     runs += make_coalitions(ALONE, [0.5, 0.3, 0.2], seed=1)
+    runs += make_coalitions(ALONE, [0.5, 0.2, 0.3], seed=2)
     (row,) = analyse(make_artefact(*runs, **GIVEN)).numbers.to_dict("records")
-    assert (row["correlation"], row["best"], row["n"]) == (0.25, 0.5, 2)
-    assert row["correlation_std"] == pytest.approx(1.5 / 2**0.5)
+    assert (row["correlation"], row["best"], row["n"]) == (pytest.approx(1 / 3), 2 / 3, 3)
+    assert row["correlation_std"] == pytest.approx((7 / 12) ** 0.5)
 
 
 def test_equal_contributions_rank_nobody(make_coalitions, make_artefact):

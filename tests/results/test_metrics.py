@@ -102,6 +102,17 @@ def test_rank_correlation_with_shapley_values(run):
     assert value(run, "shapley_correlation") == pytest.approx(0.4)
 
 
+def test_contributions_of_the_last_round_are_ranked_and_riders_sought_in_each(make_celm):
+    # Of rounds 1 and 2 the rider, client 3, has most: it is above all others, and below none.
+    ref = make_celm()
+    text = (ref.dir / "rounds.csv").read_text()
+    assert text.count(",0.4,0.3,0.2,0.1,") == 3
+    (ref.dir / "rounds.csv").write_text(text.replace(",0.4,0.3,0.2,0.1,", ",0.1,0.2,0.3,0.4,", 2))
+    seal(ref.dir)
+    assert value(read(ref), "shapley_correlation") == pytest.approx(0.4)
+    assert value(read(ref), "auroc") == pytest.approx(1 / 3)
+
+
 def test_probing_is_measured_over_warm_up_rounds(run):
     assert value(run, "seconds_probe") == pytest.approx(0.375)
     assert value(run, "probe_share") == pytest.approx(0.75 / 3.0)  # 1.5 s a round
@@ -195,8 +206,8 @@ FA200 = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=200
 
 
 def booked(make_run, up, down, **changes):
-    """Return a run of ten peers that booked these bytes, all peers together."""
-    ref = make_run(clients=10, **changes)
+    """Return a run, mostly of ten peers, that booked these bytes, all peers together."""
+    ref = make_run(**{"clients": 10} | changes)
     result = read_json(ref.dir / "result.json")
     result["bytes"] = {"up": up, "down": down}
     write_json(ref.dir / "result.json", result)
@@ -250,6 +261,12 @@ def test_bytes_of_a_probe_by_hand(make_run, settings, up, each, reduction):
     assert found != found if reduction is None else found == pytest.approx(reduction)
 
 
+def test_on_a_ring_of_two_each_has_one_hearer(make_run):
+    method = "tally_train(warm_up=1, probes_per_round=16, topology='ring')"
+    run = booked(make_run, {"votes": 2 * 16 * 2}, {}, method=method, clients=2)
+    assert value(run, "bytes_per_probe") == 1
+
+
 def test_a_position_of_a_text_is_a_probe(make_run):
     # 2 rounds x 4 sequences x 8 positions x 10 peers x 9 hearers x 2 bytes.
     changes = {
@@ -294,31 +311,32 @@ def test_a_table_of_several_metrics(make_celm, make_artefact, tmp_path):
     assert "AUROC" in text
     assert "1.0000 ± 0.0000" in text
     assert "0.2000 ± 0.0000" in text
+    assert "Mean ± standard deviation over seeds" in text, "of two"
     assert (tmp_path / "t.csv").read_text().count("\n") == 4
 
 
 def test_final_models_together_by_hand(make_run):
-    """Three models, three samples of three classes.
+    """Three models, four samples of three classes.
 
-    Labels 0, 1, 2. Sample 0: argmax 0, 0, 1: a majority, and means (5, 4, 0) / 3. Sample 1:
+    Labels 0, 1, 2, 0. Sample 0: argmax 0, 0, 1: a majority, and means (5, 4, 0) / 3. Sample 1:
     argmax 0, 1, 2, a tie that the smallest class wins, wrongly; means (2, 9, 2) / 3 are right.
-    Sample 2: nobody.
+    Sample 2: nobody. Sample 3: the same tie, rightly; means (1, 1, 9) / 3 are wrong.
     """
     ref = make_run()
     logits = np.array(
         [
-            [[3, 0, 0], [2, 0, 0], [9, 0, 0]],
-            [[2, 0, 0], [0, 9, 0], [9, 0, 0]],
-            [[0, 4, 0], [0, 0, 2], [0, 9, 0]],
+            [[3, 0, 0], [2, 0, 0], [9, 0, 0], [1, 0, 0]],
+            [[2, 0, 0], [0, 9, 0], [9, 0, 0], [0, 1, 0]],
+            [[0, 4, 0], [0, 0, 2], [0, 9, 0], [0, 0, 9]],
         ],
         dtype=np.float32,
     )
     (ref.dir / "exports").mkdir()
-    save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(3)})
+    save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(4) % 3})
     run = read_run(ref.dir, ref.digest)
-    assert value(run, "vote_accuracy") == pytest.approx(1 / 3)
-    assert value(run, "mean_logits_accuracy") == pytest.approx(2 / 3)
-    assert value(run, "oracle_test_accuracy") == pytest.approx(2 / 3)
+    assert value(run, "vote_accuracy") == 2 / 4
+    assert value(run, "mean_logits_accuracy") == 2 / 4
+    assert value(run, "oracle_test_accuracy") == 3 / 4
 
 
 @pytest.mark.parametrize("metric", ["bytes_per_probe", "reduction", "payload_mesh_megabytes"])

@@ -39,6 +39,20 @@ def test_each_kind_of_logit_is_tested_by_itself(make_run, make_artefact):
     assert numbers["correlation"].tolist() == pytest.approx([both, both])
 
 
+def test_five_per_cent_reject_and_medians_are_told(make_run, make_artefact):
+    gaussian = stats.norm.ppf((np.arange(40) + 0.5) / 40)
+    columns = [gaussian, np.exp(0.35 * gaussian), np.exp(2 * gaussian)]  # of three clients
+    p = [stats.shapiro(column).pvalue for column in columns]
+    assert p[0] > 0.1 > p[1] > 0.05 > p[2]
+    logits = np.stack([np.concatenate(columns), np.tile(gaussian[::-1], 3)], 1)
+    run = held_out(make_run(), logits, [0] * 120, np.repeat([0, 1, 2], 40), [[1, 0]] * 3)
+    numbers = analyse(make_artefact(run, analysis="normality", rows=None, columns=None)).numbers
+    true = numbers.set_index("logit").loc["true"]
+    assert true["rejected"] == pytest.approx(1 / 3)
+    assert true["skewness"] == pytest.approx(stats.skew(columns[1]))
+    assert true["kurtosis"] == pytest.approx(stats.kurtosis(columns[1]))
+
+
 def test_groups_of_two_data_sets_are_not_mixed(make_run, make_artefact):
     runs = [make_run(), make_run(dataset="digits")]
     with pytest.raises(FedlogitError, match=r"dataset = \['digits', 'mnist'\]: give one"):

@@ -54,6 +54,13 @@ def test_two_that_change_places(table):
     assert found.numbers["rho"].tolist() == pytest.approx([0.5])
 
 
+def test_a_method_that_lacks_a_seed_of_a_data_set_does_not_count(table):
+    accuracies = {(name, seed): (0.9, 0.5, 0.1) for name in ("mnist", "cifar10") for seed in (0, 1)}
+    assert table(accuracies).numbers["methods"].tolist() == [3]
+    with refused("no partition was run on two data sets with the same three methods"):
+        table(accuracies | {("mnist", 1): (0.9, 0.5)})
+
+
 def test_one_data_set_has_no_correlation(table):
     with refused("no partition was run on two data sets with the same three methods"):
         table({("mnist", 0): (0.9, 0.5, 0.1)})

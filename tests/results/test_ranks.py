@@ -92,6 +92,16 @@ def test_methods_that_do_not_differ_are_joined():
     assert found.cliques == [(0, 1)]
 
 
+@pytest.mark.parametrize(("against", "p", "cliques"), [(2, 6 / 128, []), (3, 10 / 128, [(0, 1)])])
+def test_methods_are_joined_from_five_per_cent_on(against, p, cliques):
+    # Seven differences of sizes 1 to 7, of which one points the other way. Of 2^7 patterns 3 have
+    # a sum of 2 or less (0, 1, 2) and 5 one of 3 or less (3 and 1 + 2, too); above, as many.
+    gaps = np.array([-size if size == against else size for size in range(1, 8)]) / 10
+    found = ranking(table(a=gaps + 0.7, b=np.full(7, 0.7)))
+    assert found.pairs["p_holm"].tolist() == [pytest.approx(p)]
+    assert found.cliques == cliques
+
+
 def test_few_cells_join_everybody():
     found = ranking(table(a=[0.9, 0.9], b=[0.5, 0.5], c=[0.1, 0.1]))
     assert found.cliques == [(0, 2)]

@@ -136,6 +136,16 @@ def test_of_reduced_scales_that_with_more_seeds_is_shown(tmp_path, references, c
     assert (row["scale"], row["n"], row["ours"]) == ("quick", 2, pytest.approx(0.4))
 
 
+def test_one_run_of_the_papers_scale_is_shown_before_more_of_a_reduced_one(
+    tmp_path, references, compared, make_run
+):
+    compared("quick", *(make_run(0.4, method="uwa", seed=seed) for seed in range(3)))
+    compared("paper", make_run(0.9, method="uwa"))
+    results = tmp_path / "results"
+    row = record(plan_of(results, "who_to_trust"), references, results).iloc[1]
+    assert (row["scale"], row["n"], row["ours"]) == ("paper", 1, pytest.approx(0.9))
+
+
 def test_a_comparison_with_other_published_numbers_is_refused(
     tmp_path, references, compared, make_run
 ):

@@ -20,6 +20,7 @@ from fedlogit.results.verdicts.rules import (
     final_result,
     is_exact,
     largest_difference,
+    margin_unit,
     verdict,
 )
 from fedlogit.results.verdicts.statistics import (
@@ -185,6 +186,11 @@ def test_margins_of_quantities_with_a_unit_are_relative(difference, expected):
         assert verdict(exact, Sample(200.0), unit=200, exact=True) == expected
 
 
+def test_what_margins_are_fractions_of():
+    units = {("accuracy", 0.8): 1, ("perplexity", 25.0): 25, ("log_likelihood", -2.0): 2}
+    assert {place: margin_unit(*place) for place in units} == units
+
+
 def test_an_exact_quantity_needs_no_spread_of_the_papers():
     assert verdict(Sample(200.0, 0.0, 3), Sample(200.0, 50.0, 3), 200, exact=True) == "reproduced"
     assert verdict(Sample(200.0, 0.0, 3), Sample(200.0, 50.0, 3), 200) == "inconclusive"
@@ -286,6 +292,7 @@ def test_nothing_is_decided_by_one_seed_or_a_diverged_run(differences):
         ([-0.1, -0.2, -0.3], -0.5, "holds"),
         ([0.1, 0.1], 0.0, "holds"),
         ([0.7 - 0.6, 0.8 - 0.7, 0.1], 0.1, "undecided"),  # all .1 but for rounding
+        ([0.1 + 1.0e-15, 0.1 + 1.1e-15, 0.1 + 1.2e-15], 0.1, "undecided"),  # so are these
         ([0.0, 0.0, 0.0], 0.0, "undecided"),
     ],
 )

@@ -33,12 +33,23 @@ def test_a_public_set_that_is_private_too(digits, split):
     assert check_disjoint(digits, mixed, private=False) == 0
 
 
-def test_a_public_set_with_test_images_under_other_indices(digits, split):
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_public_set_with_test_images_under_other_indices(digits, split, count):
     """The content counts, not the index."""
     x = digits.x_train.copy()
-    x[split.public[:5]] = digits.x_test[:5]
-    with pytest.raises(FedlogitError, match="5 of 60 public samples are also in the test split"):
+    x[split.public[:count]] = digits.x_test[:count]
+    said = f"{count} of 60 public samples are also in the test split"
+    with pytest.raises(FedlogitError, match=said):
         check_disjoint(dataclasses.replace(digits, x_train=x), split)
+
+
+def test_one_public_sample_in_a_thousand_may_have_a_twin(digits, split):
+    x = digits.x_train.copy()
+    x[split.public[0]] = digits.x_test[0]
+    mixed = dataclasses.replace(digits, x_train=x)
+    many = dataclasses.replace(split, public=np.resize(split.public[1:], 1000))
+    many.public[0] = split.public[0]
+    assert check_disjoint(mixed, many) == 1
 
 
 def test_an_empty_public_set(digits, split):

@@ -79,7 +79,9 @@ def test_evaluation_rounds(train):
     assert [bool(row["accuracy"]) for row in table] == [True, False, False, True, True]
 
 
-@pytest.mark.parametrize(("tail", "tested"), [(0, [3, 5]), (2, [3, 4, 5]), (9, [1, 2, 3, 4, 5])])
+@pytest.mark.parametrize(
+    ("tail", "tested"), [(0, [3, 5]), (1, [3, 5]), (2, [3, 4, 5]), (9, [1, 2, 3, 4, 5])]
+)
 def test_all_of_the_tail_is_tested(tail, tested):
     spec = small_spec(rounds=5, evaluation={"every": 3, "tail": tail})
     assert [r for r in range(1, 6) if spec.tests_in(r)] == tested
@@ -195,12 +197,13 @@ def test_a_file_system_that_sets_no_modes_keeps_checkpoints_and_weights(
     assert (tmp_path / "run/exports/weights.safetensors").exists()
 
 
-def test_a_checkpoint_of_another_spec_is_refused(federation, tmp_path):
+def test_a_checkpoint_of_another_spec_is_refused(federation, train, tmp_path):
     fed = federation()
     fed.round = 1
-    save_checkpoint(tmp_path, fed, [])
-    with pytest.raises(DataError, match="belongs to another spec"):
-        load_checkpoint(tmp_path, federation(seed=9))
+    (tmp_path / "x").mkdir()
+    save_checkpoint(tmp_path / "x", fed, [])
+    with pytest.raises(DataError, match=r"checkpoint\.safetensors belongs to another spec"):
+        train(tmp_path / "x", seed=9)
 
 
 def test_a_folder_of_another_run_is_refused(train, tmp_path):
