@@ -12,11 +12,13 @@ from typing import Any
 
 from fedlogit import dotted_keys
 from fedlogit.errors import Cannot, FedlogitError, unknown
+from fedlogit.papers.artefact import Refused
+from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.metric_rounds import check_metric_rounds
 from fedlogit.papers.model import Figure, Grid, Paper, Table
-from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
+from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolvedRun, resolve_run
 from fedlogit.papers.table_cells import check_table_cells
 
@@ -115,7 +117,8 @@ class _GridPlaces:
     def refuse(self, axes: dict[str, Any], why: str) -> None:
         """Add a place whose method cannot do it, once for all seeds."""
         before = len(self._cells) + len(self._left_out)
-        self._cannot.setdefault(_cell_text(axes), Refused(before, axes, why))
+        place = {key: scalar(value) for key, value in axes.items()}
+        self._cannot.setdefault(_cell_text(axes), Refused(before=before, axes=place, why=why))
 
     @property
     def cells(self) -> tuple[Cell, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import markdown, number, sentence, spread
 from fedlogit.results.metrics import is_share, metric_label

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.files import write_json
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.dvc_metrics import metrics, numbers
 from fedlogit.results.formatting import markdown, write_csv, write_text
 from fedlogit.results.verdicts.claims import claims_markdown, evidence_markdown, judge_claims

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.papers.options import Answer
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.paired import INTERVAL, candidates

@@ -12,9 +12,9 @@ import scipy
 
 from fedlogit.coalitions import coalitions, shapley_values
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Contribution
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import summarise
 from fedlogit.results.formatting import number
 from fedlogit.results.runs.gathered import gather

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run

@@ -9,8 +9,8 @@ import pandas as pd
 import scipy
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run

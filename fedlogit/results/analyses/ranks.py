@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
 from fedlogit.results.verdicts.statistics import ALPHA

@@ -15,8 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.model import figure_names
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import POINTS_GAINED, POINTS_LOST, legend, title, values
 from fedlogit.results.style import GREY, HUES, INK, new_figure

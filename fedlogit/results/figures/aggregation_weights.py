@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fedlogit.errors import DataError
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import in_per_cent, runs_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure

@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Contribution
 from fedlogit.results.analyses.contribution import (
     ContributionsBesideShapley,
     contributions_beside_shapley,
     correlations,
 )
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, title
 from fedlogit.results.style import GREY, MARKERS, PALETTE, in_order, new_figure

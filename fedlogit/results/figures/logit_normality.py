@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.normality import KINDS, standardised
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panels_of, title
 from fedlogit.results.style import INK, PALETTE, new_figure

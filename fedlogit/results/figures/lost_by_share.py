@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.adversaries import Adversaries
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import (
     BARS,

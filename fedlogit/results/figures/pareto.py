@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.options import Pareto
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, place
 from fedlogit.results.figures._parts import (

@@ -9,8 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import PeerBands
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import in_per_cent, kin_colour, legend, runs_of, title, values
 from fedlogit.results.style import GREY, new_figure

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure

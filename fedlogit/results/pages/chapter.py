@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from fedlogit.errors import DataError
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.templating import render

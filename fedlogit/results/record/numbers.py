@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.papers import Paper, Plan
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_all
 from fedlogit.results.metrics import is_share
@@ -187,9 +187,11 @@ def _planned_runs(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
     """Return the runs of each table at the scale ``paper``, as axes and seeds, finished or not."""
     if JUDGED_SCALE not in plan.papers[paper].scales:
         return {}
-    tables = [artefact_json(a) for a in plan.judged(paper, JUDGED_SCALE)]
+    tables = [a.as_artefact() for a in plan.judged(paper, JUDGED_SCALE)]
     return {
-        table["id"]: pd.DataFrame([r["axes"] for r in (*table["runs"], *table.get("missing", ()))])
+        table.id: pd.DataFrame(
+            [*(run.axes for run in table.runs), *(m.axes for m in table.missing)]
+        )
         for table in tables
     }
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from fedlogit.errors import DataError
-from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.results.runs.run import Run, read_run
 
 __all__ = ["gather"]

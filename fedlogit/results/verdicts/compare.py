@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.metric_names import is_counted
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.published import published_rows
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, distinct_values, summarise
 from fedlogit.results.formatting import markdown, number, spread
 from fedlogit.results.metrics import is_share
