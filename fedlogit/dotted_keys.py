@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["get", "nest"]
+__all__ = ["flat", "get", "nest"]
+
+
+def flat(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested mappings after their dotted keys, which begin with `above`."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{above}{name}.")
+        else:
+            yield above + name, value
 
 
 def get(data: Any, key: str) -> Any:

@@ -155,6 +155,17 @@ class Artefact(BaseModel):
         """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
         return label_of(self.labels, axis, value)
 
+    def place_label(self, dataset: object, partition: object, *, several: bool = True) -> str:
+        """Return how a data set and a partition are printed; the latter alone if `several` are not.
+
+        Args:
+            dataset: A value of that axis.
+            partition: A value of that axis.
+            several: Whether there are several data sets to tell apart.
+        """
+        name = self.label(partition)
+        return f"{self.label(dataset)}, {name}" if several else name
+
     def in_order(self, axis: str) -> list[Any]:
         """Return the values on an axis in the order of the grid, also of what it cannot show."""
         places = [ref.axes for ref in self.runs]

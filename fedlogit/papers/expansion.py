@@ -17,7 +17,7 @@ from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.metric_rounds import check_metric_rounds
-from fedlogit.papers.model import Figure, Grid, Paper, Table
+from fedlogit.papers.model import Grid, Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolvedRun, resolve_run
 from fedlogit.papers.table_cells import check_table_cells
@@ -75,7 +75,7 @@ def _artefact(
     chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
     grids = grids_at(of_scale, source, entry)
     names = dict.fromkeys(key for grid in grids for key in grid)
-    parameters = _printed_parameters(entry)
+    parameters = [name for name in entry.printed if name.startswith("method.")]
     last = {**(own.set if own else {}), **overrides}
     found = _GridPlaces()
     for cell in (cell for grid in grids for cell in _cells(grid)):
@@ -134,12 +134,6 @@ class _GridPlaces:
     def cannot(self) -> tuple[Refused, ...]:
         """The places without a run."""
         return tuple(self._cannot.values())
-
-
-def _printed_parameters(entry: Table | Figure) -> list[str]:
-    """Return the parameters of methods that a table has as rows or columns."""
-    printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
-    return [name for name in printed if name.startswith("method.")]
 
 
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:

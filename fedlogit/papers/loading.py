@@ -140,11 +140,10 @@ def _check_stands_for(paper: Paper) -> None:
 
 def _check_layout(key: str, table: Table, axes: set[str]) -> None:
     """Check that what lies down the rows and across the columns are axes, each once."""
-    laid_out = (*table.rows, *table.columns)
-    for axis in laid_out:
+    for axis in table.printed:
         if axis != "metric" and not axis.startswith("method."):
             check_known(f"{key}: rows and columns", axis, axes, "axis")
-        if laid_out.count(axis) > 1:
+        if table.printed.count(axis) > 1:
             raise FedlogitError(
                 f"{key}: rows and columns have the axis {axis!r} twice; give it once"
             )

@@ -100,6 +100,16 @@ class Source(FrozenConfig):
             raise ValueError("give either grid or from")
         return self
 
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The axes down and across a table; a figure has none."""
+        return ()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All metrics that it shows."""
+        return (self.metric,)
+
 
 class Table(Source):
     """A table: axes down the rows and across the columns, mean ± std over seeds in the cells.
@@ -117,9 +127,19 @@ class Table(Source):
     columns: tuple[str, ...] = ()
     analysis: str | None = None
 
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The axes down and across the table."""
+        return (*self.rows, *self.columns)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All metrics that it shows."""
+        return self.metrics or (self.metric,)
+
     @model_validator(mode="after")
     def _check_content(self) -> Self:
-        if self.analysis and (self.rows or self.columns or self.metrics):
+        if self.analysis and (self.printed or self.metrics):
             raise ValueError("a table with 'analysis' has neither rows, columns nor metrics")
         if not self.analysis and not (self.rows and self.columns):
             raise ValueError("give rows and columns, or analysis")
@@ -127,7 +147,7 @@ class Table(Source):
 
     @model_validator(mode="after")
     def _check_metric_axis(self) -> Self:
-        if bool(self.metrics) != ("metric" in (*self.rows, *self.columns)):
+        if bool(self.metrics) != ("metric" in self.printed):
             raise ValueError("'metrics' and the axis 'metric' in rows or columns go together")
         return self
 

@@ -163,9 +163,8 @@ def _printed_table(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> 
     conditions = list(dict.fromkeys(numbers["condition"]))
     rows = []
     for (dataset, partition, method), cell in numbers.groupby(_KEYS, sort=False):
-        place = artefact.label(partition)
         row = {
-            "Heterogeneity": f"{artefact.label(dataset)}, {place}" if several else place,
+            "Heterogeneity": artefact.place_label(dataset, partition, several=several),
             "Method": artefact.label(method),
         }
         texts = {one["condition"]: _cell_text(one, options) for one in cell.to_dict("records")}

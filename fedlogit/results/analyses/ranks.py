@@ -42,7 +42,7 @@ def analyse(artefact: Artefact) -> Analysis:
     for dataset, partition in dict.fromkeys(zip(frame["dataset"], frame["partition"], strict=True)):
         own = ranks.loc[(dataset, partition), methods].to_numpy()
         numbers[f"rank_{dataset}_{partition}"] = own
-        head = f"{label(dataset)}, {label(partition)}" if several else label(partition)
+        head = artefact.place_label(dataset, partition, several=several)
         shown[head] = [f"{rank:.1f}" for rank in own]
     right = tuple(shown.columns[1:])
     shown["Does not differ from"] = ["; ".join(map(label, alike[method])) for method in methods]

@@ -51,7 +51,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = drawn[(drawn["dataset"] == dataset) & (drawn["partition"] == partition)]
         _panel(axes, here, styles, artefact.metric)
-        axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
+        axes.set_title(artefact.place_label(dataset, partition))
         axes.set_xlabel(artefact.label(axis))
         if options.log:
             axes.set_xscale("log")

@@ -46,8 +46,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
         _panel(axes, artefact, here, methods, colours)
         several = shown["dataset"].nunique() > 1
-        name = artefact.label(partition)
-        axes.set_title(f"{artefact.label(dataset)}, {name}" if several else name)
+        axes.set_title(artefact.place_label(dataset, partition, several=several))
         axes.set_xlabel(POINTS_GAINED if options.gained else POINTS_LOST)
     frame = collect(artefact)
     alone = f"{conditions[0]} " if len(conditions) == 1 else ""

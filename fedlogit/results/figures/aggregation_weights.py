@@ -20,7 +20,7 @@ from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import in_per_cent, runs_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
-__all__ = ["CELL", "draw", "mean_weights"]
+__all__ = ["CELL", "Panel", "draw", "mean_weights"]
 
 CELL = ("dataset", "partition", "method")
 

@@ -14,7 +14,7 @@ from fedlogit.results.figures._parts import competitors, legible, title, values,
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import new_figure
 
-__all__ = ["draw"]
+__all__ = ["draw", "ordered"]
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:

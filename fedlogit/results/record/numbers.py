@@ -14,6 +14,7 @@ from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_all
+from fedlogit.results.formatting import read_csv
 from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
@@ -216,13 +217,9 @@ def read_record(results: Path) -> pd.DataFrame:
     Raises:
         DataError: if there is none.
     """
-    path = results / "record.csv"
     text = ["paper", *_KEYS, *_TEXT, "verdict", "why"]
-    try:
-        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str))
-        return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path}: not a record ({error}); run make redraw") from None
+    rows = read_csv(results / "record.csv", _COLUMNS, dict.fromkeys(text, str))
+    return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
 
 
 def as_comparison(rows: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from fedlogit.component import explain
 from fedlogit.errors import DataError
-from fedlogit.files import load_npz
+from fedlogit.files import load_npz, read_text
 from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_export, read_result, read_spec
 from fedlogit.runs.remedies import rerun_hint
@@ -226,12 +226,10 @@ def _read_result(folder: Path) -> Result:
 
 def _read_rounds(path: Path) -> pd.DataFrame:
     """Read ``rounds.csv``, whose rounds must count up from 1."""
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         rounds = pd.read_csv(io.StringIO(text))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, pd.errors.ParserError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is not a valid table: {error}") from None
     if not text.endswith("\n"):
         raise DataError(f"{path} is truncated: its last line has no end; {rerun_hint(path.parent)}")
