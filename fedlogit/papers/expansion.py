@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedlogit import dotted_keys
 from fedlogit.errors import Cannot, FedlogitError, unknown
@@ -49,8 +49,8 @@ def expand(
     ids = paper.scale(scale).include or tuple(paper.artefacts)
     if datasets and not {*datasets} & {*paper.datasets}:
         raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
-    made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}, resolver) for id_ in ids)
-    planned = [artefact for artefact in made if artefact.cells]
+    wanted = _Wanted(paper, scale, seeds, datasets, overrides or {}, resolver)
+    planned = [artefact for artefact in map(wanted.artefact, ids) if artefact.cells]
     for artefact in planned:
         check_table_cells(artefact)
     if not overrides:  # with fewer rounds by a user's wish, a table may stay empty
@@ -59,43 +59,66 @@ def expand(
     return planned
 
 
-def _artefact(
-    paper: Paper,
-    scale: str,
-    id_: str,
-    seeds: tuple[int, ...] | None,
-    datasets: tuple[str, ...] | None,
-    overrides: Mapping[str, Any],
-    resolver: Callable[[str], ResolvedRun],
-) -> PlannedArtefact:
-    """Expand one artefact; those that say ``from`` have the cells of their source."""
-    source = paper.artefacts[id_].source or id_
-    of_scale, entry = paper.scale(scale), paper.artefacts[source]
-    own = of_scale.artefacts.get(source)
-    chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
-    grids = grids_at(of_scale, source, entry)
-    names = dict.fromkeys(key for grid in grids for key in grid)
-    parameters = [name for name in entry.printed if name.startswith("method.")]
-    last = {**(own.set if own else {}), **overrides}
-    found = _GridPlaces()
-    for cell in (cell for grid in grids for cell in _cells(grid)):
-        wanted = not datasets or cell.get("dataset") in datasets
-        where = f"{paper.paper}.yaml: {source} at scale {scale}, {_cell_text(cell)}"
-        layers, calls = _layers_and_calls(paper, scale, cell, last, where)
-        for seed in chosen:
-            run = _resolve(layers | {"seed": seed} | calls, where, resolver)
-            axes = {
-                name: cell[name] if name in cell else dotted_keys.get(layers, name)
-                for name in names
-            }
-            if isinstance(run, ResolvedRun):
-                axes |= {name: run.spec.setting(name) for name in parameters}
-                found.add(Cell(run, axes), wanted)
-            elif wanted:
-                given = {"method": calls["method"]["params"]}
-                axes |= {name: dotted_keys.get(given, name) for name in parameters}
-                found.refuse(axes, run.why)
-    return PlannedArtefact(paper, id_, scale, found.cells, found.left_out, found.cannot)
+class _Wanted(NamedTuple):
+    """What `expand` is asked for; its fields are the arguments of that."""
+
+    paper: Paper
+    scale: str
+    seeds: tuple[int, ...] | None
+    datasets: tuple[str, ...] | None
+    overrides: Mapping[str, Any]
+    resolver: Callable[[str], ResolvedRun]
+
+    def artefact(self, id_: str) -> PlannedArtefact:
+        """Expand one artefact; those that say ``from`` have the cells of their source."""
+        source = self.paper.artefacts[id_].source or id_
+        of_scale, entry = self.paper.scale(self.scale), self.paper.artefacts[source]
+        own = of_scale.artefacts.get(source)
+        seeds = self.seeds or (own and own.seeds) or of_scale.seeds or entry.seeds
+        grids = grids_at(of_scale, source, entry)
+        names = dict.fromkeys(key for grid in grids for key in grid)
+        parameters = [name for name in entry.printed if name.startswith("method.")]
+        last = {**(own.set if own else {}), **self.overrides}
+        found = _GridPlaces()
+        for cell in (cell for grid in grids for cell in _cells(grid)):
+            wanted = not self.datasets or cell.get("dataset") in self.datasets
+            where = f"{self.paper.paper}.yaml: {source} at scale {self.scale}, {_cell_text(cell)}"
+            layers, calls = self._layers_and_calls(cell, last, where)
+            for seed in seeds or self.paper.seeds:
+                run = self._resolved(layers | {"seed": seed} | calls, where)
+                axes = {
+                    name: cell[name] if name in cell else dotted_keys.get(layers, name)
+                    for name in names
+                }
+                if isinstance(run, ResolvedRun):
+                    axes |= {name: run.spec.setting(name) for name in parameters}
+                    found.add(Cell(run, axes), wanted)
+                elif wanted:
+                    given = {"method": calls["method"]["params"]}
+                    axes |= {name: dotted_keys.get(given, name) for name in parameters}
+                    found.refuse(axes, run.why)
+        return PlannedArtefact(
+            self.paper, id_, self.scale, found.cells, found.left_out, found.cannot
+        )
+
+    def _layers_and_calls(
+        self, cell: Mapping[str, Any], last: Mapping[str, Any], where: str
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a cell's layers, merged as the file has them, and the calls its names mean."""
+        try:
+            merged = layered(self.paper, self.paper.scale(self.scale), cell, last)
+            return merged, calls_of(self.paper, self.paper.scale(self.scale), merged)
+        except FedlogitError as error:
+            raise FedlogitError(f"{where}: {error}") from None
+
+    def _resolved(self, data: Mapping[str, Any], where: str) -> ResolvedRun | Cannot:
+        """Return the resolved spec of one cell and seed, or why its method cannot do it."""
+        try:
+            return self.resolver(json.dumps(data, sort_keys=True))
+        except Cannot as error:
+            return error
+        except FedlogitError as error:
+            raise FedlogitError(f"{where}: {error}") from None
 
 
 class _GridPlaces:
@@ -144,26 +167,3 @@ def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
 
 def _cell_text(cell: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in cell.items())
-
-
-def _layers_and_calls(
-    paper: Paper, scale: str, cell: Mapping[str, Any], last: Mapping[str, Any], where: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return one cell's layers, merged as the file has them, and the calls that its names mean."""
-    try:
-        merged = layered(paper, paper.scale(scale), cell, last)
-        return merged, calls_of(paper, paper.scale(scale), merged)
-    except FedlogitError as error:
-        raise FedlogitError(f"{where}: {error}") from None
-
-
-def _resolve(
-    data: Mapping[str, Any], where: str, resolver: Callable[[str], ResolvedRun]
-) -> ResolvedRun | Cannot:
-    """Return the resolved spec of one cell and seed, or why its method cannot do it."""
-    try:
-        return resolver(json.dumps(data, sort_keys=True))
-    except Cannot as error:
-        return error
-    except FedlogitError as error:
-        raise FedlogitError(f"{where}: {error}") from None

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fedlogit.component import FrozenConfig, Seeds
+from fedlogit.dotted_keys import merge
 from fedlogit.errors import unknown
 
 __all__ = [
@@ -226,6 +227,15 @@ class ScaledClaim(FrozenConfig):
     source: str | None = Field(default=None, alias="from")
     options: dict[str, Any] = Field(default_factory=dict)
 
+    def changed(self, claim: Claim) -> Claim:
+        """Return a claim with these changes."""
+        own = {
+            "text": claim.text if self.text is None else self.text,
+            "source": self.source or claim.source,
+            "options": merge(claim.options, self.options),
+        }
+        return claim.model_copy(update=own)
+
 
 class StandsFor(FrozenConfig):
     """Which published numbers runs are compared with that differ from them in a known way.
@@ -351,6 +361,14 @@ class Paper(FrozenConfig):
     def artefacts(self) -> dict[str, Table | Figure]:
         """Tables and figures by id."""
         return {**self.tables, **self.figures}
+
+    def claims_at(self, scale: str) -> dict[str, Claim]:
+        """Return the claims as a scale has them."""
+        changes = self.scale(scale).claims
+        return {
+            key: changes[key].changed(claim) if key in changes else claim
+            for key, claim in self.claims.items()
+        }
 
     def standing(self) -> Iterator[tuple[str, str, StandsFor]]:
         """Yield what stands for numbers of other settings: scale, table, and for which."""

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from fedlogit.papers.artefact import Artefact, Missing, Refused, RunRef
 from fedlogit.papers.axis_values import scalar
-from fedlogit.papers.layers import merge
 from fedlogit.papers.model import Claim, Figure, Paper, Table
 from fedlogit.papers.resolved import ResolvedRun
 from fedlogit.spec import RunSpec
@@ -83,16 +82,8 @@ class PlannedArtefact:
     @property
     def claims(self) -> dict[str, Claim]:
         """The claims that its runs decide, as the scale changes them."""
-        changes = self.paper.scale(self.scale).claims
-        found = {}
-        for key, claim in self.paper.claims.items():
-            stated = claim.model_dump(by_alias=True)
-            if key in changes:
-                own = changes[key].model_dump(by_alias=True)
-                stated = merge(stated, {k: v for k, v in own.items() if v is not None})
-            if stated["from"] == self.id:
-                found[key] = Claim.model_validate(stated)
-        return found
+        stated = self.paper.claims_at(self.scale)
+        return {key: claim for key, claim in stated.items() if claim.source == self.id}
 
     def as_artefact(self, runs: str = "results/runs") -> Artefact:
         """Return what drawing it needs; `runs` is the folder of the runs."""

@@ -82,7 +82,11 @@ def _one_cell(text: Any) -> Any:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write text that ends in one newline, atomically; return the path."""
+    """Write text that ends in one newline, atomically; return the path.
+
+    Raises:
+        FedlogitError: if it cannot be written.
+    """
     with write_atomic(path) as temporary:
         temporary.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     return path
@@ -113,7 +117,11 @@ def read_csv(
 
 
 def write_csv(path: Path, frame: pd.DataFrame) -> Path:
-    """Write a frame at full precision, atomically; return the path."""
+    """Write a frame at full precision, atomically; return the path.
+
+    Raises:
+        FedlogitError: if it cannot be written.
+    """
     with write_atomic(path) as temporary:
         frame.to_csv(temporary, index=False, lineterminator="\n")
     return path

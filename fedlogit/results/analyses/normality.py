@@ -74,11 +74,8 @@ def groups(run: Run) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
 
     With them come the class, and which classes the client holds, bool (classes,).
     """
-    kept = run.export("aggregation")
     names = ("held_out_logits", "held_out_labels", "held_out_clients")
-    missing = [name for name in names if name not in kept]
-    if missing:
-        raise DataError(f"{run.folder}/exports/aggregation.npz: array {missing[0]!r} is missing")
+    kept = run.export("aggregation", *names, "owned")
     logits, labels, clients = (kept[name] for name in names)
     for client in np.unique(clients):
         for label in np.unique(labels[clients == client]):

@@ -128,14 +128,19 @@ class Run:
             raise DataError(f"{self.folder}: method {self.spec.method.name} has no contributions")
         return self.rounds[columns].to_numpy(dtype=np.float64)
 
-    def export(self, name: str) -> dict[str, np.ndarray]:
+    def export(self, name: str, *needed: str) -> dict[str, np.ndarray]:
         """Return the arrays of ``exports/<name>.npz``.
 
         Raises:
-            DataError: if the run did not export them, or the file is damaged.
+            DataError: if the run did not export them, the file is damaged, or lacks one of those
+                that are needed.
         """
         self.check_export(f"{name}.npz")
-        return load_npz(self.folder / "exports" / f"{name}.npz")
+        path = self.folder / "exports" / f"{name}.npz"
+        found = load_npz(path)
+        if lacking := [key for key in needed if key not in found]:
+            raise DataError(f"{path}: array {lacking[0]!r} is missing")
+        return found
 
     def check_export(self, name: str) -> None:
         """Refuse an export that is there but not as the run wrote it.
