@@ -33,7 +33,7 @@ def federation(
     torch.set_num_threads(1)
     cpu = torch.device("cpu")
     f32_products(cpu)
-    resolved = methods.complete(RunSpec.read(spec, "benchmark"))
+    resolved = methods.resolve(RunSpec.read(spec, "benchmark"))
     method = methods.get(resolved.method)
     dataset = data.load(resolved.dataset, folder, resolved.text)
     engines = choose_engines(resolved, method, sample_shape(dataset), cpu.type, engine)

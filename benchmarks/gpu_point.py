@@ -95,7 +95,7 @@ def started(case: Case, engine: str, device: torch.device, batches: int) -> Fede
         "method": "fedavg", "models": [case.model], "seed": 0, "rounds": 10**6,
         "batch": case.batch, "local": {"steps": batches}, "optimizer": case.optimizer,
     } | case.changes  # fmt: skip
-    resolved = methods.complete(RunSpec.read(spec, f"case {case.title}"))
+    resolved = methods.resolve(RunSpec.read(spec, f"case {case.title}"))
     method, data = methods.get(resolved.method), images(case.clients * _SAMPLES, case.shape)
     engines = choose_engines(resolved, method, sample_shape(data), device.type, engine)
     fed = federate(resolved, method, data, divide(resolved, data), device, WorkerPool(1), engines)

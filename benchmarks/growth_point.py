@@ -60,7 +60,7 @@ def spec_of(sizes: dict[str, int]) -> RunSpec:
         "rounds": 1000, "batch": 32, "local": {"epochs": 1},
         "optimizer": {"name": "sgd", "lr": 0.1},
     }  # fmt: skip
-    return methods.complete(RunSpec.read(spec, "growth"))
+    return methods.resolve(RunSpec.read(spec, "growth"))
 
 
 def started(sizes: dict[str, int], engine: str) -> tuple[Federation, methods.Method, Watch]:

@@ -29,6 +29,7 @@ __all__ = [
     "LARGEST",
     "Component",
     "ComponentRef",
+    "FrozenConfig",
     "Name",
     "NonNegativeInt",
     "PositiveInt",
@@ -38,6 +39,7 @@ __all__ = [
     "find",
     "from_outside",
     "instantiate",
+    "is_place",
     "model_in",
     "parse_call",
     "refuse_idle",
@@ -186,6 +188,10 @@ class ComponentRef(FrozenConfig):
     @classmethod
     def _from_text(cls, value: Any) -> Any:
         return parse_call(value) if isinstance(value, str) else value
+
+    def resolved(self, component: Component) -> ComponentRef:
+        """Return the call with every parameter of the component that it names, by name."""
+        return ComponentRef(name=self.name, params=component.params())
 
     def __str__(self) -> str:
         given = (repr(v) if is_place(k) else f"{k}={v!r}" for k, v in self.params.items())

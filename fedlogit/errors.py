@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from os import PathLike
 
 __all__ = [
     "Cannot",
@@ -12,7 +14,9 @@ __all__ = [
     "FedlogitError",
     "MissingKeyError",
     "missing_package",
+    "reading",
     "unknown",
+    "writing",
 ]
 
 
@@ -47,6 +51,45 @@ class MissingKeyError(FedlogitError):
 
 class Diverged(FedlogitError):
     """Training produced a value that is not finite."""
+
+
+@contextmanager
+def reading(path: str | PathLike[str], remedy: str = "") -> Iterator[None]:
+    """Turn what the system says of a file or folder that is read into one line that names it.
+
+    Args:
+        path: The file or folder.
+        remedy: What to do, for the end of the message.
+
+    Raises:
+        DataError: in place of an OSError, or of a text that is not UTF-8.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DataError(_with_remedy(f"cannot read {path}", error, remedy)) from None
+    except UnicodeDecodeError as error:
+        remedy = remedy or "save it as UTF-8"
+        raise DataError(f"{path} is not UTF-8: {error}; {remedy}") from None
+
+
+@contextmanager
+def writing(path: str | PathLike[str], remedy: str = "") -> Iterator[None]:
+    """Turn what the system says of a file or folder that is written into one line that names it.
+
+    The arguments are those of `reading`.
+
+    Raises:
+        FedlogitError: in place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise FedlogitError(_with_remedy(f"cannot write {path}", error, remedy)) from error
+
+
+def _with_remedy(what: str, error: OSError, remedy: str) -> str:
+    return "; ".join(filter(None, [f"{what}: {error.strerror or error}", remedy]))
 
 
 def missing_package(

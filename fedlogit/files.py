@@ -20,12 +20,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, reading, writing
 
 __all__ = [
     "LIMIT",
     "array_digest",
     "arrays_digest",
+    "check_packing",
     "file_digest",
     "is_plain",
     "json_digest",
@@ -33,9 +34,11 @@ __all__ = [
     "load_npz",
     "read_json",
     "read_sealed",
+    "read_text",
     "remove_leftovers",
     "remove_leftovers_of",
     "save_npz",
+    "temporary_name",
     "write_atomic",
     "write_json",
     "write_sealed",
@@ -58,12 +61,11 @@ def write_atomic(path: Path) -> Iterator[Path]:
     path = Path(path)
     temporary = temporary_name(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        _sync(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        raise FedlogitError(f"cannot write {path}: {error.strerror or error}") from error
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            _sync(temporary)
+            temporary.replace(path)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -86,14 +88,13 @@ def link_or_copy(source: Path, target: Path) -> None:
     """
     temporary = temporary_name(target)
     try:
-        try:
-            temporary.hardlink_to(source)
-        except OSError:
-            shutil.copy2(source, temporary)
-            _sync(temporary)
-        temporary.replace(target)  # does nothing where both are names of one file
-    except OSError as error:
-        raise FedlogitError(f"cannot write {target}: {error.strerror or error}") from error
+        with writing(target):
+            try:
+                temporary.hardlink_to(source)
+            except OSError:
+                shutil.copy2(source, temporary)
+                _sync(temporary)
+            temporary.replace(target)  # does nothing where both are names of one file
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -151,14 +152,28 @@ def read_json(path: Path) -> Any:
     Raises:
         DataError: if the file is missing or not JSON, or gives a key twice.
     """
+    with reading(path):
+        content = Path(path).read_bytes()
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_each_once)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
+        return json.loads(content.decode(), object_pairs_hook=_each_once)
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}") from None
     except RecursionError:
         raise DataError(f"{path} is not valid JSON: it is nested too deeply") from None
+
+
+def read_text(path: Path, remedy: str = "") -> str:
+    """Return a text.
+
+    Args:
+        path: The file.
+        remedy: What to do if it cannot be read, for the message.
+
+    Raises:
+        DataError: if it cannot be read or is not UTF-8.
+    """
+    with reading(path, remedy):
+        return path.read_text(encoding="utf-8")
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

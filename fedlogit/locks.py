@@ -17,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock, SoftFileLock, Timeout
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, writing
 
 __all__ = ["first_free", "held"]
 
@@ -79,10 +79,8 @@ def first_free(
 def _acquired(path: Path, make: Callable[[Path], None]) -> FileLock | None:
     """Return a lock that is held, or None if another process holds it."""
     lock = FileLock(path, mode=0o600)
-    try:
+    with writing(path):
         make(path.parent)
-    except OSError as error:
-        raise FedlogitError(f"cannot write {path}: {error.strerror}") from None
     try:
         if path.is_symlink():
             raise FedlogitError(f"cannot write {path}: it is a link")

@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from fedlogit.component import FrozenConfig, model_in, unknown_key
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import FedlogitError
+from fedlogit.files import read_text
 
 __all__ = ["check_keys", "load_yaml"]
 
@@ -42,21 +43,17 @@ def load_yaml(path: Path) -> Any:
     """Read a YAML file as plain data.
 
     Raises:
-        DataError: if it cannot be read.
-        FedlogitError: if it is not YAML in UTF-8, or gives a key twice.
+        DataError: if it cannot be read or is not UTF-8.
+        FedlogitError: if it is not YAML, or gives a key twice.
     """
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         _check_depth(text)
         data = yaml.load(text, Loader=_Loader)  # noqa: S506
         _check_size(data)
         return data
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
     except FedlogitError as error:
         raise FedlogitError(f"{path}: {error}") from None
-    except UnicodeDecodeError as error:
-        raise FedlogitError(f"{path} is not UTF-8: {error}; save it as UTF-8") from None
     except RecursionError:
         raise FedlogitError(f"{path} is not valid YAML: it is nested too deeply") from None
     # Others are of what looks like a date and is none, such as 2001-99-99, or of tags.

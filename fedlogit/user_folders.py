@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, writing
 
 __all__ = ["cache_folder", "is_own_file", "private_folder"]
 
@@ -44,10 +44,8 @@ def private_folder(path: Path, remedy: str) -> None:
         FedlogitError: if it is a link, belongs to another user, or others can write to it and its
             mode cannot be changed; or if it cannot be made.
     """
-    try:
+    with writing(path, remedy):
         handle = _opened(path, remedy)
-    except OSError as error:
-        raise FedlogitError(f"cannot write {path}: {error.strerror}; {remedy}") from None
     try:
         owner, user = os.fstat(handle).st_uid, os.geteuid()
         if owner != user:

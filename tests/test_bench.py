@@ -312,7 +312,7 @@ SHAPES = {"mnist": (1, 28, 28), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32,
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_is_a_run_that_its_engines_play(name):
     workload = WORKLOADS[name]
-    spec = methods.complete(RunSpec.read(workload.spec, name))
+    spec = methods.resolve(RunSpec.read(workload.spec, name))
     method = methods.get(spec.method)
     kinds = client_workloads(spec, method, SHAPES[spec.dataset], "cpu")
     for engine in workload.engines:

@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     given = read_json(args.spec) if args.spec else SMALL
     where = str(args.spec) if args.spec else "the spec"
-    spec = methods.complete(RunSpec.read(given | {"method": args.method}, where))
+    spec = methods.resolve(RunSpec.read(given | {"method": args.method}, where))
     failed = 0
     dataset, _ = open_data(spec, args.data, split=None)
     with TemporaryDirectory(prefix="fedlogit-check-") as folder:

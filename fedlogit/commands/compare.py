@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import read_artefact
+from fedlogit.papers.artefact import read_artefact
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import nothing_published, read_reference
 

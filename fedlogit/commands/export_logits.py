@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    spec = methods.complete(read_spec(args.spec))
+    spec = methods.resolve(read_spec(args.spec))
     trained = {spec.digest()}
     if in_stages(spec, methods.get(spec.method)):
         trained.add(clients_spec(spec).digest())

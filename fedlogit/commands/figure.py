@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit.commands._options import given_file
-from fedlogit.results.artefact import read_artefact
+from fedlogit.papers.artefact import read_artefact
 from fedlogit.results.figures import write_figure
 from fedlogit.results.verdicts.compare import read_reference
 

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    spec = methods.complete(read_spec(args.spec))
+    spec = methods.resolve(read_spec(args.spec))
     _check_stages(args, spec)
     check_folder(spec, args.out)
     with run_lock(args.out) as missing:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    spec = clients_spec(methods.complete(read_spec(args.spec)))
+    spec = clients_spec(methods.resolve(read_spec(args.spec)))
     check_folder(spec, args.out)
     with run_lock(args.out, layout.CLIENTS) as missing:
         if not missing:

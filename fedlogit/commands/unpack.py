@@ -21,7 +21,7 @@ from fedlogit.commands._many.archive import kind_of, unpack
 from fedlogit.commands._many.filing import Filed, file_runs
 from fedlogit.commands._many.inputs import file_inputs
 from fedlogit.commands._options import given_path
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, writing
 from fedlogit.locks import held
 
 _PREFIX = ".unpack-"
@@ -80,8 +80,6 @@ def _emptied(parent: Path) -> Iterator[Path]:
 
 
 def _made(folder: Path) -> Path:
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FedlogitError(f"cannot write {folder}: {error.strerror}") from None
     return folder

@@ -14,7 +14,7 @@ from fedlogit.data.content import check
 from fedlogit.data.decode import decode
 from fedlogit.data.raw import MARK, Raw
 from fedlogit.data.sources import SOURCES, Base, Folder, Mirror, read_sources
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, FedlogitError, writing
 from fedlogit.files import file_digest, read_json, write_json
 from fedlogit.locks import held
 
@@ -136,12 +136,10 @@ def _workspace(out: Path) -> Iterator[Path]:
     It always has the same name, so that what a killed process left in it is found and removed.
     """
     folder = out.parent / f".{out.name}.part"
-    try:
+    with writing(folder):
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir()
-    except OSError as error:
-        raise FedlogitError(f"cannot write {folder}: {error.strerror}") from None
     try:
         yield folder
     finally:
@@ -168,7 +166,7 @@ def _move(folder: Path, out: Path, mark: Mark) -> None:
     Raises:
         FedlogitError: if `out` cannot be written, or holds what no download put there.
     """
-    try:
+    with writing(out):
         out.mkdir(exist_ok=True)
         ours = _listed(out)
         _refuse_others(out, mark, ours)
@@ -177,8 +175,6 @@ def _move(folder: Path, out: Path, mark: Mark) -> None:
         (out / MARK).unlink(missing_ok=True)  # after what it lists: a kill in between forgets none
         for path in Raw(folder).files():
             path.replace(out / path.name)
-    except OSError as error:
-        raise FedlogitError(f"cannot write {out}: {error.strerror}") from None
     write_json(out / MARK, mark.model_dump(mode="json"))
 
 

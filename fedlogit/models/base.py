@@ -12,7 +12,7 @@ from fedlogit.component import Component, ComponentRef
 from fedlogit.errors import FedlogitError
 from fedlogit.models.init import Uninitialised, initialise
 
-__all__ = ["ImageShape", "ModelConfig", "Shape", "build", "complete", "get"]
+__all__ = ["ImageShape", "ModelConfig", "Shape", "build", "get"]
 
 ImageShape = tuple[int, int, int]
 """(channels, height, width)."""
@@ -67,16 +67,6 @@ def get(call: ComponentRef | str) -> ModelConfig:
     return ModelConfig.of_call("model", "fedlogit.models", call)
 
 
-def complete(call: ComponentRef | str) -> ComponentRef:
-    """Return the call with every parameter named and every default filled in.
-
-    Raises:
-        FedlogitError: as `get` does.
-    """
-    call = _read(call)
-    return ComponentRef(name=call.name, params=get(call).params())
-
-
 def build(
     call: ComponentRef | str, shape: Shape, classes: int, generator: torch.Generator
 ) -> nn.Module:
@@ -98,7 +88,3 @@ def build(
     initialise(network, generator)
     config.load(network)
     return network
-
-
-def _read(call: ComponentRef | str) -> ComponentRef:
-    return ComponentRef.read(call, "model") if isinstance(call, str) else call

@@ -6,7 +6,6 @@ asks: which run lives at a path, which runs a table needs; `PlanWriter` writes t
 for scripts. `docs/scales.md` and the head of `fedlogit.papers.layers` say which override wins.
 """
 
-from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import list_papers, load_paper
 from fedlogit.papers.model import Paper
@@ -21,7 +20,6 @@ __all__ = [
     "Plan",
     "PlanWriter",
     "PlannedArtefact",
-    "artefact_json",
     "expand",
     "list_papers",
     "load_paper",

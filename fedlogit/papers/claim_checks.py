@@ -9,7 +9,6 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.axis_values import comparable
 from fedlogit.papers.claim_options import ANY, Comparison, check_test
 from fedlogit.papers.grids import axes_of, values_of
-from fedlogit.papers.layers import merge
 from fedlogit.papers.metric_names import check_metric
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
@@ -49,11 +48,9 @@ def _stated_claims(paper: Paper) -> Iterator[tuple[str, str, str, dict[str, Any]
     for key, claim in paper.claims.items():
         yield f"claims.{key}.options", claim.test, claim.source, claim.options
     for name, scale in paper.scales.items():
-        for key, own in scale.claims.items():
-            claim = paper.claims[key]
-            options = merge(claim.options, own.options)
-            where = f"scales.{name}.claims.{key}.options"
-            yield where, claim.test, own.source or claim.source, options
+        stated = paper.claims_at(name)
+        for key, claim in ((key, stated[key]) for key in scale.claims):
+            yield f"scales.{name}.claims.{key}.options", claim.test, claim.source, claim.options
 
 
 def _conditions(options: Comparison) -> Iterator[tuple[str, str, Any]]:

@@ -14,7 +14,7 @@ from fedlogit.errors import FedlogitError, MissingKeyError
 from fedlogit.papers.claim_checks import check_value, conditions
 from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import named
-from fedlogit.papers.model import Paper, Scale, Table
+from fedlogit.papers.model import Paper, Scale
 from fedlogit.papers.option_checks import check_known, settings_of
 
 __all__ = ["check_components"]
@@ -93,9 +93,8 @@ def _named_parameters(paper: Paper) -> Iterator[tuple[str, str, str, Any]]:
     """Yield every parameter named: where, of which table or figure, and a condition's value."""
     named_in = [
         (f"{key}: rows and columns", key, axis, None)
-        for key, table in paper.artefacts.items()
-        if isinstance(table, Table)
-        for axis in (*table.rows, *table.columns)
+        for key, entry in paper.artefacts.items()
+        for axis in entry.printed
     ]
     named_in += [(where, key, setting, None) for where, key, setting in settings_of(paper)]
     yield from (

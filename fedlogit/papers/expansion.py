@@ -8,15 +8,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedlogit import dotted_keys
 from fedlogit.errors import Cannot, FedlogitError, unknown
+from fedlogit.papers.artefact import Refused
+from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import calls_of, layered
 from fedlogit.papers.metric_rounds import check_metric_rounds
-from fedlogit.papers.model import Figure, Grid, Paper, Table
-from fedlogit.papers.planned import Cell, PlannedArtefact, Refused
+from fedlogit.papers.model import Grid, Paper
+from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolvedRun, resolve_run
 from fedlogit.papers.table_cells import check_table_cells
 
@@ -47,8 +49,8 @@ def expand(
     ids = paper.scale(scale).include or tuple(paper.artefacts)
     if datasets and not {*datasets} & {*paper.datasets}:
         raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
-    made = (_artefact(paper, scale, id_, seeds, datasets, overrides or {}, resolver) for id_ in ids)
-    planned = [artefact for artefact in made if artefact.cells]
+    wanted = _Wanted(paper, scale, seeds, datasets, overrides or {}, resolver)
+    planned = [artefact for artefact in map(wanted.artefact, ids) if artefact.cells]
     for artefact in planned:
         check_table_cells(artefact)
     if not overrides:  # with fewer rounds by a user's wish, a table may stay empty
@@ -57,43 +59,66 @@ def expand(
     return planned
 
 
-def _artefact(
-    paper: Paper,
-    scale: str,
-    id_: str,
-    seeds: tuple[int, ...] | None,
-    datasets: tuple[str, ...] | None,
-    overrides: Mapping[str, Any],
-    resolver: Callable[[str], ResolvedRun],
-) -> PlannedArtefact:
-    """Expand one artefact; those that say ``from`` have the cells of their source."""
-    source = paper.artefacts[id_].source or id_
-    of_scale, entry = paper.scale(scale), paper.artefacts[source]
-    own = of_scale.artefacts.get(source)
-    chosen = seeds or (own and own.seeds) or of_scale.seeds or entry.seeds or paper.seeds
-    grids = grids_at(of_scale, source, entry)
-    names = dict.fromkeys(key for grid in grids for key in grid)
-    parameters = _printed_parameters(entry)
-    last = {**(own.set if own else {}), **overrides}
-    found = _GridPlaces()
-    for cell in (cell for grid in grids for cell in _cells(grid)):
-        wanted = not datasets or cell.get("dataset") in datasets
-        where = f"{paper.paper}.yaml: {source} at scale {scale}, {_cell_text(cell)}"
-        layers, calls = _layers_and_calls(paper, scale, cell, last, where)
-        for seed in chosen:
-            run = _resolve(layers | {"seed": seed} | calls, where, resolver)
-            axes = {
-                name: cell[name] if name in cell else dotted_keys.get(layers, name)
-                for name in names
-            }
-            if isinstance(run, ResolvedRun):
-                axes |= {name: run.spec.setting(name) for name in parameters}
-                found.add(Cell(run, axes), wanted)
-            elif wanted:
-                given = {"method": calls["method"]["params"]}
-                axes |= {name: dotted_keys.get(given, name) for name in parameters}
-                found.refuse(axes, run.why)
-    return PlannedArtefact(paper, id_, scale, found.cells, found.left_out, found.cannot)
+class _Wanted(NamedTuple):
+    """What `expand` is asked for; its fields are the arguments of that."""
+
+    paper: Paper
+    scale: str
+    seeds: tuple[int, ...] | None
+    datasets: tuple[str, ...] | None
+    overrides: Mapping[str, Any]
+    resolver: Callable[[str], ResolvedRun]
+
+    def artefact(self, id_: str) -> PlannedArtefact:
+        """Expand one artefact; those that say ``from`` have the cells of their source."""
+        source = self.paper.artefacts[id_].source or id_
+        of_scale, entry = self.paper.scale(self.scale), self.paper.artefacts[source]
+        own = of_scale.artefacts.get(source)
+        seeds = self.seeds or (own and own.seeds) or of_scale.seeds or entry.seeds
+        grids = grids_at(of_scale, source, entry)
+        names = dict.fromkeys(key for grid in grids for key in grid)
+        parameters = [name for name in entry.printed if name.startswith("method.")]
+        last = {**(own.set if own else {}), **self.overrides}
+        found = _GridPlaces()
+        for cell in (cell for grid in grids for cell in _cells(grid)):
+            wanted = not self.datasets or cell.get("dataset") in self.datasets
+            where = f"{self.paper.paper}.yaml: {source} at scale {self.scale}, {_cell_text(cell)}"
+            layers, calls = self._layers_and_calls(cell, last, where)
+            for seed in seeds or self.paper.seeds:
+                run = self._resolved(layers | {"seed": seed} | calls, where)
+                axes = {
+                    name: cell[name] if name in cell else dotted_keys.get(layers, name)
+                    for name in names
+                }
+                if isinstance(run, ResolvedRun):
+                    axes |= {name: run.spec.setting(name) for name in parameters}
+                    found.add(Cell(run, axes), wanted)
+                elif wanted:
+                    given = {"method": calls["method"]["params"]}
+                    axes |= {name: dotted_keys.get(given, name) for name in parameters}
+                    found.refuse(axes, run.why)
+        return PlannedArtefact(
+            self.paper, id_, self.scale, found.cells, found.left_out, found.cannot
+        )
+
+    def _layers_and_calls(
+        self, cell: Mapping[str, Any], last: Mapping[str, Any], where: str
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a cell's layers, merged as the file has them, and the calls its names mean."""
+        try:
+            merged = layered(self.paper, self.paper.scale(self.scale), cell, last)
+            return merged, calls_of(self.paper, self.paper.scale(self.scale), merged)
+        except FedlogitError as error:
+            raise FedlogitError(f"{where}: {error}") from None
+
+    def _resolved(self, data: Mapping[str, Any], where: str) -> ResolvedRun | Cannot:
+        """Return the resolved spec of one cell and seed, or why its method cannot do it."""
+        try:
+            return self.resolver(json.dumps(data, sort_keys=True))
+        except Cannot as error:
+            return error
+        except FedlogitError as error:
+            raise FedlogitError(f"{where}: {error}") from None
 
 
 class _GridPlaces:
@@ -115,7 +140,8 @@ class _GridPlaces:
     def refuse(self, axes: dict[str, Any], why: str) -> None:
         """Add a place whose method cannot do it, once for all seeds."""
         before = len(self._cells) + len(self._left_out)
-        self._cannot.setdefault(_cell_text(axes), Refused(before, axes, why))
+        place = {key: scalar(value) for key, value in axes.items()}
+        self._cannot.setdefault(_cell_text(axes), Refused(before=before, axes=place, why=why))
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -133,12 +159,6 @@ class _GridPlaces:
         return tuple(self._cannot.values())
 
 
-def _printed_parameters(entry: Table | Figure) -> list[str]:
-    """Return the parameters of methods that a table has as rows or columns."""
-    printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
-    return [name for name in printed if name.startswith("method.")]
-
-
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
     """Yield every combination of the axes' values."""
     for values in itertools.product(*grid.values()):
@@ -147,26 +167,3 @@ def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
 
 def _cell_text(cell: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in cell.items())
-
-
-def _layers_and_calls(
-    paper: Paper, scale: str, cell: Mapping[str, Any], last: Mapping[str, Any], where: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return one cell's layers, merged as the file has them, and the calls that its names mean."""
-    try:
-        merged = layered(paper, paper.scale(scale), cell, last)
-        return merged, calls_of(paper, paper.scale(scale), merged)
-    except FedlogitError as error:
-        raise FedlogitError(f"{where}: {error}") from None
-
-
-def _resolve(
-    data: Mapping[str, Any], where: str, resolver: Callable[[str], ResolvedRun]
-) -> ResolvedRun | Cannot:
-    """Return the resolved spec of one cell and seed, or why its method cannot do it."""
-    try:
-        return resolver(json.dumps(data, sort_keys=True))
-    except Cannot as error:
-        return error
-    except FedlogitError as error:
-        raise FedlogitError(f"{where}: {error}") from None

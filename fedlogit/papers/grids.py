@@ -24,8 +24,7 @@ def grids_at(scale: Scale, id_: str, entry: Table | Figure) -> list[Grid]:
 
 def axes_of(paper: Paper, id_: str) -> set[str]:
     """Return the axes of an artefact's runs at any scale, and parameters down or across it."""
-    entry = paper.artefacts[id_]
-    printed = (*entry.rows, *entry.columns) if isinstance(entry, Table) else ()
+    printed = paper.artefacts[id_].printed
     parameters = {axis for axis in printed if axis.startswith("method.")}
     return {"dataset", "partition", *parameters, *values_of(paper, id_)}
 

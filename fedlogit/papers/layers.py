@@ -23,13 +23,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedlogit.component import A_CALL, parse_call
-from fedlogit.dotted_keys import nest
+from fedlogit.dotted_keys import merge, nest
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Paper, Scale
 from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
-__all__ = ["calls_of", "layered", "merge", "named"]
+__all__ = ["calls_of", "layered", "named"]
 
 
 def layered(
@@ -108,13 +108,3 @@ def _nested_key(key: str, value: Any) -> dict[str, Any]:
     tree: dict[str, Any] = nest(key, value)
     check_keys(RunSpec, tree, f"axis {key}")
     return tree
-
-
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with `over` on top; mappings merge, everything else is replaced."""
-    merged = dict(base)
-    for key, value in over.items():
-        old = merged.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
-    return merged

@@ -140,11 +140,10 @@ def _check_stands_for(paper: Paper) -> None:
 
 def _check_layout(key: str, table: Table, axes: set[str]) -> None:
     """Check that what lies down the rows and across the columns are axes, each once."""
-    laid_out = (*table.rows, *table.columns)
-    for axis in laid_out:
+    for axis in table.printed:
         if axis != "metric" and not axis.startswith("method."):
             check_known(f"{key}: rows and columns", axis, axes, "axis")
-        if laid_out.count(axis) > 1:
+        if table.printed.count(axis) > 1:
             raise FedlogitError(
                 f"{key}: rows and columns have the axis {axis!r} twice; give it once"
             )
@@ -174,10 +173,10 @@ def _check_metrics(paper: Paper) -> None:
 def _metrics(paper: Paper) -> Iterator[tuple[str, str, str]]:
     """Yield the metrics that tables, figures and claims name: after their key, and of which."""
     for key, entry in paper.artefacts.items():
-        several = entry.metrics if isinstance(entry, Table) else None
-        yield from ((f"{key}: metrics", name, key) for name in several or ())
-        if not several:
-            yield f"{key}: metric", entry.metric, key
+        where = (
+            f"{key}: metrics" if isinstance(entry, Table) and entry.metrics else f"{key}: metric"
+        )
+        yield from ((where, name, key) for name in entry.shown)
     for key, claim in paper.claims.items():
         compared = claim.options.get("metric", Comparison.model_fields["metric"].default)
         if isinstance(compared, str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.model import Table
 from fedlogit.papers.planned import PlannedArtefact
 
 __all__ = ["check_metric_rounds"]
@@ -18,9 +17,7 @@ def check_metric_rounds(planned: PlannedArtefact) -> None:
     Raises:
         FedlogitError: before anything is trained for it.
     """
-    entry = planned.paper.artefacts[planned.id]
-    names = (entry.metrics if isinstance(entry, Table) else None) or (entry.metric,)
-    for name in names:
+    for name in planned.paper.artefacts[planned.id].shown:
         column, at, when = name.partition("@")
         if not at:
             continue

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fedlogit.component import FrozenConfig, Seeds
+from fedlogit.dotted_keys import merge
 from fedlogit.errors import unknown
 
 __all__ = [
@@ -100,6 +101,16 @@ class Source(FrozenConfig):
             raise ValueError("give either grid or from")
         return self
 
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The axes down and across a table; a figure has none."""
+        return ()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All metrics that it shows."""
+        return (self.metric,)
+
 
 class Table(Source):
     """A table: axes down the rows and across the columns, mean ± std over seeds in the cells.
@@ -117,9 +128,19 @@ class Table(Source):
     columns: tuple[str, ...] = ()
     analysis: str | None = None
 
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The axes down and across the table."""
+        return (*self.rows, *self.columns)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All metrics that it shows."""
+        return self.metrics or (self.metric,)
+
     @model_validator(mode="after")
     def _check_content(self) -> Self:
-        if self.analysis and (self.rows or self.columns or self.metrics):
+        if self.analysis and (self.printed or self.metrics):
             raise ValueError("a table with 'analysis' has neither rows, columns nor metrics")
         if not self.analysis and not (self.rows and self.columns):
             raise ValueError("give rows and columns, or analysis")
@@ -127,7 +148,7 @@ class Table(Source):
 
     @model_validator(mode="after")
     def _check_metric_axis(self) -> Self:
-        if bool(self.metrics) != ("metric" in (*self.rows, *self.columns)):
+        if bool(self.metrics) != ("metric" in self.printed):
             raise ValueError("'metrics' and the axis 'metric' in rows or columns go together")
         return self
 
@@ -205,6 +226,15 @@ class ScaledClaim(FrozenConfig):
     text: str | None = None
     source: str | None = Field(default=None, alias="from")
     options: dict[str, Any] = Field(default_factory=dict)
+
+    def changed(self, claim: Claim) -> Claim:
+        """Return a claim with these changes."""
+        own = {
+            "text": claim.text if self.text is None else self.text,
+            "source": self.source or claim.source,
+            "options": merge(claim.options, self.options),
+        }
+        return claim.model_copy(update=own)
 
 
 class StandsFor(FrozenConfig):
@@ -331,6 +361,14 @@ class Paper(FrozenConfig):
     def artefacts(self) -> dict[str, Table | Figure]:
         """Tables and figures by id."""
         return {**self.tables, **self.figures}
+
+    def claims_at(self, scale: str) -> dict[str, Claim]:
+        """Return the claims as a scale has them."""
+        changes = self.scale(scale).claims
+        return {
+            key: changes[key].changed(claim) if key in changes else claim
+            for key, claim in self.claims.items()
+        }
 
     def standing(self) -> Iterator[tuple[str, str, StandsFor]]:
         """Yield what stands for numbers of other settings: scale, table, and for which."""

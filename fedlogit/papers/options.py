@@ -15,6 +15,7 @@ from fedlogit.component import FrozenConfig
 __all__ = [
     "ANALYSES",
     "FIGURES",
+    "Answer",
     "ByPublic",
     "ByRound",
     "BySetting",

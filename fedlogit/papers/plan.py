@@ -14,7 +14,6 @@ from typing import TypeVar
 from fedlogit.config import Settings
 from fedlogit.engine_names import CPU_ENGINES
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.papers.artefact_file import claims_of
 from fedlogit.papers.asked import no_such_scale, with_datasets, without_scale
 from fedlogit.papers.component_checks import check_components
 from fedlogit.papers.expansion import expand
@@ -127,7 +126,7 @@ class Plan:
 
         Also those without any run: what they claim is not run.
         """
-        return [a for a in self.all_of(paper, scale) if a.kind == "table" or claims_of(a)]
+        return [a for a in self.all_of(paper, scale) if a.kind == "table" or a.claims]
 
     def artefact(self, paper: str, scale: str, id_: str) -> PlannedArtefact:
         """Return one table or figure.

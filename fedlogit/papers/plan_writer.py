@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedlogit.papers.artefact_file import artefact_json
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_files import PlanFiles, digest
 from fedlogit.papers.planned import PlannedArtefact
@@ -53,7 +52,7 @@ class PlanWriter:
         """Return the path and the content of each artefact's file, by the artefact's name."""
         if (paper, scale) not in self._artefacts:
             runs = str(self._plan.layout.runs)
-            contents = {a.id: artefact_json(a, runs) for a in self._plan.all_of(paper, scale)}
+            contents = {a.id: a.as_artefact(runs).plain() for a in self._plan.all_of(paper, scale)}
             self._artefacts[paper, scale] = {
                 id_: (f"{paper}/{scale}/{id_}.{digest(content)}", content)
                 for id_, content in contents.items()

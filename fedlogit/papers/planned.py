@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from fedlogit.papers.model import Figure, Paper, Table
+from fedlogit.papers.artefact import Artefact, Missing, Refused, RunRef
+from fedlogit.papers.axis_values import scalar
+from fedlogit.papers.model import Claim, Figure, Paper, Table
 from fedlogit.papers.resolved import ResolvedRun
 from fedlogit.spec import RunSpec
 
-__all__ = ["Cell", "PlannedArtefact", "Refused"]
+__all__ = ["Cell", "PlannedArtefact"]
 
 
 @dataclass(frozen=True)
@@ -30,20 +34,10 @@ class Cell:
         """Where the run lives, as a path below the folder of runs."""
         return self.resolved.run
 
-
-@dataclass(frozen=True)
-class Refused:
-    """A place in a grid for which there is no run, because the method says that it cannot do it.
-
-    Attributes:
-        before: How many of the artefact's cells come before it, also of those left out.
-        axes: Where it stands on the axes.
-        why: What the method says, after its name.
-    """
-
-    before: int
-    axes: dict[str, Any]
-    why: str
+    @property
+    def place(self) -> dict[str, Any]:
+        """Its values on the axes and its seed, as a table is sorted and labelled by."""
+        return {k: scalar(v) for k, v in self.axes.items()} | {"seed": self.spec.seed}
 
 
 @dataclass(frozen=True)
@@ -81,6 +75,46 @@ class PlannedArtefact:
         return self.paper.artefacts[self.id]
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Literal["table", "figure"]:
         """``table`` or ``figure``."""
         return "table" if isinstance(self.entry, Table) else "figure"
+
+    @property
+    def claims(self) -> dict[str, Claim]:
+        """The claims that its runs decide, as the scale changes them."""
+        stated = self.paper.claims_at(self.scale)
+        return {key: claim for key, claim in stated.items() if claim.source == self.id}
+
+    def as_artefact(self, runs: str = "results/runs") -> Artefact:
+        """Return what drawing it needs; `runs` is the folder of the runs."""
+        own = self.paper.scale(self.scale).artefacts.get(self.id)
+        changes = {"caption": own.caption, "stands_for": own.stands_for} if own else {}
+        said = {key: value for key, value in self.entry if key in Artefact.model_fields}
+        said |= {key: value for key, value in changes.items() if value is not None}
+        return Artefact(
+            paper=self.paper.paper,
+            paper_title=self.paper.title,
+            id=self.id,
+            kind=self.kind,
+            scale=self.scale,
+            labels=self.paper.labels,
+            claims=self.claims,
+            runs=tuple(
+                RunRef(dir=Path(runs, cell.run), digest=cell.spec.digest(), axes=cell.place)
+                for cell in self.cells
+            ),
+            left_out=self._counts_left_out(),
+            missing=tuple(
+                Missing(before=n, axes={"partition": cell.spec.partition.name, **cell.place})
+                for n, cell in self.left_out
+            ),
+            cannot=self.cannot,
+            **said,
+        )
+
+    def _counts_left_out(self) -> dict[str, tuple[int, int]]:
+        """Return, for each data set that lacks runs, how many it lacks, and of how many."""
+        missing = {cell.run: cell.spec.dataset for _, cell in self.left_out}
+        there = {cell.run: cell.spec.dataset for cell in self.cells}
+        every = Counter((there | missing).values())
+        return {name: (n, every[name]) for name, n in Counter(missing.values()).items()}

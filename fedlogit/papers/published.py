@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.files import read_text
 from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
@@ -164,13 +165,8 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
     Raises:
         DataError: if the file cannot be read, or a row has more cells than there are columns.
     """
-    try:
-        told = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8: {error}; save it as UTF-8") from None
-    kept = [(line, text) for line, text in told if text.strip() and not text.startswith("#")]
+    lines = enumerate(read_text(path).splitlines(), 1)
+    kept = [(line, text) for line, text in lines if text.strip() and not text.startswith("#")]
     reader = csv.DictReader(text for _, text in kept)
     lacking = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
     if lacking:

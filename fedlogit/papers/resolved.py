@@ -80,7 +80,7 @@ def resolve_run(text: str) -> ResolvedRun:
     from fedlogit import methods
     from fedlogit.runs.stages import clients_spec, in_stages
 
-    spec = methods.complete(RunSpec.read(json.loads(text), "run"))
+    spec = methods.resolve(RunSpec.read(json.loads(text), "run"))
     staged = in_stages(spec, methods.get(spec.method))
     return ResolvedRun.of(spec, clients_spec(spec) if staged else None)
 

@@ -22,7 +22,7 @@ def check_table_cells(planned: PlannedArtefact) -> None:
     entry = planned.entry
     if not isinstance(entry, Table) or entry.analysis:
         return
-    printed = [axis for axis in (*entry.rows, *entry.columns) if axis != "metric"]
+    printed = [axis for axis in entry.printed if axis != "metric"]
     first: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in planned.cells:
         place = _place(cell)

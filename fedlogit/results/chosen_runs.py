@@ -5,15 +5,16 @@ Nothing of a run is imported: a method or partition is shown as its spec writes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from fedlogit import dotted_keys
 from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import markdown, number, sentence, spread
 from fedlogit.results.metrics import is_share, metric_label
@@ -65,7 +66,7 @@ def find_runs(folders: Iterable[Path]) -> FoundRuns:
         unfinished |= dict.fromkeys(p for p in specs if p not in ended and not _is_of_clients(p))
         for path in ended:
             try:
-                run = _read_own_run(path)
+                run = read_run(path, read_spec(path).digest())
             except FedlogitError as error:  # also of a spec that another version wrote
                 damaged[str(error)] = None
             else:
@@ -78,10 +79,6 @@ def find_runs(folders: Iterable[Path]) -> FoundRuns:
 def _is_of_clients(folder: Path) -> bool:
     """Return whether a folder is of clients that were trained for several runs."""
     return (folder / "clients.json").exists()
-
-
-def _read_own_run(folder: Path) -> Run:
-    return read_run(folder, read_spec(folder).digest())
 
 
 def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact:
@@ -124,7 +121,7 @@ def _differing_keys(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
     places: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for spec in specs:
         place = (spec.dataset, str(spec.partition), spec.method.name)
-        places.setdefault(place, []).append(dict(_flat_values(spec.model_dump(mode="json"))))
+        places.setdefault(place, []).append(_flat_values(spec))
     found: dict[str, dict[str, None]] = {spec.method.name: {} for spec in specs}
     for (*_, method), several in places.items():
         for key in dict.fromkeys(key for values in several for key in values):
@@ -134,18 +131,14 @@ def _differing_keys(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
     return {method: list(keys) for method, keys in found.items()}
 
 
-def _flat_values(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested mappings under dotted keys, less what an axis says."""
-    for name, value in data.items():
-        key = above + name
-        if isinstance(value, dict):
-            yield from _flat_values(value, f"{key}.")
-        elif not key.startswith((*_OWN_AXES, *_NO_NUMBER)):
-            yield key, value
+def _flat_values(spec: RunSpec) -> dict[str, Any]:
+    """Return a spec's values by dotted keys, less what an axis says."""
+    values = dotted_keys.flat(spec.model_dump(mode="json"))
+    return {k: v for k, v in values if not k.startswith((*_OWN_AXES, *_NO_NUMBER))}
 
 
 def _label(spec: RunSpec, keys: Sequence[str]) -> str:
-    values = dict(_flat_values(spec.model_dump(mode="json")))
+    values = _flat_values(spec)
     told = {k.removeprefix("method.params."): values.get(k) for k in keys}
     said = [f"{key}={value!r}" for key, value in told.items() if value is not None]
     return f"{spec.method.name}({', '.join(said)})" if said else spec.method.name

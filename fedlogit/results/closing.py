@@ -93,12 +93,10 @@ def _number_lines(compared: Comparisons) -> Iterator[str]:
             judged = row["verdict"] in VERDICTS
             proposed = row["method"].partition("(")[0] in paper.proposes
             found.append((not judged, not proposed, _number_in_words(row, paper)))
-    queues = [[said for *_, said in sorted(q, key=_priority)] for q in of_paper.values()]
+    queues = [
+        [said for *_, said in sorted(q, key=lambda found: found[:2])] for q in of_paper.values()
+    ]
     yield from (said for turn in zip_longest(*queues) for said in turn if said)
-
-
-def _priority(found: tuple[bool, bool, str]) -> tuple[bool, bool]:
-    return found[:2]
 
 
 def _number_in_words(row: ComparedNumber, paper: Paper) -> str:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from fedlogit.data.cards import DATASETS
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.papers.axis_values import comparable, scalar
-from fedlogit.results.artefact import Artefact, RunRef
 from fedlogit.results.metrics import METRICS, value
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedlogit.errors import DataError
 from fedlogit.files import write_atomic
 from fedlogit.papers.metric_names import is_counted
 from fedlogit.results.metrics import Metric, metric_of
@@ -17,6 +18,7 @@ from fedlogit.results.metrics import Metric, metric_of
 __all__ = [
     "markdown",
     "number",
+    "read_csv",
     "sentence",
     "spread",
     "write_csv",
@@ -80,14 +82,46 @@ def _one_cell(text: Any) -> Any:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write text that ends in one newline, atomically; return the path."""
+    """Write text that ends in one newline, atomically; return the path.
+
+    Raises:
+        FedlogitError: if it cannot be written.
+    """
     with write_atomic(path) as temporary:
         temporary.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     return path
 
 
+def read_csv(
+    path: Path, columns: Iterable[str], kinds: Any, remedy: str = "run make redraw"
+) -> pd.DataFrame:
+    """Return a table that `write_csv` wrote, exactly as it was written.
+
+    Args:
+        path: The file.
+        columns: What it must have.
+        kinds: The types of columns that must have one, or one of all.
+        remedy: What to do if it cannot be read, for the message.
+
+    Raises:
+        DataError: if it is missing, no table, or lacks a column.
+    """
+    try:
+        rows = pd.read_csv(path, dtype=kinds)
+        if lacking := [column for column in columns if column not in rows]:
+            raise ValueError(f"column {lacking[0]!r} is missing")
+    except (OSError, ValueError) as error:  # ValueError: also what is empty, or no table
+        reason = " ".join(str(error).split())
+        raise DataError(f"cannot read {path}: {reason}; {remedy}") from None
+    return rows
+
+
 def write_csv(path: Path, frame: pd.DataFrame) -> Path:
-    """Write a frame at full precision, atomically; return the path."""
+    """Write a frame at full precision, atomically; return the path.
+
+    Raises:
+        FedlogitError: if it cannot be written.
+    """
     with write_atomic(path) as temporary:
         frame.to_csv(temporary, index=False, lineterminator="\n")
     return path

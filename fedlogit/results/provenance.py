@@ -9,7 +9,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_json
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
 from fedlogit.results.runs.run import read_run

@@ -17,10 +17,8 @@ from matplotlib.testing.compare import compare_images
 from matplotlib.testing.exceptions import ImageComparisonFailure
 
 from fedlogit.papers import Plan
-from fedlogit.papers.artefact_file import artefact_json
-from fedlogit.papers.planned import PlannedArtefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.published import check_all
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
 from fedlogit.results.summary import write_summary
@@ -54,7 +52,8 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         DataError: if a run is damaged, or published numbers are wrong.
     """
     check_all(plan.papers.values(), references)
-    paths = [path for planned in plan.covered() for path in _draw(plan, planned, references, out)]
+    runs = str(plan.layout.runs)
+    paths = [p for a in plan.covered() for p in _draw(a.as_artefact(runs), references, out)]
     compared = [
         (paper.paper, scale)
         for paper in plan.papers.values()
@@ -62,25 +61,18 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         if any(a.kind == "table" for a in plan.artefacts_of(paper.paper, scale))
     ]
     for paper, scale in compared:
-        judged = [_as_scripts_read_it(plan, a) for a in plan.judged(paper, scale)]
+        judged = [a.as_artefact(runs) for a in plan.judged(paper, scale)]
         folder = ResultsLayout(out).summary(paper, scale)
         paths += write_summary(judged, published(references, paper), folder)
     # Comparisons that are older may lie beside these, of runs that no longer are.
     return [*paths, *write_record(plan, references, out, compared), write_training(plan, out)]
 
 
-def _draw(plan: Plan, planned: PlannedArtefact, references: Path, out: Path) -> list[Path]:
-    artefact = _as_scripts_read_it(plan, planned)
+def _draw(artefact: Artefact, references: Path, out: Path) -> list[Path]:
     path = out / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
     if artefact.kind == "table":
         return write_table(artefact, path)
     return write_figure(artefact, path, published(references, artefact.paper))
-
-
-def _as_scripts_read_it(plan: Plan, planned: PlannedArtefact) -> Artefact:
-    """Return an artefact as the scripts read it: as JSON says it, with its runs' folders."""
-    text = json.dumps(artefact_json(planned, str(plan.results / "runs")))
-    return Artefact.model_validate_json(text)
 
 
 def differences(there: Path, fresh: Path) -> list[str]:

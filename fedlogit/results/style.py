@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
@@ -25,8 +26,10 @@ from matplotlib.textpath import text_to_path
 from fedlogit.files import write_atomic
 
 __all__ = [
+    "GREY",
     "HUES",
     "INK",
+    "MARKERS",
     "PALETTE",
     "Look",
     "family",
@@ -37,6 +40,7 @@ __all__ = [
     "new_figure",
     "save_figure",
     "use_house_style",
+    "wrapped_panels",
 ]
 
 INK = "#333333"
@@ -200,6 +204,34 @@ def new_figure(
     size = (max(panel[0] * columns, 5.2), panel[1] * rows + 0.6)
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=share_y)
+
+
+def wrapped_panels(
+    number: int,
+    across: int,
+    *,
+    panel: tuple[float, float],
+    share_x: bool = False,
+    share_y: bool = False,
+) -> tuple[Figure, np.ndarray, list[Axes]]:
+    """Return a figure whose panels are in rows as even as can be, and those that are drawn in.
+
+    Args:
+        number: How many panels there are; the rest of the last row is hidden.
+        across: Panels in a row, at most.
+        panel: Width and height of a panel in inches.
+        share_x: As of `new_figure`.
+        share_y: As of `new_figure`.
+
+    Returns:
+        The figure, its array of axes (rows, columns), and the first `number` of them.
+    """
+    rows = -(-number // across)
+    size = (rows, -(-number // rows))
+    figure, grid = new_figure(*size, panel=panel, share_x=share_x, share_y=share_y)
+    for axes in grid.flat[number:]:
+        axes.set_visible(False)
+    return figure, grid, list(grid.flat[:number])
 
 
 def header(figure: Figure, title: str, subtitle: str) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.files import write_json
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.dvc_metrics import metrics, numbers
-from fedlogit.results.formatting import markdown, write_csv, write_text
+from fedlogit.results.formatting import markdown, read_csv, write_csv, write_text
 from fedlogit.results.verdicts.claims import claims_markdown, evidence_markdown, judge_claims
 from fedlogit.results.verdicts.compare import (
+    MAKE_AGAIN,
     NOTHING_PUBLISHED,
     RIGHT,
     compare,
@@ -20,7 +21,6 @@ from fedlogit.results.verdicts.compare import (
     comparison_table,
     not_run,
     read_comparison,
-    read_summary_table,
 )
 from fedlogit.runs.results_layout import ResultsLayout
 
@@ -92,7 +92,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
 
 def _claims_line(results: Path, paper: str, scale: str) -> str:
     path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
-    claims = read_summary_table(path, ["result"], {"result": str})
+    claims = read_csv(path, ["result"], {"result": str}, MAKE_AGAIN)
     counts = claims["result"].value_counts()
     judged = ", ".join(f"{count} {result}" for result, count in counts.items())
     return f"- Claims: {judged or 'none tested at this scale'}"

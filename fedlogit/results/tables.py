@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values, sources, summarise
 from fedlogit.results.formatting import (
     markdown,

@@ -13,11 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.errors import DataError
 from fedlogit.papers import Plan
 from fedlogit.papers.model import TEST_SCALE
 from fedlogit.results.collect import distinct_values
-from fedlogit.results.formatting import write_csv
+from fedlogit.results.formatting import read_csv, write_csv
 from fedlogit.results.provenance import recorded, training_seconds
 
 __all__ = ["FILE", "read_training", "training_table", "write_training"]
@@ -60,12 +59,7 @@ def read_training(path: Path) -> pd.DataFrame:
         DataError: if it is no such table.
     """
     types = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_COUNTS, int) | dict.fromkeys(_HOURS, float)
-    try:
-        rows = pd.read_csv(path, dtype=types)[[*types]]
-    except (OSError, KeyError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise DataError(f"{path}: not what training took ({said}); run make redraw") from None
-    return rows.fillna({"devices": ""})
+    return read_csv(path, types, types)[[*types]].fillna({"devices": ""})
 
 
 def _costs_of_runs(plan: Plan, runs: Sequence[str]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class _Runs:
     @staticmethod
     def _with(spec: RunSpec, **changes: Any) -> RunSpec:
         given = spec.model_dump(mode="json") | changes
-        return methods.complete(RunSpec.read(given, "the spec"))
+        return methods.resolve(RunSpec.read(given, "the spec"))
 
     def make(
         self, name: str, stop: int = 0, workers: int = 1, engine: str = "loop", **changes: Any

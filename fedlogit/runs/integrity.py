@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, FedlogitError, reading
 from fedlogit.files import file_digest, read_json, read_sealed
 from fedlogit.runs import layout
 from fedlogit.runs.remedies import rerun_hint
@@ -35,10 +35,8 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     path, rounds = folder / layout.RESULT, folder / layout.ROUNDS
     result = read_sealed(path, rerun_hint(folder))
-    try:
+    with reading(rounds, rerun_hint(folder)):
         whole = file_digest(rounds) == result.get("rounds_digest")
-    except OSError as error:
-        raise DataError(f"cannot read {rounds}: {error.strerror}; {rerun_hint(folder)}") from None
     if not whole:
         raise DataError(
             f"{rounds} is damaged or truncated: result.json has another digest of it;"

@@ -32,7 +32,7 @@ from fedlogit.engine.client import Client
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import read_sealed, remove_leftovers
-from fedlogit.methods import Method, complete, get
+from fedlogit.methods import Method, get, resolve
 from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
@@ -101,7 +101,7 @@ def clients_spec(spec: RunSpec) -> RunSpec:
         "export": (),
         "evaluation": Evaluation(),
     }
-    return complete(spec.model_copy(update=shared))
+    return resolve(spec.model_copy(update=shared))
 
 
 @dataclass(frozen=True)

@@ -64,5 +64,5 @@ def test_training_never_imports_from_results_or_data(planted, name):
     spec = small_spec(method="feddf", rounds=1)
     for method in (ComponentRef(name=name), aggregator):
         with pytest.raises(FedlogitError, match="which holds data; put code elsewhere"):
-            methods.complete(spec.model_copy(update={"method": method}))
+            methods.resolve(spec.model_copy(update={"method": method}))
     assert not Path("executed").exists()

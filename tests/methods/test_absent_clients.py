@@ -131,7 +131,7 @@ def test_resumed_with_absences_is_uninterrupted_whatever_the_workers(
 def test_if_everybody_is_there_it_is_the_run_without(reference, train, monkeypatch, call):
     """A spec that says so is completed to the one without, so here it is given to the run."""
     wanted, models = outcome(reference(**changes(call)))
-    monkeypatch.setattr("fedlogit.methods.completion._participation", lambda spec, method: ALWAYS)
+    monkeypatch.setattr("fedlogit.methods.resolution._participation", lambda spec, method: ALWAYS)
     rows, found = outcome(train(**changes(call)))
     for row in rows:
         assert row.pop("present") == str(small_spec(**changes(call)).clients)

@@ -12,7 +12,7 @@ from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json
-from fedlogit.methods import complete
+from fedlogit.methods import resolve
 from fedlogit.methods.fedol import FedOL
 from fedlogit.methods.one_shot import _agreement
 
@@ -400,4 +400,4 @@ def test_fedhkt_whose_server_is_always_surer_keeps_its_model(federation, monkeyp
 @pytest.mark.parametrize("call", ["fedhkt(groups=3)", "fedhkt(selection=True)"])
 def test_fedhkts_parts_need_several_rounds(call):
     with refused("is for runs of several rounds; leave it out, or give rounds = 2 or more"):
-        complete(small_spec(method=call, rounds=1))
+        resolve(small_spec(method=call, rounds=1))

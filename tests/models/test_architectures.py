@@ -10,7 +10,7 @@ from torch import nn
 
 from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
-from fedlogit.models import complete
+from fedlogit.models import get
 
 GREY, RGB = (1, 28, 28), (3, 32, 32)
 
@@ -103,16 +103,15 @@ def test_mlp_net_pads_with_zeros_all_round():
     torch.testing.assert_close(model(x), model.fc3(model.fc2(y).relu()))
 
 
-def test_complete_names_every_parameter():
-    assert complete("mlp_net") == ComponentRef(name="mlp_net", params={"pad": 2})
-    assert complete(" mlp([8]) ").params == {"hidden": [8]}
-    assert complete(ComponentRef(name="resnet18", params={"stem": "cifar"})).params == {
-        "stem": "cifar",
-        "batch_stats": False,
-    }
-    assert complete("fedlogit.models.lenet:Lenet") == ComponentRef(
-        name="fedlogit.models.lenet:Lenet"
-    )
+def test_a_resolved_call_names_every_parameter():
+    def resolved(text):
+        call = ComponentRef.read(text, "model")
+        return call.resolved(get(call))
+
+    assert resolved("mlp_net") == ComponentRef(name="mlp_net", params={"pad": 2})
+    assert resolved(" mlp([8]) ").params == {"hidden": [8]}
+    assert resolved("resnet18(stem='cifar')").params == {"stem": "cifar", "batch_stats": False}
+    assert str(resolved("fedlogit.models.lenet:Lenet")) == "fedlogit.models.lenet:Lenet"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import yaml
 from support.refusals import refused
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers import artefact_json, expand, load_paper, run_dir, split_dir
+from fedlogit.papers import expand, load_paper, run_dir, split_dir
 from fedlogit.papers.metric_names import KNOWN_METRICS, check_metric
 from fedlogit.papers.model import analysis_names
 from fedlogit.reading import load_yaml
@@ -217,7 +217,7 @@ def test_artefact_json_is_plain_and_complete(tmp_path):
     data = small()
     options = {"left": {"method": "uwa"}, "right": {"method": "average"}}
     data["claims"] = {"c": {"text": "so it is", "from": "t", "test": "greater", "options": options}}
-    table, figure = (artefact_json(a, "runs") for a in expand(load(tmp_path, data), "tiny"))
+    table, figure = (a.as_artefact("runs").plain() for a in expand(load(tmp_path, data), "tiny"))
     assert (table["kind"], table["rows"], table["plot"]) == ("table", ["method"], None)
     assert (figure["kind"], figure["rows"], figure["plot"]) == ("figure", None, "accuracy_by_round")
     assert table["claims"]["c"]["test"] == "greater"
@@ -232,7 +232,7 @@ def test_a_scale_has_captions_of_its_own(tmp_path):
     data = small()
     data["tables"]["t"]["caption"] = "Of ten peers."
     data["scales"]["tiny"]["artefacts"] = {"t": {"caption": "Of five peers."}}
-    of = lambda scale: artefact_json(expand(load(tmp_path, data), scale)[0])["caption"]  # noqa: E731
+    of = lambda scale: expand(load(tmp_path, data), scale)[0].as_artefact().plain()["caption"]  # noqa: E731
     assert (of("paper"), of("tiny")) == ("Of ten peers.", "Of five peers.")
 
 
@@ -244,7 +244,10 @@ def test_a_scale_changes_claims(tmp_path):
     data["claims"] = {"c": claim, "d": claim}
     tiny = data["scales"]["tiny"]
     tiny["claims"] = {"c": {"text": "here", "options": {"right": {"method": ["reference"]}}}}
-    of = lambda scale: [artefact_json(a)["claims"] for a in expand(load(tmp_path, data), scale)]  # noqa: E731
+
+    def of(scale):
+        return [a.as_artefact().plain()["claims"] for a in expand(load(tmp_path, data), scale)]
+
     changed = claim | {"section": "", "text": "here"}
     changed["options"] = options | {"right": {"method": ["reference"]}}
     assert of("tiny") == [{"c": changed, "d": claim | {"section": ""}}, {}]

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fedlogit.papers import artefact_json, expand, load_paper
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers import expand, load_paper
 from fedlogit.results.verdicts import claims
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,7 +188,7 @@ def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
     """
     seen, lacking = set(), set()
     for artefact in expand(PAPER, scale):
-        read = Artefact.model_validate(artefact_json(artefact))
+        read = artefact.as_artefact()
         options = [c.options for c in read.claims.values()]
         sides = [o for given in options for o in (given, given["left"], given["right"])]
         metrics = {o.get("metric", "accuracy") for o in sides}

@@ -12,7 +12,7 @@ from support.sealed import seal
 
 from fedlogit.coalitions import coalitions
 from fedlogit.files import read_json, save_npz, write_json
-from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.spec import RunSpec
 
 SPEC = {

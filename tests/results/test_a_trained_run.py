@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from fedlogit.files import read_json
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures import draw
 from fedlogit.spec import RunSpec

@@ -10,7 +10,7 @@ from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
-from fedlogit.results.artefact import read_artefact
+from fedlogit.papers.artefact import read_artefact
 from fedlogit.results.collect import (
     axis_value_matches,
     collect,

@@ -6,7 +6,7 @@ import pytest
 from support.sealed import seal
 
 from fedlogit.files import read_json, write_json
-from fedlogit.results.artefact import RunRef
+from fedlogit.papers.artefact import RunRef
 from fedlogit.results.pages.chapter import write_page
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import nothing_published

@@ -319,7 +319,7 @@ def test_a_key_of_notes_that_is_none_is_refused(tmp_path):
 
 
 def test_no_record_says_what_makes_one(tmp_path):
-    with pytest.raises(DataError, match=r"not a record .*; run make redraw"):
+    with pytest.raises(DataError, match=r"cannot read .*; run make redraw"):
         read_record(tmp_path)
 
 

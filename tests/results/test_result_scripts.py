@@ -11,7 +11,7 @@ from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
 from fedlogit.papers import Plan
-from fedlogit.results.artefact import RunRef
+from fedlogit.papers.artefact import RunRef
 from fedlogit.results.pages.fill import filled_page
 
 ROOT = Path(__file__).parents[2]

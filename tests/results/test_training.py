@@ -146,5 +146,5 @@ def test_a_changed_file_of_hours_is_no_fresh_drawing(train, tmp_path):
 def test_a_damaged_file_of_hours_is_named(tmp_path):
     path = tmp_path / "training.csv"
     path.write_text("paper,scale\n")
-    with pytest.raises(DataError, match=r"training\.csv: not what training took .*make redraw"):
+    with pytest.raises(DataError, match=r"cannot read .*training\.csv: .*make redraw"):
         read_training(path)

@@ -85,7 +85,7 @@ def test_a_run_with_absences_has_a_hash_of_its_own_and_the_same_division():
     some, all_ = small_spec(participation=0.5), small_spec()
     assert some.digest() != all_.digest()
     assert some.split_key() == all_.split_key()
-    assert methods.complete(RunSpec.read(some.model_dump(mode="json"), "spec")) == some
+    assert methods.resolve(RunSpec.read(some.model_dump(mode="json"), "spec")) == some
     assert json.loads(some.canonical())["participation"] == {"share": 0.5}
     assert "participation" not in all_.canonical()
 

@@ -115,7 +115,7 @@ def whole(base) -> Path:
         "models": ["mlp(hidden=[16])"], "local": {"epochs": 1}, "method": "average",
         "optimizer": {"name": "adam", "lr": 0.003}, "export": ["weights"], "seed": 0,
     }  # fmt: skip
-    spec = methods.complete(RunSpec.read(given, "test spec"))
+    spec = methods.resolve(RunSpec.read(given, "test spec"))
     folder = base / "whole"
     options = RunOptions(torch.device("cpu"), progress=False)
     run(spec, methods.get(spec.method), data, divide(spec, data), folder, options)

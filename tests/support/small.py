@@ -33,7 +33,7 @@ TEXT = {
 
 def small_spec(**changes) -> RunSpec:
     """Return a resolved spec of a second's work on digits."""
-    return methods.complete(RunSpec.read(SMALL | changes, "test spec"))
+    return methods.resolve(RunSpec.read(SMALL | changes, "test spec"))
 
 
 def built(

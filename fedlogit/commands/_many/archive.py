@@ -20,7 +20,7 @@ from pydantic import Field
 import fedlogit
 from fedlogit.component import FrozenConfig
 from fedlogit.data.raw import BROKEN, BoundedHeader, check_inside
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, FedlogitError, reading
 from fedlogit.files import LIMIT, file_digest, is_plain, write_atomic
 
 __all__ = ["Manifest", "kind_of", "pack", "unpack"]
@@ -79,10 +79,8 @@ def pack(path: Path, kind: Literal["runs", "inputs"], files: Mapping[str, Path])
 
 
 def _entry(path: Path) -> Entry:
-    try:
+    with reading(path):
         return Entry(size=path.stat().st_size, sha256=file_digest(path))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _add(archive: tarfile.TarFile, name: str, size: int, content: IO[bytes]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, FedlogitError, writing
 from fedlogit.files import read_json
 from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
@@ -116,12 +116,10 @@ def _move(source: Path, target: Path) -> None:
     The spec goes first: by it a folder is known as a run's.
     """
     exports = [f"{layout.EXPORTS}/{path.name}" for path in (source / layout.EXPORTS).glob("*")]
-    try:
+    with writing(target):
         for name in (layout.SPEC, *exports, layout.ROUNDS, layout.RESULT):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).replace(target / name)
-    except OSError as error:
-        raise FedlogitError(f"cannot write {target}: {error.strerror}") from None
 
 
 def _outcome(folder: Path) -> Any:

@@ -10,7 +10,7 @@ from fedlogit.commands._many.filing import Filed
 from fedlogit.data.cards import card
 from fedlogit.data.dataset import load_arrays, preparing
 from fedlogit.data.embedded import EMBEDDED
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, writing
 from fedlogit.files import file_digest, load_npz, read_json, write_json
 from fedlogit.partition import Split
 from fedlogit.runs.own_code import outside_modules
@@ -126,8 +126,6 @@ def _check_data(path: Path, dataset: str, tokens: str, suffix: str) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         source.replace(target)
-    except OSError as error:
-        raise FedlogitError(f"cannot write {target}: {error.strerror}") from None

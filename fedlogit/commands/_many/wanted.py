@@ -122,7 +122,7 @@ def _read(paths: Iterable[Path]) -> Wanted:
 
 def _resolved(data: Any, where: str, path: Path) -> RunSpec:
     """Return a spec with all defaults; a file whose name has a hash must have that spec's."""
-    spec = methods.complete(RunSpec.read(data, where))
+    spec = methods.resolve(RunSpec.read(data, where))
     check_folder(spec, path.with_suffix(""))
     return spec
 

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, writing
 from fedlogit.files import file_digest
 from fedlogit.user_folders import cache_folder, is_own_file, private_folder
 
@@ -93,7 +93,7 @@ def compiled(name: str) -> Path:
     key = hashlib.sha256(sources + identity).hexdigest()[:16]
     folder = cache_folder(_REMEDY)
     private_folder(folder, _REMEDY)
-    try:
+    with writing(folder, _REMEDY):
         for path in sorted(folder.glob(f"{name}-{key}-*.so")):
             if is_own_file(path) and path == _named(folder, name, key, path):
                 return path
@@ -102,8 +102,6 @@ def compiled(name: str) -> Path:
             _compile([*compiler, *_FLAGS, str(source), "-o", str(made)])
             made.chmod(stat.S_IRWXU)
             return made.replace(_named(folder, name, key, made))
-    except OSError as error:
-        raise FedlogitError(f"cannot write {folder}: {error.strerror}; {_REMEDY}") from None
 
 
 def _named(folder: Path, name: str, key: str, library: Path) -> Path:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 
 from fedlogit.errors import unknown
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.model import analysis_names
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import Artefact
 
 __all__ = ["Analysis", "analyse", "analysis_names"]
 

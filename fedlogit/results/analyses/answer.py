@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pandas as pd
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.papers.options import Answer
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.paired import INTERVAL, candidates
 from fedlogit.results.verdicts.statistics import ALPHA
 
-__all__ = ["BUDGETS", "analyse"]
+__all__ = ["BUDGETS", "LABELLED", "analyse"]
 
 BUDGETS = {"10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "10 MB": 1e7, "any": math.inf}
 """What a client may send in the whole run, in bytes."""
@@ -83,8 +83,7 @@ def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     several = numbers["dataset"].nunique() > 1
     rows = []
     for (dataset, partition), cell in numbers.groupby(["dataset", "partition"], sort=False):
-        place = artefact.label(partition)
-        row = {"If you have": f"{artefact.label(dataset)}, {place}" if several else place}
+        row = {"If you have": artefact.place_label(dataset, partition, several=several)}
         for budget in (*BUDGETS, *([LABELLED] if LABELLED in set(numbers["budget"]) else [])):
             of_budget = cell[cell["budget"] == budget]
             row[_column_heading(budget, numbers)] = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Percent
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import number
 

@@ -11,12 +11,12 @@ import pandas as pd
 import scipy
 
 from fedlogit.coalitions import coalitions, shapley_values
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Contribution
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
-from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.gathered import gather_one_dataset
 from fedlogit.results.runs.run import Run
 
 __all__ = ["ContributionsBesideShapley", "analyse", "contributions_beside_shapley", "correlations"]
@@ -102,12 +102,10 @@ def contributions_beside_shapley(
         DataError: if a coalition has no run, or a run no contributions.
         FedlogitError: if there are several data sets, whose coalitions would be mixed.
     """
-    runs = [(str(ref.axes["partition"]), str(ref.axes["method"]), run)
-            for ref, run in gather(artefact)]  # fmt: skip
-    if len(datasets := sorted({run.spec.dataset for *_, run in runs})) > 1:
-        raise FedlogitError(
-            f"{artefact.name}: dataset = {datasets}: give one; another is another table"
-        )
+    runs = [
+        (str(ref.axes["partition"]), str(ref.axes["method"]), run)
+        for ref, run in gather_one_dataset(artefact)
+    ]
     worth: dict[tuple[str, int], dict[frozenset[int], float]] = {}
     for partition, method, run in runs:
         if method == options.value:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import summarise
 from fedlogit.results.formatting import number
 from fedlogit.results.runs.gathered import gather
@@ -142,11 +142,11 @@ def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     several = numbers["dataset"].nunique() > 1
     rows = []
     for row in numbers.to_dict("records"):
-        place = artefact.label(row["partition"])
+        place = artefact.place_label(row["dataset"], row["partition"], several=several)
         of = f" ({row['reached']} of {row['n']})" if 0 < row["reached"] < row["n"] else ""
         rows.append(
             {
-                "Heterogeneity": f"{artefact.label(row['dataset'])}, {place}" if several else place,
+                "Heterogeneity": place,
                 "Method": artefact.label(row["method"]),
                 "Rounds to 90 %": _number_text(row["rounds_to"], 1) + of,
                 "kB to 90 %": _number_text(row["bytes_to"] / 1e3, 1),

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
@@ -163,9 +163,8 @@ def _printed_table(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> 
     conditions = list(dict.fromkeys(numbers["condition"]))
     rows = []
     for (dataset, partition, method), cell in numbers.groupby(_KEYS, sort=False):
-        place = artefact.label(partition)
         row = {
-            "Heterogeneity": f"{artefact.label(dataset)}, {place}" if several else place,
+            "Heterogeneity": artefact.place_label(dataset, partition, several=several),
             "Method": artefact.label(method),
         }
         texts = {one["condition"]: _cell_text(one, options) for one in cell.to_dict("records")}

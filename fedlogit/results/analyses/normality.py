@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, refuse_mixed
-from fedlogit.results.runs.gathered import gather
+from fedlogit.results.runs.gathered import gather_one_dataset
 from fedlogit.results.runs.run import Run
 
 __all__ = ["FEWEST", "KINDS", "analyse", "groups", "standardised"]
@@ -40,11 +40,7 @@ def analyse(artefact: Artefact) -> Analysis:
     latter in excess of a Gaussian's), `correlation` (mean size of the correlation with the other
     logits of the sample, which a diagonal mixture leaves out).
     """
-    runs = gather(artefact)
-    if len(datasets := sorted({run.spec.dataset for _, run in runs})) > 1:
-        raise FedlogitError(
-            f"{artefact.name}: dataset = {datasets}: give one; another is another table"
-        )
+    runs = gather_one_dataset(artefact)
     refuse_mixed(collect(artefact), ("partition", "method"))
     rows = [
         {"partition": ref.axes.get("partition"), "method": ref.axes.get("method"), **group}
@@ -78,11 +74,8 @@ def groups(run: Run) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
 
     With them come the class, and which classes the client holds, bool (classes,).
     """
-    kept = run.export("aggregation")
     names = ("held_out_logits", "held_out_labels", "held_out_clients")
-    missing = [name for name in names if name not in kept]
-    if missing:
-        raise DataError(f"{run.folder}/exports/aggregation.npz: array {missing[0]!r} is missing")
+    kept = run.export("aggregation", *names, "owned")
     logits, labels, clients = (kept[name] for name in names)
     for client in np.unique(clients):
         for label in np.unique(labels[clients == client]):

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, refuse_mixed
 
 __all__ = ["analyse"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
 from fedlogit.results.verdicts.statistics import ALPHA
@@ -42,7 +42,7 @@ def analyse(artefact: Artefact) -> Analysis:
     for dataset, partition in dict.fromkeys(zip(frame["dataset"], frame["partition"], strict=True)):
         own = ranks.loc[(dataset, partition), methods].to_numpy()
         numbers[f"rank_{dataset}_{partition}"] = own
-        head = f"{label(dataset)}, {label(partition)}" if several else label(partition)
+        head = artefact.place_label(dataset, partition, several=several)
         shown[head] = [f"{rank:.1f}" for rank in own]
     right = tuple(shown.columns[1:])
     shown["Does not differ from"] = ["; ".join(map(label, alike[method])) for method in methods]

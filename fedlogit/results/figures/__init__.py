@@ -15,8 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.model import figure_names
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption
@@ -58,7 +58,14 @@ def _refuse_mixed(artefact: Artefact, cell: Sequence[str]) -> None:
 def write_figure(
     artefact: Artefact, out: Path, reference: pd.DataFrame | None = None
 ) -> list[Path]:
-    """Draw an artefact; write ``out.png``, ``out.pdf`` and, with its caption, ``out.md``."""
+    """Draw an artefact; write ``out.png``, ``out.pdf`` and, with its caption, ``out.md``.
+
+    Returns:
+        The three paths written.
+
+    Raises:
+        FedlogitError: as `draw` does, or if they cannot be written.
+    """
     paths = save_figure(draw(artefact, reference), out)
     text = f"**{artefact.title}**\n\n![{artefact.title}]({paths[0].name})\n\n{caption(artefact)}"
     return [*paths, write_text(paths[0].with_suffix(".md"), text)]

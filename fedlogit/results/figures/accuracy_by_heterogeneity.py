@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedlogit.results.artefact import REFERENCE, Artefact
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
     Stroke,

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import ByPublic
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
     Stroke,
@@ -51,7 +51,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = drawn[(drawn["dataset"] == dataset) & (drawn["partition"] == partition)]
         _panel(axes, here, styles, artefact.metric)
-        axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
+        axes.set_title(artefact.place_label(dataset, partition))
         axes.set_xlabel(artefact.label(axis))
         if options.log:
             axes.set_xscale("log")

@@ -14,8 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.papers.options import ByRound
-from fedlogit.results.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, curves, seeds
 from fedlogit.results.figures._parts import (
     Stroke,

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import BySetting
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
     bars,

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import POINTS_GAINED, POINTS_LOST, legend, title, values
 from fedlogit.results.style import GREY, HUES, INK, new_figure
@@ -46,8 +46,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
         _panel(axes, artefact, here, methods, colours)
         several = shown["dataset"].nunique() > 1
-        name = artefact.label(partition)
-        axes.set_title(f"{artefact.label(dataset)}, {name}" if several else name)
+        axes.set_title(artefact.place_label(dataset, partition, several=several))
         axes.set_xlabel(POINTS_GAINED if options.gained else POINTS_LOST)
     frame = collect(artefact)
     alone = f"{conditions[0]} " if len(conditions) == 1 else ""

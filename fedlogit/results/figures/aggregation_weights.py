@@ -15,14 +15,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fedlogit.errors import DataError
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import in_per_cent, runs_of, title
+from fedlogit.results.runs.run import Run
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
 
-__all__ = ["CELL", "draw", "mean_weights"]
+__all__ = ["CELL", "Panel", "draw", "mean_weights"]
 
 CELL = ("dataset", "partition", "method")
+_NEEDED = ("weights", "labels", "owned")
 
 
 @dataclass(frozen=True)
@@ -110,24 +112,20 @@ def _panels(artefact: Artefact) -> Iterator[Panel]:
     cells: dict[tuple[str, ...], list[dict[str, np.ndarray]]] = {}
     for ref, run in runs_of(artefact):
         cell = tuple(str(ref.axes[a]) for a in axes if a in ref.axes)
-        cells.setdefault(cell, []).append(_export(run.export("aggregation"), ref.dir))
+        cells.setdefault(cell, []).append(_arrays(run))
     for cell, seeds in cells.items():
         name = ", ".join(artefact.label(value) for value in cell)
-        yield Panel(
-            name, *([seed[key] for seed in seeds] for key in ("weights", "labels", "owned"))
-        )
+        yield Panel(name, *([seed[key] for seed in seeds] for key in _NEEDED))
 
 
-def _export(arrays: dict[str, np.ndarray], folder: object) -> dict[str, np.ndarray]:
-    """Check that an export has what the figure needs."""
-    where = f"{folder}/exports/aggregation.npz"
-    for key in ("weights", "labels", "owned"):
-        if key not in arrays:
-            raise DataError(f"{where}: array {key!r} is missing")
-    weights, labels, owned = (arrays[key] for key in ("weights", "labels", "owned"))
-    if weights.shape != (len(owned), len(labels)):
-        raise DataError(f"{where}: weights {weights.shape}, must be {(len(owned), len(labels))}")
-    return {**arrays, "owned": owned.astype(bool)}
+def _arrays(run: Run) -> dict[str, np.ndarray]:
+    """Return what the figure needs of a run, once the shapes are found to agree."""
+    found = run.export("aggregation", *_NEEDED)
+    shape, fits = found["weights"].shape, (len(found["owned"]), len(found["labels"]))
+    if shape != fits:
+        where = f"{run.folder}/exports/aggregation.npz"
+        raise DataError(f"{where}: weights {shape}, must be {fits}")
+    return found | {"owned": found["owned"].astype(bool)}
 
 
 def _largest_weight(panel: Panel) -> float:

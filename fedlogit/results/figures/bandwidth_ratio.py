@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.aggregation.votes import pack
 from fedlogit.federation.ledger import Ledger
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, runs_of, title
 from fedlogit.results.runs.run import Run

@@ -8,16 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Contribution
 from fedlogit.results.analyses.contribution import (
     ContributionsBesideShapley,
     contributions_beside_shapley,
     correlations,
 )
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, title
-from fedlogit.results.style import GREY, MARKERS, PALETTE, in_order, new_figure
+from fedlogit.results.style import GREY, MARKERS, PALETTE, in_order, wrapped_panels
 
 __all__ = ["correlation", "draw"]
 
@@ -36,18 +36,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     found = list(contributions_beside_shapley(artefact, options))
     methods = in_order(dict.fromkeys(one.method for one in found))
     partitions = list(dict.fromkeys(one.partition for one in found))
-    down = -(-len(methods) // _ACROSS)
-    figure, grid = new_figure(down, -(-len(methods) // down), panel=(2.7, 2.5), share_x=True)
-    panels = list(grid.flat)
-    for axes, method in zip(panels, methods, strict=False):
+    size = (2.7, 2.5)
+    figure, grid, drawn = wrapped_panels(len(methods), _ACROSS, panel=size, share_x=True)
+    for axes, method in zip(drawn, methods, strict=True):
         _panel(axes, [one for one in found if one.method == method], partitions)
         said = correlation(artefact, [one for one in found if one.method == method])
         axes.set_title(f"{artefact.label(method)}\n{said}", fontsize="small")
-    for axes in panels[len(methods) :]:
-        axes.set_visible(False)
     for row in grid:
         row[0].set_ylabel("Contribution [share]")
-    for axes in panels[max(0, len(methods) - grid.shape[1]) : len(methods)]:
+    for axes in drawn[-grid.shape[1] :]:
         axes.set_xlabel("Shapley value [points]")
         axes.tick_params(labelbottom=True)
     extra = ["rank correlations are means over runs", "dotted: equal shares"]

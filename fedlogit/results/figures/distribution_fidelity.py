@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.bubbles import bubbles
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import in_per_cent, legend, panel_name, runs_of, title

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import all_diverged, bars, in_per_cent, legend, title, values
 from fedlogit.results.style import GREY, INK, looks, new_figure
@@ -15,6 +15,8 @@ from fedlogit.results.style import GREY, INK, looks, new_figure
 __all__ = ["draw"]
 
 _ALONE, _TARGETS, _ORACLE = "client_public_accuracy", "target_accuracy", "oracle_accuracy"
+_PSEUDO = "pseudo-labels (in the method's colour)"
+_ANYBODY = "oracle (at least one client is right)"
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -34,7 +36,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     margin = 0.06 * (highest - lowest)
     for axes, ((dataset, partition), runs) in zip(grid.flat, panels, strict=True):
         _panel(axes, runs, methods)
-        axes.set_title(f"{artefact.label(dataset)}, {artefact.label(partition)}")
+        axes.set_title(artefact.place_label(dataset, partition))
         axes.set_yticks(range(len(methods)), [artefact.label(method) for method in methods])
         axes.invert_yaxis()
         axes.set_xlabel("Accuracy on the public set")
@@ -73,21 +75,6 @@ def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:
 def _handles() -> list[Line2D]:
     return [
         Line2D([], [], color=INK, marker="|", ms=10, mew=1.6, ls="none", label="single client"),
-        Line2D(
-            [],
-            [],
-            color=GREY,
-            marker="o",
-            ls="none",
-            label="pseudo-labels (in the method's colour)",
-        ),
-        Line2D(
-            [],
-            [],
-            marker="o",
-            mfc="white",
-            mec=INK,
-            ls="none",
-            label="oracle (at least one client is right)",
-        ),
+        Line2D([], [], color=GREY, marker="o", ls="none", label=_PSEUDO),
+        Line2D([], [], marker="o", mfc="white", mec=INK, ls="none", label=_ANYBODY),
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import band, legend, method_handle, panels_of, strokes, title
 from fedlogit.results.metrics.celm import free_riders

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.normality import KINDS, standardised
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panels_of, title
 from fedlogit.results.style import INK, PALETTE, new_figure
@@ -18,6 +18,7 @@ from fedlogit.results.style import INK, PALETTE, new_figure
 __all__ = ["draw", "quantiles"]
 
 _REACH = 4.2  # standard deviations that are shown
+_SHOWN = 200  # quantiles
 _COLOURS = dict(zip(KINDS, ("blue", "orange", "green"), strict=True))
 
 
@@ -49,9 +50,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def quantiles(values: np.ndarray, shown: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """Return quantiles of a standard Gaussian and of values, at the same shares, (shown,) each."""
-    shares = (np.arange(shown) + 0.5) / shown
+def quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return quantiles of a standard Gaussian and of values, at the same 200 shares, (200,)."""
+    shares = (np.arange(_SHOWN) + 0.5) / _SHOWN
     return scipy.stats.norm.ppf(shares), np.quantile(values, shares)
 
 

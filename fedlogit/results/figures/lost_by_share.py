@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.adversaries import Adversaries
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import (
     BARS,
@@ -44,8 +44,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
         for axes, attack in zip(row, attacks, strict=True):
             _panel(axes, artefact, here[here["attack"] == attack], styles)
-            name = artefact.label(partition)
-            name = f"{artefact.label(dataset)}, {name}" if datasets > 1 else name
+            name = artefact.place_label(dataset, partition, several=datasets > 1)
             axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
         row[0].set_ylabel(POINTS_LOST)
     for axes in grid[-1]:

@@ -8,13 +8,13 @@ import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import competitors, legible, title, values, wrapped_labels
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import new_figure
 
-__all__ = ["draw"]
+__all__ = ["draw", "ordered"]
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:

@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.options import Pareto
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, place
 from fedlogit.results.figures._parts import (
@@ -30,7 +30,7 @@ from fedlogit.results.figures._parts import (
 )
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label, metric_of
-from fedlogit.results.style import GREY, INK, new_figure
+from fedlogit.results.style import GREY, INK, wrapped_panels
 
 __all__ = ["draw", "frontier"]
 
@@ -55,10 +55,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     frame = competitors(collect(artefact, [options.x]))
     by = options.by
     panels = values(frame.dropna(subset=[by]), by)
-    columns = min(len(panels), 2)
-    figure, grid = new_figure(-(-len(panels) // columns), columns, panel=(6.2, 3.8))
+    figure, grid, drawn = wrapped_panels(len(panels), 2, panel=(6.2, 3.8))
     has_paper = moves = False
-    for axes, panel in zip(grid.flat, panels, strict=False):
+    for axes, panel in zip(drawn, panels, strict=True):
         points = _points(frame[frame[by] == panel], artefact.metric, options.x)
         theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
@@ -67,22 +66,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_title(artefact.label(panel))
         axes.set_xlabel(_horizontal_label(options.x))
         share_axis(axes.yaxis, artefact.metric)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
     for axes in grid[:, 0]:
         axes.set_ylabel(sentence(metric_label(artefact.metric)))
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=INK,
-            lw=1.1,
-            ls="--",
-            label=_FRONT,
-        )
-    ]
-    if has_paper:
-        handles.append(published_handle("reported in the paper"))
+    handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label=_FRONT)]
+    handles += [published_handle("reported in the paper")] if has_paper else []
     moved = "points of equal bytes moved sideways" if moves else ""
     title(figure, artefact, frame, "; ".join(filter(None, [bars(frame), moved])))
     legend(figure, handles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.bubbles import bubble_panels
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import panel_name, runs_of, title

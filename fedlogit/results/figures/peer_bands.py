@@ -12,11 +12,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import PeerBands
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import in_per_cent, kin_colour, legend, runs_of, title, values
-from fedlogit.results.style import GREY, INK, new_figure
+from fedlogit.results.style import GREY, INK, wrapped_panels
 
 __all__ = ["CELL", "draw"]
 
@@ -37,10 +37,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     peers = sorted({run.spec.clients for _, run in runs_of(artefact)})
     frame = curves(artefact).dropna(subset=["accuracy"])
     panels = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
-    down = -(-len(panels) // _ACROSS)
-    across = -(-len(panels) // down)
-    figure, grid = new_figure(down, across, panel=(2.4, 2.2), share_y=True)
-    for axes, (dataset, method) in zip(grid.flat, panels, strict=False):
+    figure, grid, drawn = wrapped_panels(len(panels), _ACROSS, panel=(2.4, 2.2), share_y=True)
+    for axes, (dataset, method) in zip(drawn, panels, strict=True):
         here = frame[frame["dataset"] == dataset]
         for other, dash in _beside(here, options, method):
             mean = _by_round(here, other)["accuracy"]
@@ -49,14 +47,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         several = frame["dataset"].nunique() > 1
         axes.set_title(f"{artefact.label(method)}{f', {artefact.label(dataset)}' * several}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-    for axes in list(grid.flat)[len(panels) :]:
-        axes.set_visible(False)
     for row in grid:
         row[0].set_ylabel("Test accuracy")
         in_per_cent(row[0].yaxis)
-    for column in range(across):
-        lowest = [axes for axes in grid[:, column] if axes.get_visible()][-1]
-        lowest.set_xlabel("Round")
+    for axes in drawn[-grid.shape[1] :]:  # the lowest of each column
+        axes.set_xlabel("Round")
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
     grey = {artefact.label(name): dash for name, dash in _beside(frame, options)}
     legend(figure, _handles(options.band, grey))

@@ -8,7 +8,7 @@ import seaborn
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legible, panels_of, title
 from fedlogit.results.metrics import value

@@ -12,12 +12,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import PALETTE, new_figure
+from fedlogit.results.style import PALETTE, wrapped_panels
 
 __all__ = ["by_iteration", "draw"]
 
@@ -32,14 +32,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition: the mean over seeds by iteration, and their band."""
     panels = panels_of(artefact)
     frame = collect(artefact)
-    columns = min(2, len(panels))
-    figure, grid = new_figure(-(-len(panels) // columns), columns, panel=(3.3, 2.4), share_y=True)
-    cells = list(grid.flat)
-    for axes, (name, runs) in zip(cells, panels.items(), strict=False):
+    figure, grid, drawn = wrapped_panels(len(panels), 2, panel=(3.3, 2.4), share_y=True)
+    for axes, (name, runs) in zip(drawn, panels.items(), strict=True):
         _panel(axes, [run for _, run in runs])
         axes.set_title(name)
-    for axes in cells[len(panels) :]:
-        axes.set_visible(False)
     for row in grid:
         row[0].set_ylabel("Coverage and accuracy")
     for axes in grid[-1]:

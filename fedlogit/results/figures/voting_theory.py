@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results.artefact import Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
 from fedlogit.results.style import GREY, INK, PALETTE, new_figure
@@ -75,20 +75,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             axes.set_ylabel(label)
     for axes in grid[-1]:
         axes.set_xlabel("Round")
-    seen = [s for _, series in _PANELS for s in series if s[0] in values_of(frame)]
-    drawn = "theory_bound" in values_of(frame)
-    bound = "" if drawn else "; bound not drawn: it needs every peer above 50% accuracy"
-    said = [f"dotted: the warm-up ends and votes begin{bound}", band(frame)]
+    measured = set(frame.columns[frame.notna().any()])
+    seen = [s for _, series in _PANELS for s in series if s[0] in measured]
+    no_bound = "bound not drawn: it needs every peer above 50% accuracy"
+    said = ["dotted: the warm-up ends and votes begin"]
+    said += ["" if "theory_bound" in measured else no_bound, band(frame)]
     title(figure, artefact, collect(artefact), "; ".join(filter(None, said)))
-    legend(
-        figure, [Line2D([], [], color=PALETTE[c], ls=ls, label=label) for _, label, c, ls in seen]
-    )
+    handles = [Line2D([], [], color=PALETTE[c], ls=ls, label=label) for _, label, c, ls in seen]
+    legend(figure, handles)
     return figure
-
-
-def values_of(frame: pd.DataFrame) -> set[str]:
-    """Return the columns that were measured at least once."""
-    return {str(column) for column in frame.columns[frame.notna().any()]}
 
 
 def _warm_up(artefact: Artefact) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pandas as pd
 
@@ -106,8 +106,16 @@ def _all_present(run: Run, what: str) -> None:
         raise DataError(f"{run.folder}: {what} is of peers that are all there in every round")
 
 
-_star = _payload_as(lambda peers: 2)  # up and down
-_mesh = _payload_as(lambda peers: peers - 1)
+def _payloads() -> Iterator[Metric]:
+    """Yield the payloads of Tables 1, 2, 5 and 7, each in MB and in GB."""
+    up_and_down, to_each_other = _payload_as(lambda peers: 2), _payload_as(lambda peers: peers - 1)
+    for name, label, megabytes in (
+        ("payload", "bytes of a peer in the whole run", _payload),
+        ("payload_star", "bytes with averaging through a server", up_and_down),
+        ("payload_mesh", "bytes with averaging from peer to peer", to_each_other),
+    ):
+        yield Metric(f"{name}_megabytes", f"{label} [MB]", megabytes, "MB", 2)
+        yield Metric(f"{name}_gigabytes", f"{label} [GB]", _in_gigabytes(megabytes), "GB", 4)
 
 
 def _in_gigabytes(megabytes: Callable[[Run], float]) -> Callable[[Run], float]:
@@ -175,31 +183,7 @@ METRICS = (
         _tail("accuracy_std"),
         "share",
     ),
-    # Tables 1, 2, 5 and 7
-    Metric("payload_megabytes", "bytes of a peer in the whole run [MB]", _payload, "MB", 2),
-    Metric(
-        "payload_gigabytes",
-        "bytes of a peer in the whole run [GB]",
-        _in_gigabytes(_payload),
-        "GB",
-        4,
-    ),
-    Metric("payload_star_megabytes", "bytes with averaging through a server [MB]", _star, "MB", 2),
-    Metric(
-        "payload_star_gigabytes",
-        "bytes with averaging through a server [GB]",
-        _in_gigabytes(_star),
-        "GB",
-        4,
-    ),
-    Metric("payload_mesh_megabytes", "bytes with averaging from peer to peer [MB]", _mesh, "MB", 2),
-    Metric(
-        "payload_mesh_gigabytes",
-        "bytes with averaging from peer to peer [GB]",
-        _in_gigabytes(_mesh),
-        "GB",
-        4,
-    ),
+    *_payloads(),
     Metric(
         "bytes_per_probe",
         "bytes that a peer sends about a probe",

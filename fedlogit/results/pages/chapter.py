@@ -12,8 +12,9 @@ import pandas as pd
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from fedlogit.errors import DataError
-from fedlogit.results.artefact import Artefact
+from fedlogit.errors import reading
+from fedlogit.files import read_text
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.templating import render
@@ -201,10 +202,8 @@ def embedded(path: Path, title: str) -> Markup:
     Raises:
         DataError: if it is missing.
     """
-    try:
+    with reading(path):
         data = base64.b64encode(path.read_bytes()).decode()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
     return Markup('<img alt="{}" decoding="async" src="data:image/png;base64,{}">').format(
         title, data
     )
@@ -212,11 +211,7 @@ def embedded(path: Path, title: str) -> Markup:
 
 def _pipes_of(path: Path) -> str:
     """Return the table in a file of Markdown, without its title and caption."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    return "\n".join(line for line in lines if line.startswith("|"))
+    return "\n".join(line for line in read_text(path).splitlines() if line.startswith("|"))
 
 
 def _text_below_heading(path: Path) -> str:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from fedlogit.errors import DataError
 from fedlogit.papers.model import TEST_SCALE, Claim, Paper
-from fedlogit.results.formatting import markdown
+from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.templating import render
 from fedlogit.results.verdicts.claims import result_text, statement
 from fedlogit.results.verdicts.rules import (
@@ -23,7 +22,9 @@ from fedlogit.results.verdicts.rules import (
 )
 from fedlogit.runs.results_layout import ResultsLayout
 
-__all__ = ["claims_page"]
+__all__ = ["ClaimOutcome", "claims_page"]
+
+_COLUMNS = ("id", "text", "result", "reason", "run", "agree", "data")
 
 
 class ClaimOutcome(NamedTuple):
@@ -83,11 +84,8 @@ def _outcomes(results: Path, paper: str, scale: str) -> Mapping[str, ClaimOutcom
     path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
     if not path.exists():
         return {}
-    try:
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-        return {row["id"]: _outcome_of_row(row) for row in rows.to_dict("records")}
-    except (KeyError, ValueError) as error:
-        raise DataError(f"{path}: not a table of claims ({error})") from None
+    rows = read_csv(path, _COLUMNS, str).fillna("")
+    return {row["id"]: _outcome_of_row(row) for row in rows.to_dict("records")}
 
 
 def _outcome_of_row(row: Mapping[Any, Any]) -> ClaimOutcome:

@@ -11,6 +11,7 @@ import pandas as pd
 from fedlogit.papers.model import TEST_SCALE, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.training import FILE, read_training
+from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = ["commands", "link", "memory"]
 
@@ -72,14 +73,14 @@ def _row(
 ) -> dict[str, str]:
     kind, scale, key = place
     seen, asked = _SUFFIXES[kind]
-    base = results / f"{kind}s" / paper.paper / scale
-    made = (base / f"{key}.{seen}").exists()
+    shown = ResultsLayout(results).artefact(kind, paper.paper, scale, key, seen)
+    made = shown.exists()
     config = f"papers={paper.paper} scale={scale}"
     config = f"frozen=true partial=true {config}" if made else config
-    target = f"results/{kind}s/{paper.paper}/{scale}/{key}.{asked}"
+    target = ResultsLayout(Path("results")).artefact(kind, paper.paper, scale, key, asked)
     return {
         "Shown": paper.artefacts[key].title,
-        "Scale": f"[{scale}]({link(base / f'{key}.{seen}')})" if made else scale,
+        "Scale": f"[{scale}]({link(shown)})" if made else scale,
         **_cost(took),
         "Command": f"`snakemake --cores all --config {config} -- {target}`",
     }

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
-from fedlogit import methods
+from fedlogit import dotted_keys, methods
 from fedlogit.component import ComponentRef, find, parse_call
 from fedlogit.files import read_json
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE, Paper
 from fedlogit.partition import Partition
-from fedlogit.results.formatting import markdown
+from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.numbers import comparisons
-from fedlogit.results.verdicts.compare import comparison_in, read_summary_table
+from fedlogit.results.verdicts.compare import MAKE_AGAIN, comparison_in
 from fedlogit.results.verdicts.rules import DECIDED, VERDICTS, ClaimResult, Unjudged
 from fedlogit.runs.results_layout import ResultsLayout
 
@@ -96,22 +96,11 @@ def _settings(paper: Paper) -> str:
             for name, given in scale.datasets.items()
         }
     rows = [
-        {"Where": where, "Setting": key, "Value": value}
+        {"Where": where, "Setting": f"`{key}`", "Value": f"`{json.dumps(value)}`"}
         for where, given in at.items()
-        for key, value in _flat_settings(given)
+        for key, value in dotted_keys.flat(given)
     ]
     return markdown(pd.DataFrame(rows))
-
-
-def _flat_settings(given: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
-    """Return nested settings as dotted keys and values in code."""
-    flat: list[tuple[str, str]] = []
-    for key, value in given.items():
-        if isinstance(value, Mapping):
-            flat += _flat_settings(value, f"{above}{key}.")
-        else:
-            flat.append((f"`{above}{key}`", f"`{json.dumps(value)}`"))
-    return flat
 
 
 def _scale_rows(paper: Paper, results: Path) -> str:
@@ -172,7 +161,7 @@ def _preferred_claims(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the claims at the preferred scale; None if no run decides one, or there are none."""
     files = {scale: path.with_name("claims.csv") for scale, path in comparisons(paper, results)}
     result = {
-        s: read_summary_table(path, ["result"], {"result": str})["result"]
+        s: read_csv(path, ["result"], {"result": str}, MAKE_AGAIN)["result"]
         for s, path in files.items()
     }
     run = {scale: of for scale, of in result.items() if (of != ClaimResult.NOT_RUN).any()}

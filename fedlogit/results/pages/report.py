@@ -11,12 +11,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from fedlogit.errors import DataError
+from fedlogit.files import read_text
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.chapter import embedded, shell, to_html
 
 __all__ = ["find_pages", "write_report"]
 
+_REMEDY = "remove it and make figures"
 _CHAPTER = re.compile(r"<section .*?</section>", re.DOTALL)
 _FACT = re.compile(r'<li data-fact="(\w+)"><b>.*?</b>(.*?)</li>')
 _TITLE = re.compile(r'<h2 id="([^"]+)">(.*?) <small>')
@@ -54,15 +56,8 @@ def write_report(pages: Sequence[Path], results: Path, out: Path) -> Path:
     return write_text(out, text)
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}; remove it and make figures") from None
-
-
 def _read_page(path: Path) -> _Page:
-    found = _CHAPTER.search(_read_text(path))
+    found = _CHAPTER.search(read_text(path, _REMEDY))
     if found is None:
         raise DataError(f"{path} is not a page of `fedlogit page`; remove it")
     return _Page(path, found[0])
@@ -98,5 +93,5 @@ def _record(results: Path) -> Markup:
         return Markup("")
     return Markup('<h2 id="record">Every published number</h2>{}<p class="caption">{}</p>').format(
         embedded(picture, "Published numbers and ours, by verdict"),
-        _read_text(counts),
+        read_text(counts, _REMEDY),
     )

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 from fedlogit.component import FrozenConfig
 from fedlogit.reading import load_yaml
 
-__all__ = ["Deviation", "NotRun", "Notes", "NumberSelection", "read_notes"]
+__all__ = ["Deviation", "NotRun", "Notes", "NumberSelection", "any_of", "read_notes"]
 
 
 def _as_tuple(value: object) -> object:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers import Paper, Plan, artefact_json
+from fedlogit.papers import Paper, Plan
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_all
+from fedlogit.results.formatting import read_csv
 from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import Notes, read_notes
@@ -187,9 +188,11 @@ def _planned_runs(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
     """Return the runs of each table at the scale ``paper``, as axes and seeds, finished or not."""
     if JUDGED_SCALE not in plan.papers[paper].scales:
         return {}
-    tables = [artefact_json(a) for a in plan.judged(paper, JUDGED_SCALE)]
+    tables = [a.as_artefact() for a in plan.judged(paper, JUDGED_SCALE)]
     return {
-        table["id"]: pd.DataFrame([r["axes"] for r in (*table["runs"], *table.get("missing", ()))])
+        table.id: pd.DataFrame(
+            [*(run.axes for run in table.runs), *(m.axes for m in table.missing)]
+        )
         for table in tables
     }
 
@@ -214,13 +217,9 @@ def read_record(results: Path) -> pd.DataFrame:
     Raises:
         DataError: if there is none.
     """
-    path = results / "record.csv"
     text = ["paper", *_KEYS, *_TEXT, "verdict", "why"]
-    try:
-        rows = pd.read_csv(path, dtype=dict.fromkeys(text, str))
-        return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
-    except (OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path}: not a record ({error}); run make redraw") from None
+    rows = read_csv(results / "record.csv", _COLUMNS, dict.fromkeys(text, str))
+    return rows[_COLUMNS].fillna(dict.fromkeys(text, ""))
 
 
 def as_comparison(rows: pd.DataFrame) -> pd.DataFrame:

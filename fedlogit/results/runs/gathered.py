@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from fedlogit.errors import DataError
-from fedlogit.results.artefact import Artefact, RunRef
+from fedlogit.errors import DataError, FedlogitError
+from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.results.runs.run import Run, read_run
 
-__all__ = ["gather"]
+__all__ = ["gather", "gather_one_dataset"]
 
 
 def gather(artefact: Artefact) -> list[tuple[RunRef, Run]]:
@@ -21,6 +21,21 @@ def gather(artefact: Artefact) -> list[tuple[RunRef, Run]]:
     """
     found = [(ref, read_run(ref.dir, ref.digest)) for ref in artefact.runs]
     _check_data(artefact.name, [run for _, run in found])
+    return found
+
+
+def gather_one_dataset(artefact: Artefact) -> list[tuple[RunRef, Run]]:
+    """Return the runs of an artefact whose rows would mix data sets, which must be on one.
+
+    Raises:
+        DataError: as `gather`.
+        FedlogitError: if there are several data sets.
+    """
+    found = gather(artefact)
+    if len(datasets := sorted({run.spec.dataset for _, run in found})) > 1:
+        raise FedlogitError(
+            f"{artefact.name}: dataset = {datasets}: give one; another is another table"
+        )
     return found
 
 

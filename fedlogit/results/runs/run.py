@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from fedlogit.component import explain
 from fedlogit.errors import DataError
-from fedlogit.files import load_npz
+from fedlogit.files import load_npz, read_text
 from fedlogit.partition.base import Roles
 from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_export, read_result, read_spec
@@ -134,14 +134,19 @@ class Run:
             raise DataError(f"{self.folder}: method {self.spec.method.name} has no contributions")
         return self.rounds[columns].to_numpy(dtype=np.float64)
 
-    def export(self, name: str) -> dict[str, np.ndarray]:
+    def export(self, name: str, *needed: str) -> dict[str, np.ndarray]:
         """Return the arrays of ``exports/<name>.npz``.
 
         Raises:
-            DataError: if the run did not export them, or the file is damaged.
+            DataError: if the run did not export them, the file is damaged, or lacks one of those
+                that are needed.
         """
         self.check_export(f"{name}.npz")
-        return load_npz(self.folder / "exports" / f"{name}.npz")
+        path = self.folder / "exports" / f"{name}.npz"
+        found = load_npz(path)
+        if lacking := [key for key in needed if key not in found]:
+            raise DataError(f"{path}: array {lacking[0]!r} is missing")
+        return found
 
     def check_export(self, name: str) -> None:
         """Refuse an export that is there but not as the run wrote it.
@@ -232,12 +237,10 @@ def _read_result(folder: Path) -> Result:
 
 def _read_rounds(path: Path) -> pd.DataFrame:
     """Read ``rounds.csv``, whose rounds must count up from 1."""
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         rounds = pd.read_csv(io.StringIO(text))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, pd.errors.ParserError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is not a valid table: {error}") from None
     if not text.endswith("\n"):
         raise DataError(f"{path} is truncated: its last line has no end; {rerun_hint(path.parent)}")

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.errors import FedlogitError, unknown
+from fedlogit.papers.artefact import REFERENCE
 from fedlogit.papers.claim_options import ANY, Comparison
-from fedlogit.results.artefact import REFERENCE
 from fedlogit.results.collect import axis_value_matches
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.statistics import INSIDE, p_above, paired_interval

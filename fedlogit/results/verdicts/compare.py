@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import DataError
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.metric_names import is_counted
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.published import published_rows
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import collect, describe, distinct_values, summarise
-from fedlogit.results.formatting import markdown, number, spread
+from fedlogit.results.formatting import markdown, number, read_csv, spread
 from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import (
@@ -38,6 +37,7 @@ from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = [
     "BEHIND",
+    "MAKE_AGAIN",
     "NOTHING_PUBLISHED",
     "RIGHT",
     "compare",
@@ -49,7 +49,6 @@ __all__ = [
     "published",
     "read_comparison",
     "read_reference",
-    "read_summary_table",
     "runs_behind",
 ]
 
@@ -81,6 +80,8 @@ _NO_RUN: OurNumber = {
     "code_versions": "",
     "runs": "",
 }
+MAKE_AGAIN = "run python -m fedlogit compare first"
+"""What to do where a file of a summary cannot be read."""
 NOTHING_PUBLISHED = "There are no published numbers to compare with."
 
 
@@ -231,7 +232,7 @@ def comparison_in(path: Path) -> pd.DataFrame:
     told = ("table", *_KEYS, "where", "metric", "counterpart", "code_versions", _RUNS)
     text = dict.fromkeys(told, str)
     kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
-    rows = read_summary_table(path, _COMPARED, kinds)
+    rows = read_csv(path, _COMPARED, kinds, MAKE_AGAIN)
     return rows.fillna({key: "" for key in text if key in rows})
 
 
@@ -245,32 +246,6 @@ def runs_behind(path: Path) -> list[str]:
     if _RUNS not in rows:
         raise DataError(f"{path}: column {_RUNS!r} is missing; run make redraw")
     return sorted({digest for runs in rows[_RUNS] for digest in runs.split()})
-
-
-def read_summary_table(
-    path: Path, columns: Sequence[str], kinds: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Return a table of a summary, exactly as it was written.
-
-    Args:
-        path: The file.
-        columns: What it must have.
-        kinds: The types of columns that must have one.
-
-    Raises:
-        DataError: if it is missing, no table, or lacks a column.
-    """
-    try:
-        rows = pd.read_csv(path, dtype=dict(kinds))
-        lacking = [column for column in columns if column not in rows]
-        if lacking:
-            raise ValueError(f"column {lacking[0]!r} is missing")
-    except (OSError, ValueError) as error:  # ValueError: also what is empty, or no table
-        reason = " ".join(str(error).split())
-        raise DataError(
-            f"cannot read {path}: {reason}; run python -m fedlogit compare first"
-        ) from None
-    return rows
 
 
 def comparison_table(

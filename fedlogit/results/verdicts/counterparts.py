@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.published import place_of
-from fedlogit.results.artefact import Artefact
 from fedlogit.results.collect import axis_value_matches
 from fedlogit.results.verdicts.number_rows import NumberPlace
 

@@ -1,4 +1,4 @@
-"""A run's spec, completed: what a method needs of a run, and every default filled in."""
+"""A run's spec, resolved: what a method needs of a run, and every default filled in."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fedlogit.methods.base import Method, get
 from fedlogit.participation import Participation
 from fedlogit.spec import RunSpec, Server
 
-__all__ = ["complete"]
+__all__ = ["resolve"]
 
 _OF_METHODS = {"aggregation", "evidence", "probes", "theory"}
 _MOST_PLAYERS = 10
 
 
-def complete(spec: RunSpec) -> RunSpec:
+def resolve(spec: RunSpec) -> RunSpec:
     """Return `spec` with every default of its components filled in: what is hashed and saved.
 
     Raises:
@@ -35,10 +35,10 @@ def complete(spec: RunSpec) -> RunSpec:
         update={
             "participation": participation,
             "adversaries": adversaries,
-            "partition": ComponentRef(name=spec.partition.name, params=part.params()),
-            "models": tuple(models.complete(call) for call in spec.models),
+            "partition": spec.partition.resolved(part),
+            "models": tuple(_resolved_model(call) for call in spec.models),
             "server": _server(spec) if method.server_model else None,
-            "method": ComponentRef(name=spec.method.name, params=method.params()),
+            "method": spec.method.resolved(method),
             "export": () if spec.ledger_only else spec.export,
         }
     )
@@ -234,4 +234,8 @@ def _check_honest(participation: Participation, spec: RunSpec, method: Method) -
 def _server(spec: RunSpec) -> Server:
     """Return the server's settings with its model's defaults filled in."""
     assert spec.server is not None
-    return spec.server.model_copy(update={"model": models.complete(spec.server.model)})
+    return spec.server.model_copy(update={"model": _resolved_model(spec.server.model)})
+
+
+def _resolved_model(call: ComponentRef) -> ComponentRef:
+    return call.resolved(models.get(call))

@@ -1,4 +1,7 @@
-"""A table or figure as data: which finished runs it shows, along which axes, under which names."""
+"""A table or figure as data: which finished runs it shows, along which axes, under which names.
+
+`PlannedArtefact.as_artefact` makes it of a plan. A file carries it to the script that draws it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from fedlogit.files import read_json
 from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.model import Claim, StandsFor
 from fedlogit.papers.options import KindOptions
-from fedlogit.papers.planned import Refused
 
-__all__ = ["REFERENCE", "Artefact", "Missing", "RunRef", "read_artefact"]
+__all__ = ["REFERENCE", "Artefact", "Missing", "Refused", "RunRef", "read_artefact"]
 
 Kind = TypeVar("Kind", bound=KindOptions)
+
+# Keys that few files have: a new one changes neither the name nor the digest of any other file.
+_SELDOM = ("stands_for", "analysis", "left_out", "missing", "cannot")
 
 REFERENCE = "fully_informed"
 """The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""
@@ -52,28 +57,44 @@ class Missing(BaseModel):
     axes: dict[str, Any]
 
 
+class Refused(BaseModel):
+    """A place in a grid for which there is no run, because the method says that it cannot do it.
+
+    Attributes:
+        before: How many of the artefact's cells come before it, also of those left out.
+        axes: Where it stands on the axes, as tables have the values.
+        why: What the method says, after its name.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    before: int
+    axes: dict[str, Any]
+    why: str
+
+
 class Artefact(BaseModel):
     """What a table or figure is made of.
 
     Attributes:
         paper: The paper it belongs to, as named by the papers' files.
         paper_title: The paper's title.
-        title: Its heading.
         id: Its name within the paper, such as ``table1``.
         kind: Table or figure.
         scale: The named set of overrides that its runs were made with.
+        labels: How values on the axes, and axes themselves, are printed.
+        title: Its heading.
         caption: What it shows, in a sentence or two.
         rows: Axes down a table.
         columns: Axes across a table.
         metric: What is shown; see `fedlogit.results.metrics.value`.
         metrics: Several of them, in a table with an axis ``metric``.
-        analysis: The module of `fedlogit.results.analyses` that makes a table, which then has no
-            `rows` and `columns`; None shows means.
         plot: The module of `fedlogit.results.figures` that draws a figure.
         options: What a table (``percent``, ``decimals``) or a plot lets one choose.
-        labels: How values on the axes, and axes themselves, are printed.
-        claims: Statements of the paper that these runs decide.
         stands_for: With which published numbers it is compared, if not with those of its settings.
+        analysis: The module of `fedlogit.results.analyses` that makes a table, which then has no
+            `rows` and `columns`; None shows means.
+        claims: Statements of the paper that these runs decide.
         runs: The runs, in the order in which rows and columns shall appear; none, if all are
             `missing`.
         left_out: For each data set that lacks runs, how many do not exist, and of how many.
@@ -86,20 +107,20 @@ class Artefact(BaseModel):
     paper: str
     paper_title: str = ""
     id: str
-    title: str
     kind: Literal["table", "figure"]
     scale: str
+    labels: dict[str, str] = {}
+    title: str
     caption: str = ""
     rows: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     metric: str = "accuracy"
     metrics: tuple[str, ...] | None = None
-    analysis: str | None = None
     plot: str | None = None
     options: dict[str, Any] = {}
-    labels: dict[str, str] = {}
-    claims: dict[str, Claim] = {}
     stands_for: StandsFor | None = None
+    analysis: str | None = None
+    claims: dict[str, Claim] = {}
     runs: tuple[RunRef, ...]
     left_out: dict[str, tuple[int, int]] = {}
     missing: tuple[Missing, ...] = ()
@@ -110,6 +131,11 @@ class Artefact(BaseModel):
         if not self.runs and not self.missing:
             raise ValueError("give at least one run")
         return self
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain data, which `read_artefact` reads as JSON."""
+        absent = {key for key in _SELDOM if not getattr(self, key)}
+        return self.model_dump(mode="json", by_alias=True, exclude=absent)
 
     @property
     def name(self) -> str:
@@ -128,6 +154,17 @@ class Artefact(BaseModel):
     def label(self, value: object, axis: str = "") -> str:
         """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
         return label_of(self.labels, axis, value)
+
+    def place_label(self, dataset: object, partition: object, *, several: bool = True) -> str:
+        """Return how a data set and a partition are printed; the latter alone if `several` are not.
+
+        Args:
+            dataset: A value of that axis.
+            partition: A value of that axis.
+            several: Whether there are several data sets to tell apart.
+        """
+        name = self.label(partition)
+        return f"{self.label(dataset)}, {name}" if several else name
 
     def in_order(self, axis: str) -> list[Any]:
         """Return the values on an axis in the order of the grid, also of what it cannot show."""
