@@ -108,10 +108,10 @@ def _as_counts(counts: np.ndarray) -> np.ndarray:
 
 def _role_names(counts: np.ndarray, roles: Roles) -> list[str]:
     """Return what each client is: a free rider, a maverick, who holds rare classes, or nothing."""
-    rare = counts[:, list(roles.rare_classes)].any(axis=1)
+    rare = counts[:, list(roles.rare_classes)].sum(axis=1)
     return [
-        "free rider" if client in roles.free_riders else "maverick" * bool(holds)
-        for client, holds in enumerate(rare)
+        "free rider" if client in roles.free_riders else "maverick" if held else ""
+        for client, held in enumerate(rare)
     ]
 
 

@@ -24,7 +24,7 @@ CELL = ("dataset", "method")
 
 _ACROSS = 5  # panels in a row, at most
 _FAINT = "#9a9a9a"
-_DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
+_DASHES = ("-", "--", ":")
 _BANDS = {"std": "± one standard deviation", "range": "from the minimum to the maximum over peers"}
 
 
