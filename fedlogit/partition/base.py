@@ -31,6 +31,18 @@ class Roles:
     rare_classes: tuple[int, ...] = ()
     free_riders: tuple[int, ...] = ()
 
+    def names(self, counts: np.ndarray) -> list[str]:
+        """Return what each client is: a free rider, a maverick, or nothing (``""``).
+
+        Args:
+            counts: Samples of each class at each client, (clients, classes).
+        """
+        rare = counts[:, list(self.rare_classes)].sum(axis=1)
+        return [
+            "free rider" if client in self.free_riders else "maverick" if held else ""
+            for client, held in enumerate(rare)
+        ]
+
 
 class Partition(Component):
     """A rule that gives each client some of the training samples.

@@ -59,13 +59,11 @@ def bubble_panels(panels: Sequence[tuple[np.ndarray, str, Roles]]) -> Figure:
     tables = [_as_counts(counts) for counts, _, _ in panels]
     figure, placed = _layout([t.shape for t in tables], [name for _, name, _ in panels])
     most = max(int(t.max()) for t in tables)
-    named = [
-        _role_names(counts, roles) for counts, (_, _, roles) in zip(tables, panels, strict=True)
-    ]
-    for counts, names, (main, top, right, corner) in zip(tables, named, placed, strict=True):
+    for counts, (_, _, roles), axes in zip(tables, panels, placed, strict=True):
+        main, top, right, corner = axes
         bubbles(main, counts, most)
         _class_totals(top, counts.sum(axis=0))
-        _client_totals(right, counts.sum(axis=1), names)
+        _client_totals(right, counts.sum(axis=1), roles.names(counts))
         _key(corner, most, (72 * _FILL * min(_cell(*counts.shape))) ** 2)
     return figure
 
@@ -104,15 +102,6 @@ def _as_counts(counts: np.ndarray) -> np.ndarray:
             f"counts of shape {counts.shape}: a clients × classes matrix with samples is needed"
         )
     return counts
-
-
-def _role_names(counts: np.ndarray, roles: Roles) -> list[str]:
-    """Return what each client is: a free rider, a maverick, who holds rare classes, or nothing."""
-    rare = counts[:, list(roles.rare_classes)].sum(axis=1)
-    return [
-        "free rider" if client in roles.free_riders else "maverick" if held else ""
-        for client, held in enumerate(rare)
-    ]
 
 
 def _cell(clients: int, classes: int) -> tuple[float, float]:

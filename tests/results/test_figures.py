@@ -495,6 +495,17 @@ def test_equal_bests_of_a_heat_map_are_all_bold(make_run, make_artefact):
     assert sorted(bold) == ["40.0", "40.0", "80.0", "80.0"]
 
 
+def test_a_panel_without_a_run_says_so(make_celm, make_artefact):
+    """CELM was run on both data sets, CFFL on one."""
+    runs = [make_celm(method="celm"), make_celm(method="cffl")]
+    other = make_celm(method="celm", seed=1)
+    other = other.model_copy(update={"axes": other.axes | {"dataset": "cifar10", "seed": 0}})
+    figure = draw(make_artefact(*runs, other, kind="figure", plot="contributions_by_round"))
+    told = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert told == [[], [], [], ["not run"]]
+    assert [len(axes.lines) for axes in figure.axes] == [4, 4, 4, 0]
+
+
 def test_roles_are_named_in_a_division(make_celm, make_artefact):
     """60 samples of the rare class are the first client's; the last of four rides free on 6."""
     figure = draw(make_artefact(make_celm(), kind="figure", plot="partitions"))

@@ -263,6 +263,12 @@ def test_an_interval_that_leaves_the_picture_has_a_triangle(answered):
     assert points == {("^", 0.8265, 1.01), ("v", 0.6, -0.04)}
 
 
+def test_both_halves_of_the_picture_fill_its_height(answered):
+    figure = draw_record(answered, {"who_to_trust": load_paper("who_to_trust", PAPERS)})
+    figure.draw_without_rendering()
+    assert all(axes.get_position().height > 0.6 for axes in figure.axes)
+
+
 def test_only_shares_are_points():
     rows = pd.DataFrame({"metric": ["accuracy", "emd", "payload_megabytes"]})
     assert plotted_shares(rows)["metric"].tolist() == ["accuracy"]

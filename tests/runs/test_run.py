@@ -18,7 +18,7 @@ from support.refusals import refused
 from support.resuming import ctrl_c, ctrl_c_heeded, rounds_done, stop_after
 from support.small import SMALL, small_spec
 
-from fedlogit import methods
+from fedlogit import __version__, methods
 from fedlogit.cli import call, run_main
 from fedlogit.commands import train as train_command
 from fedlogit.errors import DataError, Diverged, FedlogitError
@@ -416,12 +416,12 @@ def test_a_finished_run_is_left_alone(train, tmp_path, python):
 def test_a_finished_run_says_when_the_code_is_another_now(train, tmp_path, monkeypatch, capsys):
     folder = train(tmp_path / "x")
     write_json(tmp_path / "spec.json", SMALL)
-    monkeypatch.setattr(train_command, "code_version", lambda: "0.2.0+other")
+    monkeypatch.setattr(train_command, "code_version", lambda: "0.0.0+other")
     given = ("--spec", tmp_path / "spec.json", "--out", folder, "--data", tmp_path)
     call("train", list(map(str, given)))
     said = capsys.readouterr().out
-    assert said.startswith(f"{folder} is finished, by other code (code_version 0.2.0+")
-    assert said.endswith("0.2.0+other); remove it to train it anew\n")
+    assert said.startswith(f"{folder} is finished, by other code (code_version {__version__}+")
+    assert said.endswith("0.0.0+other); remove it to train it anew\n")
 
 
 def test_a_finished_run_whose_job_failed_is_not_trained_again(train, tmp_path, capsys):

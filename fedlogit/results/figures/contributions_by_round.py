@@ -17,7 +17,11 @@ from fedlogit.results.style import GREY, PALETTE, new_figure
 
 __all__ = ["draw"]
 
-_HONEST, _RIDER, _MAVERICK = GREY, PALETTE["vermillion"], PALETTE["blue"]
+_LOOKS = {
+    "": (GREY, "-", 0.9),
+    "free rider": (PALETTE["vermillion"], "--", 1.8),
+    "maverick": (PALETTE["blue"], "-", 1.8),
+}  # by role: colour, style and width
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -30,29 +34,25 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     figure, grid = new_figure(len(cells), len(methods), panel=(2.6, 2.1), share_y="row")
     for axes_row, (name, of_panel) in zip(grid, cells.items(), strict=True):
         for axes, method in zip(axes_row, methods, strict=True):
-            for run in of_panel.get(method, []):
-                _lines(axes, run)
             axes.set_title(f"{artefact.label(method)}\n{name}")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+            for run in of_panel.get(method, []):
+                _lines(axes, run)
+            if method not in of_panel:
+                axes.set_xticks([])
+                axes.text(0.5, 0.5, "not run", ha="center", color=GREY, transform=axes.transAxes)
         axes_row[0].set_ylabel("Contribution")
     for axes in grid[-1]:
         axes.set_xlabel("Round")
     title(figure, artefact, collect(artefact), "one line per client and seed")
-    looks = ((_HONEST, "-", "honest"), (_RIDER, "--", "free rider"), (_MAVERICK, "-", "maverick"))
-    legend(figure, [Line2D([], [], color=c, ls=s, label=label) for c, s, label in looks])
+    looks = [(role or "honest", *look[:2]) for role, look in _LOOKS.items()]
+    legend(figure, [Line2D([], [], color=c, ls=s, label=label) for label, c, s in looks])
     return figure
 
 
 def _lines(axes: Axes, run: Run) -> None:
     shares = run.contributions()
     rounds = np.arange(1, len(shares) + 1)
-    rare = np.isin(np.arange(len(run.counts()[0])), run.result.split.rare_classes)
-    for client, series in enumerate(shares.T):
-        held = run.counts()[client]
-        if client in run.result.split.free_riders:
-            colour, style, width = _RIDER, "--", 1.8
-        elif rare.any() and held[rare].sum() == held.sum():
-            colour, style, width = _MAVERICK, "-", 1.8
-        else:
-            colour, style, width = _HONEST, "-", 0.9
+    for role, series in zip(run.roles().names(run.counts()), shares.T, strict=True):
+        colour, style, width = _LOOKS[role]
         axes.plot(rounds, series, color=colour, ls=style, lw=width, alpha=0.8)

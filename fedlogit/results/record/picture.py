@@ -128,7 +128,8 @@ def _draw_intervals(axes: Axes, part: pd.DataFrame, colour: str) -> None:
     low, high = x + part["low"], x + part["high"]
     axes.vlines(x, low, high, color=colour, lw=0.9, alpha=0.4)
     for beyond, edge, marker in (low < _LOWEST, _LOWEST, "v"), (high > _HIGHEST, _HIGHEST, "^"):
-        axes.plot(x[beyond], [edge] * beyond.sum(), marker, color=colour, ms=4, clip_on=False)
+        if beyond.any():  # a line without points, unclipped, makes the layout leave room for it
+            axes.plot(x[beyond], [edge] * beyond.sum(), marker, color=colour, ms=4, clip_on=False)
 
 
 def _point(look: _Look) -> dict[str, Any]:
