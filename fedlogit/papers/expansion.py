@@ -49,8 +49,8 @@ def expand(
     ids = paper.scale(scale).include or tuple(paper.artefacts)
     if datasets and not {*datasets} & {*paper.datasets}:
         raise unknown(f"dataset of paper {paper.paper}", datasets[0], paper.datasets)
-    wanted = _Wanted(paper, scale, seeds, datasets, overrides or {}, resolver)
-    planned = [artefact for artefact in map(wanted.artefact, ids) if artefact.cells]
+    expansion = _Expansion(paper, scale, seeds, datasets, overrides or {}, resolver)
+    planned = [artefact for artefact in map(expansion.artefact, ids) if artefact.cells]
     for artefact in planned:
         check_table_cells(artefact)
     if not overrides:  # with fewer rounds by a user's wish, a table may stay empty
@@ -59,7 +59,7 @@ def expand(
     return planned
 
 
-class _Wanted(NamedTuple):
+class _Expansion(NamedTuple):
     """What `expand` is asked for; its fields are the arguments of that."""
 
     paper: Paper

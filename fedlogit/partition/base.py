@@ -31,7 +31,7 @@ class Roles:
     rare_classes: tuple[int, ...] = ()
     free_riders: tuple[int, ...] = ()
 
-    def names(self, counts: np.ndarray) -> list[str]:
+    def by_client(self, counts: np.ndarray) -> list[str]:
         """Return what each client is: a free rider, a maverick, or nothing (``""``).
 
         Args:

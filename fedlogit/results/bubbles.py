@@ -63,7 +63,7 @@ def bubble_panels(panels: Sequence[tuple[np.ndarray, str, Roles]]) -> Figure:
         main, top, right, corner = axes
         bubbles(main, counts, most)
         _class_totals(top, counts.sum(axis=0))
-        _client_totals(right, counts.sum(axis=1), roles.names(counts))
+        _client_totals(right, counts.sum(axis=1), roles.by_client(counts))
         _key(corner, most, (72 * _FILL * min(_cell(*counts.shape))) ** 2)
     return figure
 

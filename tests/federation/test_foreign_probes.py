@@ -8,7 +8,7 @@ import torch
 from support.gradients import after_step
 from support.outcomes import outcome, same
 from support.refusals import refused
-from support.resuming import rounds_done, stop_after
+from support.resuming import trained_in_pieces
 from support.small import SMALL, built, small_spec
 
 from fedlogit import methods
@@ -128,11 +128,7 @@ def test_a_run_records_both_data_sets_and_resumes_to_the_same_bits(
     joined = tiles[1]
     given = {"method": UNLABELLED, "public": ELSEWHERE, "data": joined, "export": ["weights"]}
     whole = train(tmp_path / "whole", **given)
-    with stop_after(2, monkeypatch):
-        train(tmp_path / "pieces", every=0, **given)
-    with rounds_done(monkeypatch) as done:
-        pieces = train(tmp_path / "pieces", **given)
-    assert done == [3]
+    pieces = trained_in_pieces(train, tmp_path / "pieces", monkeypatch, after=2, **given)
     assert same(outcome(whole), outcome(pieces))
     told = read_json(whole / "result.json")["provenance"]
     assert told["probes_digest"] == joined.probes_digest

@@ -8,7 +8,7 @@ from support.consensus import consensus_of
 from support.gradients import after_step
 from support.outcomes import outcome, same
 from support.refusals import refused
-from support.resuming import rounds_done, stop_after
+from support.resuming import trained_in_pieces
 from support.rounds import peers_after
 from support.small import small_spec
 
@@ -70,11 +70,7 @@ def test_a_run_with_a_margin_resumes_to_the_same_bits(train, tmp_path, monkeypat
         "export": ["weights"],
     }
     whole = train(tmp_path / "whole", **given)
-    with stop_after(2, monkeypatch):
-        train(tmp_path / "pieces", every=0, **given)
-    with rounds_done(monkeypatch) as done:
-        pieces = train(tmp_path / "pieces", **given)
-    assert done == [3]
+    pieces = trained_in_pieces(train, tmp_path / "pieces", monkeypatch, after=2, **given)
     assert same(outcome(whole), outcome(pieces))
 
 

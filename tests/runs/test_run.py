@@ -15,7 +15,7 @@ import pytest
 import torch
 from support.outcomes import outcome, rows, same
 from support.refusals import refused
-from support.resuming import ctrl_c, ctrl_c_heeded, rounds_done, stop_after
+from support.resuming import ctrl_c, ctrl_c_heeded, rounds_done, stop_after, trained_in_pieces
 from support.small import SMALL, small_spec
 
 from fedlogit import __version__, methods
@@ -189,12 +189,8 @@ def test_a_file_system_that_sets_no_modes_keeps_checkpoints_and_weights(
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(Path, "chmod", refuses)
-    with stop_after(1, monkeypatch):
-        train(tmp_path / "run", every=0, export=["weights"])
-    with rounds_done(monkeypatch) as done:
-        train(tmp_path / "run", export=["weights"])
-    assert done == [2, 3]
-    assert (tmp_path / "run/exports/weights.safetensors").exists()
+    folder = trained_in_pieces(train, tmp_path / "run", monkeypatch, after=1, export=["weights"])
+    assert (folder / "exports/weights.safetensors").exists()
 
 
 def test_a_checkpoint_of_another_spec_is_refused(federation, train, tmp_path):

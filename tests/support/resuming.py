@@ -13,6 +13,7 @@ from fedlogit.federation import Federation
 from fedlogit.methods import Method
 from fedlogit.runs import run as runs
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
+from support.outcomes import rows
 from support.rounds import go_on, play
 
 
@@ -70,6 +71,18 @@ def rounds_done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     with monkeypatch.context() as patch:
         patch.setattr(runs, "_round", noted)
         yield done
+
+
+def trained_in_pieces(
+    train: Callable[..., Path], folder: Path, monkeypatch: pytest.MonkeyPatch, after: int, **given
+) -> Path:
+    """Train a run that is interrupted after so many rounds, and resumed for the others alone."""
+    with stop_after(after, monkeypatch):
+        train(folder, every=0, **given)
+    with rounds_done(monkeypatch) as done:
+        train(folder, **given)
+    assert done == list(range(after + 1, len(rows(folder)) + 1)) != []
+    return folder
 
 
 @contextmanager

@@ -53,6 +53,6 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def _lines(axes: Axes, run: Run) -> None:
     shares = run.contributions()
     rounds = np.arange(1, len(shares) + 1)
-    for role, series in zip(run.roles().names(run.counts()), shares.T, strict=True):
+    for role, series in zip(run.roles().by_client(run.counts()), shares.T, strict=True):
         colour, style, width = _LOOKS[role]
         axes.plot(rounds, series, color=colour, ls=style, lw=width, alpha=0.8)
