@@ -22,7 +22,7 @@ from pathlib import Path
 LIBRARIES = ("torch", "torch.func", "numpy", "scipy.stats", "pandas", "seaborn", "pydantic", "yaml",
              "matplotlib.pyplot", "safetensors.torch", "sklearn.datasets", "sklearn.ensemble",
              "sklearn.mixture", "sklearn.metrics", "hypothesis", "pytest")  # fmt: skip
-# What tests of the rooms read; the rest of the repository, its cache among it, is not copied.
+# What tests of the scopes read; the rest of the repository, its cache among it, is not copied.
 COPIED = ("fedlogit", "tests", "scripts", "workflow", "config", "config.yaml", "docs", "examples",
           "pyproject.toml", "data/sources.yaml", "data/fed_isic2019_counts.csv",
           "results/record.csv")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Draw a seeded sample of mutants of the rooms' modules, by the operators of mutmut.
+"""Draw a seeded sample of mutants of the scopes' modules, by the operators of mutmut.
 
 python tests/mutation/generate.py --seed 0 --sample 400 --out .mutation/sample.jsonl
 
@@ -54,7 +54,7 @@ class Mutant:
     """
 
     key: str
-    room: str
+    scope: str
     file: str
     function: str
     line: int
@@ -156,7 +156,7 @@ def _drops_guard(node: cst.CSTNode, new: cst.CSTNode) -> bool:
     return any(_left_out(arg) or _prose(arg.value) for arg in node.args if id(arg) not in kept)
 
 
-def mutants(room: str, file: str, text: str, functions: Sequence[str] = ("*",)) -> list[Mutant]:
+def mutants(scope: str, file: str, text: str, functions: Sequence[str] = ("*",)) -> list[Mutant]:
     """Return all mutants of a module whose function (``Class.method``) fits a pattern."""
     wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
     finder = Finder()
@@ -174,7 +174,7 @@ def mutants(room: str, file: str, text: str, functions: Sequence[str] = ("*",)) 
         key = hashlib.sha256(f"{name}\n{same[name]}".encode()).hexdigest()[:12]
         line = place.start.line
         made.append(
-            Mutant(key, room, file, function, line, operator, start, end, piece, removed, added)
+            Mutant(key, scope, file, function, line, operator, start, end, piece, removed, added)
         )
     return made
 
@@ -217,16 +217,16 @@ def drawn(all_: Sequence[Mutant], sample: int, seed: int, root: Path) -> list[Mu
     return list(islice(usable, sample))
 
 
-def of_rooms(root: Path, rooms: Sequence[dict]) -> Iterator[Mutant]:
-    """Yield all mutants of all rooms."""
-    for room in rooms:
-        for pattern in room["files"]:
+def of_scopes(root: Path, scopes: Sequence[dict]) -> Iterator[Mutant]:
+    """Yield all mutants of all scopes."""
+    for scope in scopes:
+        for pattern in scope["files"]:
             if not (paths := sorted(root.glob(pattern))):
-                raise SystemExit(f"room {room['room']}: no file is named {pattern}")
+                raise SystemExit(f"scope {scope['scope']}: no file is named {pattern}")
             for path in paths:
                 file = path.relative_to(root).as_posix()
                 yield from mutants(
-                    room["room"], file, path.read_text(), room.get("functions", ["*"])
+                    scope["scope"], file, path.read_text(), scope.get("functions", ["*"])
                 )
 
 
@@ -236,15 +236,15 @@ def main(argv: Sequence[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
-    parser.add_argument("--rooms", type=Path, default=Path(__file__).with_name("rooms.yaml"))
+    parser.add_argument("--scopes", type=Path, default=Path(__file__).with_name("scopes.yaml"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sample", type=int, default=400)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
-    found = list(of_rooms(args.root, yaml.safe_load(args.rooms.read_text())))
+    found = list(of_scopes(args.root, yaml.safe_load(args.scopes.read_text())))
     head = {
         "seed": args.seed,
-        "candidates": Counter(mutant.room for mutant in found),
+        "candidates": Counter(mutant.scope for mutant in found),
         "rules": str(__doc__).split("nobody could:\n\n")[1].strip(),
         "tools": {name: importlib.metadata.version(name) for name in ("mutmut", "libcst")},
     }

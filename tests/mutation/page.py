@@ -58,14 +58,14 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
     """Return the page as markdown.
 
     Args:
-        head: The sample's first line: seed, candidates by room, tools, rules.
+        head: The sample's first line: seed, candidates by scope, tools, rules.
         results: Mutants and their outcomes, those with a name among them.
         reasons: YAML list of {file, function, removed, added, reason}.
         sample: How many were drawn; the test may have been stopped before it came to all.
     """
     known = Reasons(reasons)
-    by_name = [r for r in results if r[0]["room"] == "by name"]
-    drawn = [r for r in results if r[0]["room"] != "by name"]
+    by_name = [r for r in results if r[0]["scope"] == "by name"]
+    drawn = [r for r in results if r[0]["scope"] != "by name"]
     lives = sorted(
         (mutant for mutant, outcome in drawn if outcome.status == "survived"),
         key=lambda mutant: (mutant["file"], mutant["start"]),
@@ -83,7 +83,7 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
         f" **{rate(drawn)}**; at least {100 * NEEDED:.0f} % must be. Of the survivors,"
         f" {reasoned} of {len(lives)} are explained below. {_ends(drawn)}".rstrip(),
         f"Stopped after {len(drawn)} of the {sample} drawn." if len(drawn) < sample else "",
-        _counts("part", drawn, lambda m: m["room"], lambda room: room, head["candidates"]),
+        _counts("part", drawn, lambda m: m["scope"], lambda scope: scope, head["candidates"]),
         "By mutation operator:",
         _counts("operator", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),
         "## Left out by rule",

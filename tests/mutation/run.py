@@ -1,11 +1,11 @@
-"""Test mutants, each with the tests of its room, and write the page of those that live.
+"""Test each mutant with the tests of its scope, and write a page with the counts and survivors.
 
 PYTHONPATH=tests python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
 
-Mutants that stand in `tests/mutants.yaml` by name are always tested. What is known is kept in the
-work folder, so that a run that was stopped goes on; where the library or a room's tests have
-changed, the room begins anew. Exit code 1 says that a mutant with a name lives, or more than a
-tenth of the sample.
+The hand-written mutants of `tests/mutants.yaml` are always tested. Outcomes are kept in the work
+folder, so that a run that was stopped resumes; a scope whose library code or tests have changed
+starts over. The exit code is 1 if a hand-written mutant survives, or more than a tenth of the
+sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mutation.forks import Change, Outcome, Run, Tree, digest, import_libraries
 from mutation.page import NEEDED, page, rate
 
 ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE = 3  # times as long as all tests of a room take without a mutation
+_PATIENCE = 3  # times as long as all tests of a scope take without a mutation
 _GRACE = 30.0  # seconds more
 
 
@@ -34,7 +34,7 @@ class Record:
 
     Args:
         path: The file.
-        states: A digest by room; outcomes of another state of code or tests do not count.
+        states: A digest by scope; outcomes of another state of code or tests do not count.
     """
 
     def __init__(self, path: Path, states: dict[str, str]) -> None:
@@ -42,14 +42,14 @@ class Record:
         self.outcomes: dict[str, Outcome] = {}
         for line in path.read_text("utf-8").splitlines() if path.exists() else []:
             entry = json.loads(line)
-            key, room, state = (entry.pop(name) for name in ("key", "room", "state"))
-            if states.get(room) == state:
+            key, scope, state = (entry.pop(name) for name in ("key", "scope", "state"))
+            if states.get(scope) == state:
                 self.outcomes[key] = Outcome(**entry)
 
-    def add(self, key: str, room: str, outcome: Outcome) -> None:
+    def add(self, key: str, scope: str, outcome: Outcome) -> None:
         """Remember an outcome."""
         self.outcomes[key] = outcome
-        line = {"key": key, "room": room, "state": self._states[room], **asdict(outcome)}
+        line = {"key": key, "scope": scope, "state": self._states[scope], **asdict(outcome)}
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
@@ -68,7 +68,7 @@ def named(file: Path, root: Path) -> list[dict]:
         start = text.index(entry["old"])
         found.append(
             {
-                "key": entry["name"], "room": "by name", "file": entry["file"],
+                "key": entry["name"], "scope": "by name", "file": entry["file"],
                 "line": text.count("\n", 0, start) + 1, "start": start,
                 "end": start + len(entry["old"]), "new": entry["new"],
                 "removed": entry["old"], "added": entry["new"], "tests": [entry["tests"]],
@@ -77,41 +77,41 @@ def named(file: Path, root: Path) -> list[dict]:
     return found
 
 
-def tests_of(mutant: dict, rooms: dict[str, dict], root: Path) -> list[str]:
+def tests_of(mutant: dict, scopes: dict[str, dict], root: Path) -> list[str]:
     """Return the test files of a mutant, the closest first."""
     if "tests" in mutant:
         return list(mutant["tests"])
-    room, module = rooms[mutant["room"]], Path(mutant["file"]).stem
-    files = files_of(room, root)
+    scope, module = scopes[mutant["scope"]], Path(mutant["file"]).stem
+    files = files_of(scope, root)
     own = [file for file in files if Path(file).name.startswith(f"test_{module}")]
-    return list(dict.fromkeys([*own, *room.get("first", {}).get(module, "").split(), *files]))
+    return list(dict.fromkeys([*own, *scope.get("first", {}).get(module, "").split(), *files]))
 
 
-def files_of(room: dict, root: Path) -> list[str]:
-    """Return all test files of a room."""
+def files_of(scope: dict, root: Path) -> list[str]:
+    """Return all test files of a scope."""
     found: list[Path] = []
-    for pattern in room["tests"]:
+    for pattern in scope["tests"]:
         for path in sorted(root.glob(pattern)):
             found += sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
     return [path.relative_to(root).as_posix() for path in found]
 
 
 def limits(
-    rooms: dict[str, dict], tree: Tree, work: Path, record: Record, root: Path, workers: int
+    scopes: dict[str, dict], tree: Tree, work: Path, record: Record, root: Path, workers: int
 ) -> dict[str, float]:
-    """Return how long tests of each room may take; they must pass without a mutation.
+    """Return how long tests of each scope may take; they must pass without a mutation.
 
     Raises:
         RuntimeError: if they do not.
     """
-    waiting = [name for name in rooms if _as_it_is(name) not in record.outcomes]
-    waiting.sort(key=lambda name: len(files_of(rooms[name], root)))  # the last is the first
+    waiting = [name for name in scopes if _as_it_is(name) not in record.outcomes]
+    waiting.sort(key=lambda name: len(files_of(scopes[name], root)))  # the last is the first
     running: dict[str, Run] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:
                 name = waiting.pop()
-                tests, log = files_of(rooms[name], root), work / f"as_it_is_{name}"
+                tests, log = files_of(scopes[name], root), work / f"as_it_is_{name}"
                 running[name] = Run(tree.folder, tests, 3600, log, compiled=True)
             for name, run in list(running.items()):
                 if outcome := run.poll():
@@ -125,11 +125,11 @@ def limits(
     finally:
         for run in running.values():
             run.stop()
-    return {name: _GRACE + _PATIENCE * record.outcomes[_as_it_is(name)].seconds for name in rooms}
+    return {name: _GRACE + _PATIENCE * record.outcomes[_as_it_is(name)].seconds for name in scopes}
 
 
-def _as_it_is(room: str) -> str:
-    return f"as it is: {room}"
+def _as_it_is(scope: str) -> str:
+    return f"as it is: {scope}"
 
 
 class Trial:
@@ -165,7 +165,7 @@ def try_all(
                     running[place] = Trial(*waiting.pop(), tree, work / f"mutant_{place}")
                 elif place in running and (outcome := running[place].ended()):
                     mutant, done = running.pop(place).mutant, done + 1
-                    record.add(mutant["key"], mutant["room"], outcome)
+                    record.add(mutant["key"], mutant["scope"], outcome)
                     said = f"{done}/{len(jobs)} {outcome.status} {outcome.seconds:.1f} s"
                     print(f"{said} {mutant['file']}:{mutant['line']} {outcome.by}", flush=True)
             time.sleep(0.02)
@@ -183,11 +183,11 @@ def main(argv: Sequence[str]) -> int:
     add("--sample", type=Path, required=True, help="what generate.py wrote")
     add("--work", type=Path, required=True, help="folder for copies and outcomes")
     add("--root", type=Path, default=ROOT, help="the project")
-    add("--rooms", type=Path, default=Path(__file__).with_name("rooms.yaml"))
+    add("--scopes", type=Path, default=Path(__file__).with_name("scopes.yaml"))
     add("--named", type=Path, default=ROOT / "tests/mutants.yaml")
     add("--reasons", type=Path, default=ROOT / "tests/mutants_survivors.yaml")
     add("--page", type=Path, help="where to write the page")
-    add("--room", action="append", help="mutants of these rooms only; writes no page")
+    add("--scope", action="append", help="mutants of these scopes only; writes no page")
     add("--workers", type=int, default=2)
     add("--so-far", action="store_true", help="test nothing; write the page of what was tested")
     args = parser.parse_args(argv)
@@ -195,15 +195,15 @@ def main(argv: Sequence[str]) -> int:
     work.mkdir(parents=True, exist_ok=True)
 
     head, *sample = (json.loads(line) for line in args.sample.read_text("utf-8").splitlines())
-    rooms = {room["room"]: room for room in yaml.safe_load(args.rooms.read_text("utf-8"))}
+    scopes = {scope["scope"]: scope for scope in yaml.safe_load(args.scopes.read_text("utf-8"))}
     mutants = [*named(args.named, args.root), *sample]
-    if args.room:
-        rooms = {name: room for name, room in rooms.items() if name in args.room}
-        mutants = [mutant for mutant in mutants if mutant["room"] in rooms]
-    tests = {name: files_of(room, args.root) for name, room in rooms.items()}
+    if args.scope:
+        scopes = {name: scope for name, scope in scopes.items() if name in args.scope}
+        mutants = [mutant for mutant in mutants if mutant["scope"] in scopes]
+    tests = {name: files_of(scope, args.root) for name, scope in scopes.items()}
     tests["by name"] = sorted({test for m in mutants for test in m.get("tests", [])})
     record = Record(
-        work / "record.jsonl", {room: digest(args.root, files) for room, files in tests.items()}
+        work / "record.jsonl", {scope: digest(args.root, files) for scope, files in tests.items()}
     )
 
     if args.so_far:
@@ -213,10 +213,10 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the children, too
     import_libraries()
     first = Tree(args.root, work / "tree_0")
-    allowed = limits(rooms, first, work, record, args.root, args.workers)
+    allowed = limits(scopes, first, work, record, args.root, args.workers)
     trees = [first, *(Tree(first.folder, work / f"tree_{i}") for i in range(1, args.workers))]
     jobs = [
-        (mutant, tests_of(mutant, rooms, args.root), allowed.get(mutant["room"], 600.0))
+        (mutant, tests_of(mutant, scopes, args.root), allowed.get(mutant["scope"], 600.0))
         for mutant in mutants
         if mutant["key"] not in record.outcomes
     ]
@@ -232,8 +232,8 @@ def _report(
     results = [(mutant, record.outcomes[mutant["key"]]) for mutant in mutants]
     if args.page:
         args.page.write_text(page(head, results, args.reasons, drawn), "utf-8")
-    by_name = [r for r in results if r[0]["room"] == "by name"]
-    sample = [r for r in results if r[0]["room"] != "by name"]
+    by_name = [r for r in results if r[0]["scope"] == "by name"]
+    sample = [r for r in results if r[0]["scope"] != "by name"]
     print(f"by name: {rate(by_name)}; sample: {rate(sample)}")
     return int(any(o.status == "survived" for _, o in by_name) or rate(sample).share < NEEDED)
 

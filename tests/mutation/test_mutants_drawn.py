@@ -35,7 +35,7 @@ class Half:
 
 
 def changes(text: str, **options) -> set[tuple[str, str]]:
-    found = mutants("room", "half.py", text, **options)
+    found = mutants("scope", "half.py", text, **options)
     return {(m.removed, m.added) for m in found if differs(m, text)}
 
 
@@ -84,9 +84,9 @@ def test_guards_devices_and_prose_stay():
 def test_a_seed_gives_the_same_sample_after_an_edit_elsewhere(tmp_path):
     path = tmp_path / "half.py"
     path.write_text(TEXT)
-    chosen = drawn(mutants("room", "half.py", TEXT), 3, 0, tmp_path)
-    assert chosen == drawn(mutants("room", "half.py", TEXT), 3, 0, tmp_path)
+    chosen = drawn(mutants("scope", "half.py", TEXT), 3, 0, tmp_path)
+    assert chosen == drawn(mutants("scope", "half.py", TEXT), 3, 0, tmp_path)
     path.write_text(TEXT.replace("A module", "Another module"))
-    after = mutants("room", "half.py", path.read_text())
+    after = mutants("scope", "half.py", path.read_text())
     assert keys(drawn(after, 3, 0, tmp_path)) == keys(chosen)
     assert keys(drawn(after, 3, 1, tmp_path)) != keys(chosen)

@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = "def twice(x):\n    return x + x\n\n\ndef shown(x):\n    return str(x)\n"
 TEST = "from fedlogit.sums import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
 ENDLESS = "def twice(x):\n    while True: pass"
-ROOMS = [{"room": "sums", "files": ["fedlogit/*.py"], "tests": ["tests/sums"], "first": {}}]
+SCOPES = [{"scope": "sums", "files": ["fedlogit/*.py"], "tests": ["tests/sums"], "first": {}}]
 HEAD = {"seed": 0, "candidates": {"sums": 9}, "rules": "- none.", "tools": {"mutmut": "3"}}
 
 
 def mutant(old: str, new: str, function: str = "twice") -> dict:
     start = MODULE.index(old)
     return {
-        "key": new, "room": "sums", "file": "fedlogit/sums.py", "function": function, "line": 2,
+        "key": new, "scope": "sums", "file": "fedlogit/sums.py", "function": function, "line": 2,
         "operator": "swap_op", "start": start, "end": start + len(old), "new": new,
         "removed": old, "added": new,
     }  # fmt: skip
@@ -43,7 +43,7 @@ def project(tmp_path) -> Path:
         "fedlogit/__init__.py": "",
         "fedlogit/sums.py": MODULE,
         "tests/sums/test_sums.py": TEST,
-        "rooms.yaml": yaml.safe_dump(ROOMS),
+        "scopes.yaml": yaml.safe_dump(SCOPES),
     }
     for name, text in files.items():
         path = tmp_path / "project" / name
@@ -64,7 +64,7 @@ def mutation_test(project: Path) -> subprocess.CompletedProcess[str]:
         "run._PATIENCE, run._GRACE = 0, 10.0\n"
         "sys.exit(run.main(sys.argv[1:]))"
     )
-    options = {"root": ".", "rooms": "rooms.yaml", "sample": "sample.jsonl", "work": "work",
+    options = {"root": ".", "scopes": "scopes.yaml", "sample": "sample.jsonl", "work": "work",
                "named": "named.yaml", "reasons": "reasons.yaml", "page": "page.md"}  # fmt: skip
     arguments = [word for key, value in options.items() for word in (f"--{key}", value)]
     return subprocess.run(
@@ -74,10 +74,10 @@ def mutation_test(project: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("room", yaml.safe_load((ROOT / "tests/mutation/rooms.yaml").read_text()))
-def test_every_pattern_of_a_room_names_a_file(room):
-    first = " ".join(room.get("first", {}).values()).split()
-    for pattern in [*room["files"], *room["tests"], *first]:
+@pytest.mark.parametrize("scope", yaml.safe_load((ROOT / "tests/mutation/scopes.yaml").read_text()))
+def test_every_pattern_of_a_scope_names_a_file(scope):
+    first = " ".join(scope.get("first", {}).values()).split()
+    for pattern in [*scope["files"], *scope["tests"], *first]:
         assert list(ROOT.glob(pattern)), pattern
 
 
@@ -135,11 +135,11 @@ def test_a_named_mutant_must_replace_something(project):
 
 def test_a_module_s_own_tests_come_first(project):
     (project / "tests/sums/test_all.py").touch()
-    rooms = {"sums": ROOMS[0]}
+    scopes = {"sums": SCOPES[0]}
     own, other = "tests/sums/test_sums.py", "tests/sums/test_all.py"
-    assert run.tests_of(DIES, rooms, project) == [own, other]
-    rooms = {"sums": ROOMS[0] | {"first": {"parts": other}}}
-    assert run.tests_of(DIES | {"file": "fedlogit/parts.py"}, rooms, project) == [other, own]
+    assert run.tests_of(DIES, scopes, project) == [own, other]
+    scopes = {"sums": SCOPES[0] | {"first": {"parts": other}}}
+    assert run.tests_of(DIES | {"file": "fedlogit/parts.py"}, scopes, project) == [other, own]
 
 
 def test_a_change_is_taken_back_with_its_time(project, tmp_path):
