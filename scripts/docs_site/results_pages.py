@@ -13,7 +13,8 @@ import pandas as pd
 from fedlogit.papers import Paper
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.record.numbers import as_comparison, counts_sentence
+from fedlogit.results.record.counts import counts_sentence
+from fedlogit.results.record.numbers import as_comparison
 from fedlogit.results.verdicts.compare import comparison_table
 from fedlogit.results.verdicts.rules import VERDICT_RULE
 

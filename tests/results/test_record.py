@@ -12,18 +12,17 @@ from fedlogit.config import Settings
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers import Plan, list_papers, load_paper
 from fedlogit.results.pages.record import deviating_numbers, record_page
-from fedlogit.results.record.by_paper import papers_markdown
-from fedlogit.results.record.files import record_markdown, write_record
-from fedlogit.results.record.notes import Notes, read_notes
-from fedlogit.results.record.numbers import (
+from fedlogit.results.record.counts import (
     OUTCOMES,
+    caveats,
     counts,
     counts_sentence,
+    counts_table,
     is_trained,
-    no_evidence,
-    read_record,
-    record,
 )
+from fedlogit.results.record.files import record_markdown, write_record
+from fedlogit.results.record.notes import Notes, read_notes
+from fedlogit.results.record.numbers import read_record, record
 from fedlogit.results.record.picture import bars, draw_record, plotted_shares
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import published, read_reference
@@ -171,63 +170,55 @@ def test_without_published_numbers_there_is_no_record(tmp_path):
 
 def test_the_counts_are_told_in_words(answered):
     assert counts_sentence(answered) == (
-        "Of 4 published numbers, 2 have a verdict. 2 come from training at the paper's scale and on"
-        " its data: 1 reproduced, 0 partly reproduced, 0 inconclusive and 0 not reproduced, with"
-        " several seeds; with one seed, 0 within 3 points and 1 outside. The others are not judged:"
-        " 1 run at a reduced scale only and 1 not run."
+        "Of 4 published numbers, 2 have a verdict: 1 reproduced and 1 with a single run (0 within 3"
+        " points). Not judged: 1 run at a reduced scale only and 1 not run."
     )
-
-
-def test_counts_that_are_nil_are_left_out_of_the_words(answered):
     assert counts_sentence(answered[3:]) == (
-        "Of 1 published numbers, none have a verdict. The others are not judged: 1 not run."
+        "Of 1 published numbers, none have a verdict. Not judged: 1 not run."
     )
-    assert counts_sentence(answered[:1]).endswith("0 not reproduced, with several seeds.")
+    assert counts_sentence(answered[:1]).endswith("1 have a verdict: 1 reproduced.")
 
 
-def test_reproduced_at_a_bound_and_inconclusive_for_few_seeds_are_counted(answered):
-    # 1 in every run; an interval of ±.04, and one of ±.03, the limit, about a distance of 0.02.
-    rows = answered[:3].assign(
-        metric="accuracy", verdict=["reproduced", "inconclusive", "inconclusive"], ours=[1, 0.8, 0],
-        std=[0.0, 0.1, 0.0], low=[0.0, 0.06, -0.03], high=[0.0, 0.14, 0.03],
+def test_verdicts_that_say_little_are_counted(answered):
+    """1 in every run; an interval of ±.04, and one of ±.03, the limit; of bytes no caveat on 1."""
+    rows = answered.assign(
+        metric=["accuracy", "accuracy", "accuracy", "bytes_up"],
+        verdict=["reproduced", "inconclusive", "inconclusive", "reproduced"], ours=[1, 0.8, 0, 1],
+        std=[0.0, 0.1, 0.0, 0.0], low=[0.0, 0.06, -0.03, 0.0], high=[0.0, 0.14, 0.03, 0.0],
     )  # fmt: skip
-    told = counts_sentence(rows)
-    assert "1 reproduced (1 of them shares of 0 or 1 in every run), 0 partly" in told
-    assert "2 inconclusive (1 of them with an interval wider than ±3 points) and 0 not" in told
-    assert "shares of 0 or 1" not in counts_sentence(rows.assign(std=0.01))
+    assert caveats(rows, Notes()) == (
+        "Of the 2 reproduced numbers, 1 need no training (bytes and distances) and 1 are shares"
+        " that are 0 or 1 in every run (some are both). Of the 2 inconclusive ones, 1 have an"
+        " interval wider than ±3 points: too few seeds for any verdict."
+    )
+    assert "shares" not in caveats(rows.assign(std=0.01), Notes())
+    assert caveats(rows[2:3], Notes()) == ""
 
 
-def test_numbers_that_gave_a_setting_are_told_apart(answered):
-    rows = answered.assign(verdict=["reproduced", "reproduced", "not run", "reproduced"])
+def test_numbers_that_gave_a_setting_are_no_evidence(answered):
+    rows = answered.assign(verdict=["reproduced", "reproduced", "not run", "reproduced"], std=0.01)
     gave = Notes.read({"derived": [{"paper": "who_to_trust", "method": "uwa"}]}, "notes")
     uwa = int((rows[rows["verdict"] == "reproduced"]["method"] == "uwa").sum())
     assert uwa
-    assert no_evidence(rows, gave).startswith(
-        f"{uwa} of the 3 reproduced numbers are no independent evidence"
+    assert caveats(rows, gave) == (
+        f"Of the 3 reproduced numbers, {uwa} are no independent evidence, as a setting was"
+        " inferred from them."
     )
-    assert no_evidence(rows, Notes()) == ""
+    assert caveats(rows, Notes()) == ""
 
 
-def test_numbers_that_need_no_training_are_counted_apart(answered):
+def test_numbers_that_need_no_training_have_a_row_of_their_own(answered):
     counted = answered.assign(metric=["accuracy", "bytes_up", "jsd_uniform", "jsd"])
     counted["verdict"] = ["not reproduced", "reproduced", "not reproduced", "single run, outside"]
-    assert counts_sentence(counted) == (
-        "Of 4 published numbers, 4 have a verdict. 2 come from training at the paper's scale and on"
-        " its data: 0 reproduced, 0 partly reproduced, 0 inconclusive and 1 not reproduced, with"
-        " several seeds; with one seed, 0 within 3 points and 1 outside. 2 are bytes or distances"
-        " that need no training: 1 reproduced and 1 not reproduced."
-    )
     assert is_trained(counted).tolist() == [True, False, False, True]
-
-
-def test_what_came_out_is_told_in_a_row_for_each_paper(answered):
     papers = plan_of(Path("results"), "who_to_trust").papers
-    *_, row = papers_markdown(answered, papers).splitlines()
-    assert [cell.strip() for cell in row.strip("|").split("|")] == [
-        "Who to Trust? (4)",
-        "1 reproduced; 1 outside (single run)",
-        "–",
-        "1 reduced scale; 1 not run",
+    head, _, *rows = counts_table(counted, papers).splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in (head, *rows)]
+    assert cells == [
+        ["Published numbers", "All", "Reproduced", "Not reproduced", "Single run, outside"],
+        ["Who to Trust?, from training", "2", "–", "1", "1"],
+        ["Who to Trust?, bytes and distances", "2", "1", "1", "–"],
+        ["all", "4", "1", "2", "1"],
     ]
 
 

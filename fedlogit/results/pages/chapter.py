@@ -19,7 +19,7 @@ from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
-from fedlogit.results.record.numbers import OUTCOMES
+from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for

@@ -12,13 +12,9 @@ from fedlogit.papers import Paper
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.templating import render
+from fedlogit.results.record.counts import counts_sentence, margin_units
 from fedlogit.results.record.notes import Notes, read_notes
-from fedlogit.results.record.numbers import (
-    as_comparison,
-    counts_sentence,
-    margin_units,
-    read_record,
-)
+from fedlogit.results.record.numbers import as_comparison, read_record
 from fedlogit.results.record.rounding import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers

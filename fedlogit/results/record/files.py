@@ -9,14 +9,9 @@ import pandas as pd
 
 from fedlogit.papers import Paper, Plan
 from fedlogit.results.formatting import markdown, sentence, write_csv, write_text
-from fedlogit.results.record.by_paper import papers_markdown
+from fedlogit.results.record.counts import caveats, counts_sentence, counts_table
 from fedlogit.results.record.notes import read_notes
-from fedlogit.results.record.numbers import (
-    as_comparison,
-    counts_sentence,
-    no_evidence,
-    record,
-)
+from fedlogit.results.record.numbers import as_comparison, record
 from fedlogit.results.record.picture import draw_record
 from fedlogit.results.style import save_figure
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
@@ -27,6 +22,8 @@ __all__ = ["record_markdown", "write_record"]
 _HEAD = """# The record
 
 {counts}
+
+{table}
 
 {rule}
 
@@ -56,12 +53,12 @@ def write_record(
     if rows.empty:
         return []
     base = results / "record"
-    counts = f"{counts_sentence(rows)} {no_evidence(rows, read_notes(references))}".strip()
+    counts = f"{counts_sentence(rows)} {caveats(rows, read_notes(references))}".strip()
     return [
         write_csv(base.with_suffix(".csv"), rows),
         write_text(base.with_suffix(".md"), record_markdown(rows, plan.papers)),
         write_text(base.with_suffix(".counts.md"), counts),
-        write_text(base.with_suffix(".papers.md"), papers_markdown(rows, plan.papers)),
+        write_text(base.with_suffix(".papers.md"), counts_table(rows, plan.papers)),
         *save_figure(draw_record(rows, plan.papers), base),
     ]
 
@@ -73,7 +70,8 @@ def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
         rows: As from `fedlogit.results.record.numbers.record`.
         papers: The papers, for titles and labels.
     """
-    parts = [_HEAD.format(counts=counts_sentence(rows), rule=VERDICT_RULE)]
+    counted = {"counts": counts_sentence(rows), "table": counts_table(rows, papers)}
+    parts = [_HEAD.format(rule=VERDICT_RULE, **counted)]
     for name, of_paper in rows.groupby("paper", sort=False):
         paper = papers[str(name)]
         parts += [f"## {paper.short_name}", counts_sentence(of_paper)]

@@ -15,9 +15,8 @@ from fedlogit.papers import Paper, Plan
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_all
 from fedlogit.results.formatting import read_csv
-from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
-from fedlogit.results.record.notes import Notes, read_notes
+from fedlogit.results.record.notes import read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching_runs
 from fedlogit.results.verdicts.number_rows import (
@@ -25,26 +24,12 @@ from fedlogit.results.verdicts.number_rows import (
     published_numbers,
     recorded_numbers,
 )
-from fedlogit.results.verdicts.rules import (
-    PARTLY,
-    UNJUDGED,
-    VERDICTS,
-    Unjudged,
-    Verdict,
-    is_exact,
-    margin_unit,
-)
+from fedlogit.results.verdicts.rules import Unjudged
 from fedlogit.runs.results_layout import ResultsLayout
 
 __all__ = [
-    "OUTCOMES",
     "as_comparison",
     "comparisons",
-    "counts",
-    "counts_sentence",
-    "is_trained",
-    "margin_units",
-    "no_evidence",
     "read_record",
     "record",
 ]
@@ -60,20 +45,6 @@ _COLUMNS = [
     *("difference", "low", "high", "verdict", "why"),
     *BEHIND,
 ]
-_NOT_JUDGED = {
-    Unjudged.REDUCED_SCALE: "run at a reduced scale only",
-    Unjudged.STAND_IN_DATA: "run on stand-in data only",
-    Unjudged.DIVERGED: "diverged",
-    Unjudged.NOT_RUN: "not run",
-}
-_OF_SEVERAL_RUNS = (
-    Verdict.REPRODUCED,
-    Verdict.PARTLY_REPRODUCED,
-    Verdict.INCONCLUSIVE,
-    Verdict.NOT_REPRODUCED,
-)
-OUTCOMES = (*VERDICTS, *UNJUDGED)
-"""All that the column `verdict` may say, the best first."""
 
 
 def record(
@@ -227,107 +198,3 @@ def as_comparison(rows: pd.DataFrame) -> pd.DataFrame:
     names = {"published": "paper", "published_std": "paper_std", "published_n": "paper_n"}
     shown = rows.drop(columns="paper").rename(columns=names)
     return shown if shown["where"].any() else shown.drop(columns="where")
-
-
-def counts(rows: pd.DataFrame) -> dict[str, int]:
-    """Return how many numbers got which of `OUTCOMES`, the best first."""
-    found = rows["verdict"].value_counts()
-    return {name: int(found.get(name, 0)) for name in OUTCOMES}
-
-
-def margin_units(rows: pd.DataFrame) -> pd.Series:
-    """Return `margin_unit` of each published number."""
-    numbers = zip(rows["metric"], rows["published"], strict=True)
-    units = [margin_unit(metric, published) for metric, published in numbers]
-    return pd.Series(units, index=rows.index, dtype=float)
-
-
-def is_trained(rows: pd.DataFrame) -> pd.Series:
-    """Return, for each published number, whether training enters it: bytes are counted."""
-    return ~rows["metric"].map(is_exact).astype(bool)
-
-
-def counts_sentence(rows: pd.DataFrame) -> str:
-    """Return in words how many published numbers there are and what became of them."""
-    found = counts(rows)
-    judged = rows[rows["verdict"].isin(VERDICTS)]
-    text = f"Of {len(rows)} published numbers, {len(judged) or 'none'} have a verdict"
-    of_training = is_trained(judged)
-    parts = [
-        _trained_in_words(judged[of_training]),
-        _counted_in_words(judged[~of_training]),
-    ]
-    text = ". ".join(filter(None, [text, *parts]))
-    others = [f"{found[name]} {told}" for name, told in _NOT_JUDGED.items() if found[name]]
-    return text + (f". The others are not judged: {_list_in_sentence(others)}." if others else ".")
-
-
-def no_evidence(rows: pd.DataFrame, notes: Notes) -> str:
-    """Return a sentence on reproduced numbers that a setting was derived from, or "".
-
-    Args:
-        rows: As from `record`.
-        notes: What is known of the numbers.
-    """
-    reproduced = rows[rows["verdict"] == Verdict.REPRODUCED]
-    derived = int(notes.settings_from(reproduced).sum())
-    if not derived:
-        return ""
-    return (
-        f"{derived} of the {len(reproduced)} reproduced numbers are no independent evidence, as a"
-        " setting was inferred from them."
-    )
-
-
-def _trained_in_words(rows: pd.DataFrame) -> str:
-    """Return in words what became of numbers that training enters, or ""."""
-    if rows.empty:
-        return ""
-    found = counts(rows)
-    several = [f"{found[name]} {name}{_remark(rows, name)}" for name in _OF_SEVERAL_RUNS]
-    within, outside = found[Verdict.SINGLE_RUN_WITHIN], found[Verdict.SINGLE_RUN_OUTSIDE]
-    text = f"{len(rows)} come from training at the paper's scale and on its data: "
-    if sum(found[name] for name in _OF_SEVERAL_RUNS):
-        text += f"{_list_in_sentence(several)}, with several seeds" + (
-            "; " if within + outside else ""
-        )
-    if within + outside:
-        text += f"with one seed, {within} within 3 points and {outside} outside"
-    return text
-
-
-def _remark(rows: pd.DataFrame, verdict: Verdict) -> str:
-    """Return how many numbers of a verdict it says little of, and why, in parentheses, or ""."""
-    of_verdict = rows[rows["verdict"] == verdict]
-    if verdict == Verdict.REPRODUCED:
-        number, why = _at_a_bound(of_verdict).sum(), "shares of 0 or 1 in every run"
-    elif verdict == Verdict.INCONCLUSIVE:
-        number, why = _too_wide(of_verdict).sum(), "with an interval wider than ±3 points"
-    else:
-        return ""
-    return f" ({number} of them {why})" if number else ""
-
-
-def _at_a_bound(rows: pd.DataFrame) -> pd.Series:
-    """Return which numbers are 0 or 1 in all our runs, where little can go wrong."""
-    share = rows["metric"].map(is_share).astype(bool)
-    return share & rows["ours"].isin((0, 1)) & (rows["std"] == 0)
-
-
-def _too_wide(rows: pd.DataFrame) -> pd.Series:
-    """Return which intervals fit between no limits: seeds are too few, whatever their mean."""
-    return (rows["high"] - rows["low"]) / 2 > PARTLY * margin_units(rows)
-
-
-def _counted_in_words(rows: pd.DataFrame) -> str:
-    """Return in words what became of numbers that no training enters, or ""."""
-    if rows.empty:
-        return ""
-    found = counts(rows)
-    several = [f"{found[name]} {name}" for name in _OF_SEVERAL_RUNS if found[name]]
-    return f"{len(rows)} are bytes or distances that need no training: {_list_in_sentence(several)}"
-
-
-def _list_in_sentence(parts: Sequence[str]) -> str:
-    """Return parts as a list in a sentence."""
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

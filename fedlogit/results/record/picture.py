@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 
 from fedlogit.papers import Paper
 from fedlogit.results.metrics import is_share
-from fedlogit.results.record.numbers import OUTCOMES, counts, is_trained
+from fedlogit.results.record.counts import OUTCOMES, counts, is_trained
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, VERDICTS, Unjudged, Verdict
 

@@ -1,0 +1,154 @@
+"""How many published numbers got which verdict: as a sentence, and as a table of papers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from fedlogit.papers import Paper
+from fedlogit.results.formatting import markdown, sentence
+from fedlogit.results.metrics import is_share
+from fedlogit.results.record.notes import Notes
+from fedlogit.results.verdicts.rules import (
+    PARTLY,
+    UNJUDGED,
+    VERDICTS,
+    Unjudged,
+    Verdict,
+    is_exact,
+    margin_unit,
+)
+
+__all__ = [
+    "OUTCOMES",
+    "caveats",
+    "counts",
+    "counts_sentence",
+    "counts_table",
+    "is_trained",
+    "margin_units",
+]
+
+OUTCOMES = (*VERDICTS, *UNJUDGED)
+"""All that the record's column `verdict` may say, the best first."""
+
+_SINGLE = (Verdict.SINGLE_RUN_WITHIN, Verdict.SINGLE_RUN_OUTSIDE)
+_UNJUDGED_IN_WORDS = {
+    Unjudged.REDUCED_SCALE: "run at a reduced scale only",
+    Unjudged.STAND_IN_DATA: "run on stand-in data only",
+    Unjudged.DIVERGED: "diverged",
+    Unjudged.NOT_RUN: "not run",
+}
+
+
+def counts(rows: pd.DataFrame) -> dict[str, int]:
+    """Return how many numbers got which of `OUTCOMES`, the best first.
+
+    Args:
+        rows: Numbers of the record, as from `fedlogit.results.record.numbers.record`; so everywhere
+            in this module.
+    """
+    found = rows["verdict"].value_counts()
+    return {name: int(found.get(name, 0)) for name in OUTCOMES}
+
+
+def counts_sentence(rows: pd.DataFrame) -> str:
+    """Return in words how many published numbers there are and how many got which verdict."""
+    found = counts(rows)
+    parts = [f"{found[name]} {name}" for name in VERDICTS if found[name] and name not in _SINGLE]
+    if single := sum(found[name] for name in _SINGLE):
+        within = found[Verdict.SINGLE_RUN_WITHIN]
+        parts.append(f"{single} with a single run ({within} within 3 points)")
+    judged = sum(found[name] for name in VERDICTS)
+    text = f"Of {len(rows)} published numbers, {judged or 'none'} have a verdict"
+    text += f": {_in_words(parts)}." if parts else "."
+    others = [f"{found[name]} {told}" for name, told in _UNJUDGED_IN_WORDS.items() if found[name]]
+    return text + (f" Not judged: {_in_words(others)}." if others else "")
+
+
+def caveats(rows: pd.DataFrame, notes: Notes) -> str:
+    """Return, in words, how many verdicts say less than they seem to, and why; or "".
+
+    Args:
+        rows: The numbers.
+        notes: Which of them a setting was inferred from.
+    """
+    found = {name: rows[rows["verdict"] == name] for name in VERDICTS}
+    reproduced, inconclusive = found[Verdict.REPRODUCED], found[Verdict.INCONCLUSIVE]
+    few = {
+        "need no training (bytes and distances)": ~is_trained(reproduced),
+        "are shares that are 0 or 1 in every run": _at_a_bound(reproduced),
+        "are no independent evidence, as a setting was inferred from them": notes.settings_from(
+            reproduced
+        ),
+    }
+    parts = [f"{int(numbers.sum())} {why}" for why, numbers in few.items() if numbers.any()]
+    sentences = []
+    if parts:
+        sentences.append(
+            f"Of the {len(reproduced)} reproduced numbers, {_in_words(parts)}"
+            f"{' (some are both)' if len(parts) > 1 else ''}."
+        )
+    if wide := int(_too_wide(inconclusive).sum()):
+        sentences.append(
+            f"Of the {len(inconclusive)} inconclusive ones, {wide} have an interval wider than"
+            " ±3 points: too few seeds for any verdict."
+        )
+    return " ".join(sentences)
+
+
+def counts_table(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return a Markdown table: how many numbers of each paper got which verdict, or none.
+
+    Numbers that need no training have a row of their own. Outcomes that no number has are left out.
+
+    Args:
+        rows: The numbers.
+        papers: The papers, for what they are called.
+    """
+    trained = is_trained(rows)
+    groups = [
+        (f"{papers[str(name)].short_name}, {kind}", part)
+        for name, of_paper in rows.groupby("paper", sort=False)
+        for kind, part in (
+            ("from training", of_paper[trained[of_paper.index]]),
+            ("bytes and distances", of_paper[~trained[of_paper.index]]),
+        )
+        if len(part)
+    ]
+    shown = [name for name in OUTCOMES if counts(rows)[name]]
+    table = pd.DataFrame(
+        {"Published numbers": name, "All": str(len(part))}
+        | {sentence(key): str(counts(part)[key] or "–") for key in shown}
+        for name, part in [*groups, ("all", rows)]
+    )
+    return markdown(table, right=set(table.columns[1:]))
+
+
+def is_trained(rows: pd.DataFrame) -> pd.Series:
+    """Return, for each published number, whether training enters it: bytes are counted."""
+    return ~rows["metric"].map(is_exact).astype(bool)
+
+
+def margin_units(rows: pd.DataFrame) -> pd.Series:
+    """Return `margin_unit` of each published number."""
+    numbers = zip(rows["metric"], rows["published"], strict=True)
+    units = [margin_unit(metric, published) for metric, published in numbers]
+    return pd.Series(units, index=rows.index, dtype=float)
+
+
+def _at_a_bound(rows: pd.DataFrame) -> pd.Series:
+    """Return which numbers are 0 or 1 in all our runs, where little can go wrong."""
+    share = rows["metric"].map(is_share).astype(bool)
+    return share & is_trained(rows) & rows["ours"].isin((0, 1)) & (rows["std"] == 0)
+
+
+def _too_wide(rows: pd.DataFrame) -> pd.Series:
+    """Return which intervals fit between no limits: seeds are too few, whatever their mean."""
+    return (rows["high"] - rows["low"]) / 2 > PARTLY * margin_units(rows)
+
+
+def _in_words(parts: Sequence[str]) -> str:
+    """Return parts as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
