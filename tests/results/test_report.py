@@ -11,7 +11,7 @@ from fedlogit.errors import DataError
 from fedlogit.results.collect import collect
 from fedlogit.results.pages.chapter import to_html, write_page
 from fedlogit.results.pages.report import find_pages, write_report
-from fedlogit.results.record.numbers import OUTCOMES
+from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import cell_of_run
 from fedlogit.results.verdicts.compare import read_reference
