@@ -51,33 +51,33 @@ help: ## List the targets
 environment: $(STAMP) ## Install the locked packages into .venv
 
 .PHONY: reproduce
-reproduce: $(STAMP) ## Download real data, train, write every table and figure, print where they are
+reproduce: $(STAMP) ## Download real data, train, and make every table and figure
 	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
 	@python -m fedlogit summary --config config.yaml $(if $(SCALE),--scale $(SCALE)) \
 		$(if $(SEEDS),--seeds $(SEEDS)) $(if $(DATASETS),--datasets $(DATASETS)) -- $(PAPERS)
 
 .PHONY: figures
-figures: $(STAMP) ## Pull the finished runs and draw what they cover, at every scale; trains nothing
+figures: $(STAMP) ## Pull the finished runs and make every table and figure they cover; trains nothing
 	$(EVERY_SCALE)
 	@pulled=0; $(MAKE) pull || pulled=$$?; $(SNAKEMAKE) $(COVERED) -- covered; \
 		python -m fedlogit summary $(PAPERS); exit $$pulled
 
 .PHONY: redraw
-redraw: $(STAMP) ## Draw again what finished runs cover and remove the rest (CHECK=1: only compare)
+redraw: $(STAMP) ## Redraw everything that finished runs cover and delete the rest (CHECK=1: only compare)
 	$(EVERY_SCALE)
 	@python -m fedlogit redraw $(if $(CHECK),--check,--prune)
 
 .PHONY: report
-report: $(STAMP) ## Put all that finished runs cover into one page, results/report.html; trains nothing
+report: $(STAMP) ## Make results/report.html from the finished runs; trains nothing
 	$(EVERY_SCALE)
 	@$(SNAKEMAKE) $(COVERED) -- results/report.html
 
 .PHONY: pull
-pull: $(STAMP) ## Fetch finished runs that are not here from the cache in dvc-remote; needs no network
+pull: $(STAMP) ## Fetch missing finished runs from the cache in dvc-remote; needs no network
 	@python -m fedlogit pull
 
 .PHONY: publish
-publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: those, too)
+publish: $(STAMP) ## Add finished runs to the cache (PUBLISH=quick: also those at scale quick)
 	@$(SNAKEMAKE) $(if $(PUBLISH),--config 'publish=$(call list,$(PUBLISH))') -- publish
 
 .PHONY: test
@@ -85,7 +85,7 @@ test: $(STAMP) ## Run the test suite
 	@python -m pytest -rs -n 3 --dist loadgroup $(TESTS)
 
 .PHONY: test-fast
-test-fast: $(STAMP) ## Run what takes two minutes of it: each method, partition and model, no whole workflows
+test-fast: $(STAMP) ## Run a two-minute selection: each method, partition and model, no whole workflows
 	@python -m pytest -m "not slow" -n 3 --dist loadgroup $(TESTS)
 
 .PHONY: oracles
@@ -95,36 +95,36 @@ oracles: $(STAMP) ## Compare every method with its second version and write docs
 		&& PYTHONPATH=tests python -m oracles.page "$$record" docs/second-versions.md
 
 .PHONY: slurm-test
-slurm-test: $(STAMP) ## Start a Slurm of one node with pretend GPUs; run papers and interrupt jobs on it
+slurm-test: $(STAMP) ## Run and interrupt jobs on a one-node Slurm with simulated GPUs
 	@python -m pytest -m slurm -rs tests/slurm
 
-# Packages of servers would start them; while a policy-rc.d says 101, they may not.
+# Debian starts servers as it installs them, unless a policy-rc.d exits with 101.
 INSTALL = policy=/usr/sbin/policy-rc.d; [ -e $$policy ] \
 	|| { trap 'rm -f /usr/sbin/policy-rc.d' EXIT; printf '\#!/bin/sh\nexit 101\n' > $$policy; chmod 755 $$policy; }; \
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	apt-get install -y -qq --no-install-recommends $(1) < /dev/null > /dev/null
 
 .PHONY: slurm-packages
-slurm-packages: ## Install what slurm-test needs (Debian, as root); starts no service
+slurm-packages: ## Install what slurm-test needs (Debian, as root); starts no services
 	@$(call INSTALL,slurm-wlm slurmdbd munge mariadb-server iproute2 procps)
 
 .PHONY: test-packages
-test-packages: ## Install what tests of remotes, of the report and of the site need (Debian, as root)
+test-packages: ## Install what the tests of remotes, report and site need (Debian, as root)
 	@$(call INSTALL,openssh-server openssh-client chromium)
 
 .PHONY: remotes-test
-remotes-test: $(STAMP) ## Test remotes of DVC over ssh and S3 on loopback (needs Debian's openssh-server)
+remotes-test: $(STAMP) ## Test DVC remotes over ssh and S3 on localhost (needs Debian's openssh-server)
 	@[ -x $(VENV)/moto/bin/moto_server ] || { python -m venv --without-pip $(VENV)/moto \
 		&& $(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/moto/bin/python install --quiet \
 			--disable-pip-version-check 'moto[server]==5.2.5' boto3==1.43.117 botocore==1.43.117; }
 	@MOTO_SERVER=$(abspath $(VENV))/moto/bin/moto_server python -m pytest -rs tests/remotes
 
-# Mutants are made in an environment of their own and tested in the project's.
+# mutmut has its own environment; mutants are tested in the project's.
 MUTATION := .mutation
 MUTMUT := $(VENV)/mutmut
 
 .PHONY: mutation-test
-mutation-test: $(STAMP) ## Change algorithms at random, see tests fail, write docs/mutation.md (an hour)
+mutation-test: $(STAMP) ## Run mutation tests and write docs/mutation.md (an hour)
 	@[ -e $(MUTMUT)/.installed ] || { python -m venv --without-pip $(MUTMUT) \
 		&& $(OUTSIDE) $(PYTHON) -m pip --python $(MUTMUT)/bin/python install --quiet --no-deps \
 			--disable-pip-version-check mutmut==3.8.1 libcst==1.9.0 PyYAML==6.0.3 \
@@ -135,7 +135,7 @@ mutation-test: $(STAMP) ## Change algorithms at random, see tests fail, write do
 	@PYTHONPATH=$(CURDIR):$(CURDIR)/tests python tests/mutation/run.py --sample $(MUTATION)/sample.jsonl \
 		--work $(MUTATION) --page docs/mutation.md
 
-# The site has an environment of its own; its pages are made in the project's.
+# MkDocs has its own environment; the pages are written in the project's.
 DOCS := $(VENV)/docs
 DOCS_STAMP := $(DOCS)/.installed-$(shell sha256sum envs/docs.txt | cut -c1-16)
 
@@ -171,32 +171,32 @@ lint: $(STAMP) ## Check style, types and the workflow
 # Pages with blocks made from results.
 FILLED := README.md docs/comparison.md docs/results.md docs/speed.md
 
-# Whether README and pages say what the results do. As committed: `make reproduce` writes results of
-# this machine into the folder.
+# Checks that README and docs agree with the committed results, not with those that `make reproduce` has
+# written into the folder on this machine.
 AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar -x -C "$$folder" \
 	&& cd "$$folder" && python scripts/fill_pages.py --check $(FILLED) && python scripts/papers.py --check
 
 BENCH_DATA = $(SNAKEMAKE) $(WITH_CONFIG) -- $(foreach d,mnist fashion_mnist cifar10,data/prepared/$(d).npz)
 
 .PHONY: bench
-bench: $(STAMP) ## Measure speed beside plain PyTorch loops; tables go to benchmarks/results (BENCH="--only W1 --turns 3")
+bench: $(STAMP) ## Measure speed against plain PyTorch loops, into benchmarks/results (BENCH="--only W1 --turns 3")
 	@$(BENCH_DATA)
 	@python -m benchmarks $(BENCH)
 
 .PHONY: bench-growth
-bench-growth: $(STAMP) ## Measure seconds and memory against clients, samples, classes, parameters; and planning
+bench-growth: $(STAMP) ## Measure time and memory by number of clients, samples, classes and parameters
 	@python -m benchmarks.growth
 
-# Other frameworks have an environment each, which is of one requirements file, as .venv is of the lock.
+# Each of the other frameworks has its own environment, named by a hash of its requirements.
 PEERS := $(notdir $(patsubst %/,%,$(dir $(wildcard benchmarks/peers/*/requirements.txt))))
 PEER_STAMPS := $(foreach p,$(PEERS),$(VENV)/peers/$(p)/.installed-$(shell sha256sum benchmarks/peers/$(p)/requirements.txt | cut -c1-16))
 
 .PHONY: bench-peers
-bench-peers: $(STAMP) $(PEER_STAMPS) ## The same beside five other frameworks, installed for it (several GB)
+bench-peers: $(STAMP) $(PEER_STAMPS) ## Measure speed against five other frameworks, too (installs several GB)
 	@$(BENCH_DATA)
 	@python -m benchmarks --peers $(VENV)/peers $(BENCH)
 
-# One that cannot be installed has its reason in the table; the others are measured all the same.
+# A framework that cannot be installed is listed with the reason; the others are still measured.
 $(VENV)/peers/%: $(STAMP)
 	@name=$(firstword $(subst /, ,$*)); folder=$(VENV)/peers/$$name; rm -rf $$folder; \
 		$(OUTSIDE) $(PYTHON) -m venv --without-pip $$folder; \
@@ -205,7 +205,7 @@ $(VENV)/peers/%: $(STAMP)
 		then touch $@; else echo "$$name could not be installed" >&2; rm -rf $$folder; fi
 
 .PHONY: readme
-readme: $(STAMP) ## Write results into README and docs, from the files that hold them
+readme: $(STAMP) ## Update the blocks of README and docs that are made from results
 	@python scripts/fill_pages.py $(FILLED)
 
 .PHONY: papers
@@ -213,7 +213,7 @@ papers: $(STAMP) ## Write docs/papers, docs/claims.md, docs/record.md, docs/mode
 	@python scripts/papers.py
 
 .PHONY: code-versions
-code-versions: $(STAMP) ## Write results/code_versions.csv, which says of which commit each published run's code is
+code-versions: $(STAMP) ## Write results/code_versions.csv: the commit of each published run's code
 	@python scripts/code_versions.py
 
 .PHONY: schemas
@@ -232,7 +232,7 @@ clean: ## Remove logs, caches and plans; runs, tables and figures stay
 	@rm -rf logs benchmarks/jobs results/plan .docs .mutation .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-# Debian's python3 has venv but not always ensurepip, so pip comes from outside the environment.
+# Debian's python3 has venv but not always ensurepip, so pip is taken from outside the environment.
 $(STAMP):
 	@$(OUTSIDE) $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; give PYTHON=" >&2; exit 2; }
