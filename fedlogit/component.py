@@ -27,6 +27,7 @@ from fedlogit.stopping import heed
 __all__ = [
     "A_CALL",
     "LARGEST",
+    "MAX_PARALLEL",
     "Component",
     "ComponentRef",
     "FrozenConfig",
@@ -60,6 +61,8 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
 # Where a class's name is cut into words; DSFLMethod is dsfl_method.
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
+MAX_PARALLEL = 1024
+"""Threads of a run, or runs side by side, at most: more than any machine has cores."""
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]

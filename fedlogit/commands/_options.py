@@ -13,6 +13,7 @@ from typing import get_args
 import torch
 
 from fedlogit import methods
+from fedlogit.component import MAX_PARALLEL
 from fedlogit.engine_names import CPU_ENGINES, EngineName
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
@@ -53,10 +54,10 @@ def given_file(text: str) -> Path:
 
 
 def count(text: str) -> int:
-    """Return an option's number of things, 1 or more."""
+    """Return an option's number of threads or of runs side by side."""
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}: give 1 or more")
+    if not 1 <= number <= MAX_PARALLEL:
+        raise argparse.ArgumentTypeError(f"{text}: give a number from 1 to {MAX_PARALLEL}")
     return number
 
 

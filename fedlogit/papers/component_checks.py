@@ -31,6 +31,7 @@ def check_components(paper: Paper) -> None:
     try:
         _check_calls(paper)
         _check_parameters(paper)
+        _check_parameter_labels(paper)
     except FedlogitError as error:
         raise FedlogitError(f"{paper.paper}.yaml: {error}") from None
 
@@ -87,6 +88,18 @@ def _check_parameters(paper: Paper) -> None:
         check_known(where, axis, known, "parameter")
         if value is not None:
             check_value(f"{where}.{axis}", value, known[axis])
+
+
+def _check_parameter_labels(paper: Paper) -> None:
+    """Check that labels such as ``method.rule=median`` have values that methods have."""
+    labels = [label for label in paper.labels if label.startswith("method.") and "=" in label]
+    if not labels:
+        return
+    found = [_parameters(paper, entry.source or key) for key, entry in paper.artefacts.items()]
+    for label in labels if None not in found else ():
+        axis, _, value = label.partition("=")
+        values = {str(v) for known in found if known for v in known.get(axis, ())}
+        check_known(f"labels.{label}", value, values, f"value of {axis}")
 
 
 def _named_parameters(paper: Paper) -> Iterator[tuple[str, str, str, Any]]:

@@ -26,7 +26,7 @@ from fedlogit.papers.options import (
 from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
 
-__all__ = ["check_known", "check_options", "settings_of"]
+__all__ = ["check_known", "check_options", "option_metrics", "settings_of"]
 
 
 def check_options(paper: Paper) -> None:
@@ -54,6 +54,18 @@ def settings_of(paper: Paper) -> Iterator[tuple[str, str, str]]:
             yield from (
                 (at, key, one) for at, one in _settings(kind.read(entry.options, where), where)
             )
+
+
+def option_metrics(paper: Paper) -> set[str]:
+    """Return the metrics that options name."""
+    found: set[str] = set()
+    for key, entry in paper.artefacts.items():
+        kind = _kind(entry)[0]
+        if kind is not None:
+            options = kind.read(entry.options, _options_key(key, entry))
+            found.update(*(_option_names(getattr(options, name)) for name in options.metrics_in))
+            found |= {level.metric for level in getattr(options, "levels", ())}
+    return found
 
 
 def check_known(where: str, name: object, names: Collection[str], kind: str = "name") -> None:

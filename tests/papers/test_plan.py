@@ -31,7 +31,8 @@ def studies(tmp_path) -> Path:
     (folder / "fedol.yaml").write_text(yaml.safe_dump(data))
     for name, scales in (("study", ["paper"]), ("trial", ["paper", "heavy"])):
         kept = {key: scale for key, scale in data["scales"].items() if key in scales}
-        own = data | {"paper": name, "scales": kept}
+        labels = {key: text for key, text in data["labels"].items() if key in data["methods"]}
+        own = data | {"paper": name, "scales": kept, "labels": labels}
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(own))
     return folder
 
