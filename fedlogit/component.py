@@ -38,12 +38,12 @@ __all__ = [
     "catalogue",
     "explain",
     "find",
-    "from_outside",
+    "import_object",
     "instantiate",
     "is_place",
     "model_in",
     "parse_call",
-    "refuse_idle",
+    "refuse_unused",
     "slug_of",
     "unknown_key",
 ]
@@ -97,7 +97,7 @@ class FrozenConfig(BaseModel):
             raise FedlogitError(f"{where}: not plain data ({error})") from None
 
 
-def refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
+def refuse_unused(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
     """Refuse values other than the default of keys that have no effect beside the others.
 
     Raises:
@@ -361,7 +361,7 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
         FedlogitError: with the nearest known name.
     """
     if ":" in name:
-        value = from_outside(kind, name)
+        value = import_object(kind, name)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise FedlogitError(f"{kind} {name!r} is not a {base.__name__}")
         return value
@@ -371,7 +371,7 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
     return known[name]
 
 
-def from_outside(kind: str, name: str, what: str = "Class") -> Any:
+def import_object(kind: str, name: str, what: str = "Class") -> Any:
     """Import what lies at ``package.module:attribute``.
 
     Only a run that is about to train, and a paper's file, may name code; whatever reads results

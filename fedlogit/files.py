@@ -162,17 +162,17 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON: it is nested too deeply") from None
 
 
-def read_text(path: Path, remedy: str = "") -> str:
+def read_text(path: Path, hint: str = "") -> str:
     """Return a text.
 
     Args:
         path: The file.
-        remedy: What to do if it cannot be read, for the message.
+        hint: What to do if it cannot be read, for the message.
 
     Raises:
         DataError: if it cannot be read or is not UTF-8.
     """
-    with reading(path, remedy):
+    with reading(path, hint):
         return path.read_text(encoding="utf-8")
 
 
@@ -191,12 +191,12 @@ def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
     write_json(path, {**record, "digest": json_digest(record)})
 
 
-def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
+def read_sealed(path: Path, hint: str) -> dict[str, Any]:
     """Read what `write_sealed` wrote.
 
     Args:
         path: The file.
-        remedy: How it is made again, for the message.
+        hint: How it is made again, for the message.
 
     Raises:
         DataError: if the file is missing, not JSON, or not as it was written.
@@ -204,10 +204,10 @@ def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
     try:
         data = read_json(path)
     except DataError as error:
-        raise DataError(f"{error}; {remedy}") from None
+        raise DataError(f"{error}; {hint}") from None
     rest = {k: v for k, v in data.items() if k != "digest"} if isinstance(data, dict) else {}
     if not rest or json_digest(rest) != data.get("digest"):
-        raise DataError(f"{path} is damaged: its digest does not match; {remedy}")
+        raise DataError(f"{path} is damaged: its digest does not match; {hint}")
     return rest
 
 

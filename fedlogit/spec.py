@@ -23,7 +23,7 @@ from fedlogit.component import (
     Name,
     NonNegativeInt,
     PositiveInt,
-    refuse_idle,
+    refuse_unused,
 )
 from fedlogit.participation import Participation
 
@@ -110,7 +110,7 @@ class Optimizer(FrozenConfig):
     def _has_effect(self) -> Self:
         # A setting that changes no number would all the same change a run's hash.
         idle = ("beta1", "beta2", "eps") if self.name == "sgd" else ("momentum",)
-        refuse_idle(self, idle, f"has no effect with name = {self.name!r}")
+        refuse_unused(self, idle, f"has no effect with name = {self.name!r}")
         return self
 
 
@@ -131,7 +131,7 @@ class Schedule(FrozenConfig):
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         if self.every is None:
-            refuse_idle(self, ("gamma", "once"), "has no effect without every")
+            refuse_unused(self, ("gamma", "once"), "has no effect without every")
         return self
 
     def factor(self, round_: int) -> float:

@@ -17,9 +17,9 @@ from fedlogit.component import MAX_PARALLEL
 from fedlogit.engine_names import CPU_ENGINES, EngineName
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
+from fedlogit.runs.context import RunContext, RunOptions
 from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device, open_data
-from fedlogit.runs.workplace import RunOptions, Workplace
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -31,10 +31,10 @@ __all__ = [
     "own_device",
     "positive",
     "read_spec",
+    "run_context",
     "run_options",
     "seconds",
     "wanted_device",
-    "workplace",
 ]
 
 
@@ -169,11 +169,11 @@ def _too_large(device: torch.device, args: argparse.Namespace, spec: RunSpec, re
     return f"device = '{device}' is out of memory ({first}): {lower}"
 
 
-def workplace(args: argparse.Namespace, spec: RunSpec, device: torch.device) -> Workplace:
-    """Return where a stage of a run is computed, with the data and the split that options name."""
+def run_context(args: argparse.Namespace, spec: RunSpec, device: torch.device) -> RunContext:
+    """Return what a stage of a run is computed with: the data and the split that options name."""
     data = open_data(spec, args.data, args.split)
     options = RunOptions(device, args.workers, args.engine)
-    return Workplace(spec, methods.get(spec.method), *data, options)
+    return RunContext(spec, methods.get(spec.method), *data, options)
 
 
 def read_spec(path: Path) -> RunSpec:

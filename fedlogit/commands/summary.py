@@ -27,7 +27,7 @@ from fedlogit.papers import Plan, PlannedArtefact, list_papers
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 _NOTHING = (
     "Nothing was made here yet: make figures pulls finished runs and draws them, make reproduce"

@@ -23,7 +23,7 @@ from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolutionCache, ResolvedRun
 from fedlogit.papers.run_index import RunIndex
 from fedlogit.runs import layout
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]

@@ -21,8 +21,8 @@ import fedlogit
 from fedlogit.errors import Cannot, DataError, FedlogitError
 from fedlogit.files import read_sealed, write_sealed
 from fedlogit.papers.model import Paper
-from fedlogit.runs.own_code import own_code
-from fedlogit.runs.places import run_dir, split_dir
+from fedlogit.runs.external_code import external_code
+from fedlogit.runs.paths import run_dir, split_dir
 from fedlogit.spec import RunSpec
 
 __all__ = ["ResolutionCache", "ResolvedRun", "resolve_run"]
@@ -104,7 +104,7 @@ class ResolutionCache:
 
     def resolve(self, text: str) -> ResolvedRun:
         """Return `resolve_run(text)`, or raise what it raises."""
-        key = _key("spec", text + json.dumps(own_code(json.loads(text))))
+        key = _key("spec", text + json.dumps(external_code(json.loads(text))))
         if key not in self._runs:
             known = self._data.get(key)
             if isinstance(known, list):

@@ -26,7 +26,7 @@ from fedlogit.results.tables import write_table
 from fedlogit.results.training import FILE as TRAINING
 from fedlogit.results.training import write_training
 from fedlogit.results.verdicts.compare import published
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["differences", "orphans", "redraw", "strangers"]
 

@@ -18,7 +18,7 @@ from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_all
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
 from fedlogit.runs import layout
-from fedlogit.runs.places import data_stems
+from fedlogit.runs.paths import data_stems
 from fedlogit.spec import RunSpec
 
 __all__ = ["RuleInputs"]

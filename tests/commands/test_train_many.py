@@ -21,7 +21,7 @@ from fedlogit.commands._many import worker
 from fedlogit.commands._many.crew import Limits
 from fedlogit.commands._many.tasks import Queue, Task
 from fedlogit.files import read_json, write_json
-from fedlogit.runs.places import run_dir
+from fedlogit.runs.paths import run_dir
 from fedlogit.runs.tensors import read_tensors
 
 pytestmark = pytest.mark.slow  # processes import PyTorch

@@ -13,7 +13,7 @@ import pytest
 from support.refusals import refused
 from support.small import SMALL
 
-from fedlogit.component import Component, catalogue, from_outside
+from fedlogit.component import Component, catalogue, import_object
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
 from fedlogit.stopping import Stopped, exit_code, exit_when_asked
@@ -80,10 +80,10 @@ def test_a_signal_that_comes_while_a_module_is_imported_ends_the_process(tmp_pat
     (tmp_path / "interrupted.py").write_text(WRAPPED)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Stopped) as left, exit_when_asked(), suppress(FedlogitError):
-        from_outside("method", "interrupted:Any")
+        import_object("method", "interrupted:Any")
     assert left.value.code == exit_code(signal.SIGTERM)
     with refused("cannot be imported"):
-        from_outside("method", "missing_now:Any")
+        import_object("method", "missing_now:Any")
 
 
 def test_a_signal_that_a_library_made_another_error_of_ends_the_process():

@@ -14,7 +14,7 @@ from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
 from fedlogit.reading import load_yaml
-from fedlogit.runs.places import stage_options
+from fedlogit.runs.paths import stage_options
 from fedlogit.workflow import RuleInputs
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"

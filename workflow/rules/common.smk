@@ -4,7 +4,7 @@ import signal
 import threading
 
 from fedlogit.config import read_settings
-from fedlogit.runs.places import stage_options
+from fedlogit.runs.paths import stage_options
 from fedlogit.workflow import error_in, failure, shorten_messages
 from snakemake.io import strip_wildcard_constraints
 from snakemake.jobs import Job

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError, writing
-from fedlogit.files import read_json
 from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import remove_half_written
+from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.run import check_folder, run_lock
-from fedlogit.spec import RunSpec
 
 __all__ = ["Filed", "file_runs", "files_of_runs"]
 
@@ -103,7 +102,7 @@ def _file(source: Path, target: Path) -> bool:
                     f" {target} and unpack again"
                 )
             return False
-        check_folder(RunSpec.read(read_json(source / layout.SPEC), str(source)), target)
+        check_folder(read_spec(source), target)
         _move(source, target)
         remove_checkpoints(target)
         remove_half_written(target)
@@ -126,7 +125,7 @@ def _outcome(folder: Path) -> Any:
     """Return all that a run found, without when, where and how fast."""
     from fedlogit.results.runs.run import read_run
 
-    run = read_run(folder, RunSpec.read(read_json(folder / layout.SPEC), str(folder)).digest())
+    run = read_run(folder, read_spec(folder).digest())
     timed = [name for name in run.rounds.columns if name.startswith("seconds")]
     told = run.result.model_dump(exclude={"provenance", "exports"})
     return told, run.rounds.drop(columns=timed).to_csv(index=False)

@@ -13,8 +13,8 @@ from fedlogit.data.embedded import EMBEDDED
 from fedlogit.errors import DataError, writing
 from fedlogit.files import file_digest, load_npz, read_json, write_json
 from fedlogit.partition import Split
-from fedlogit.runs.own_code import outside_modules
-from fedlogit.runs.places import data_stems, run_dir, split_dir
+from fedlogit.runs.external_code import external_modules
+from fedlogit.runs.paths import data_stems, run_dir, split_dir
 from fedlogit.runs.setup import open_data
 from fedlogit.spec import RunSpec
 
@@ -72,7 +72,7 @@ def data_files(specs: Iterable[RunSpec], data: Path) -> dict[str, dict[str, Path
 def modules_of(specs: Iterable[RunSpec]) -> list[str]:
     """Return the modules outside fedlogit that any of the runs imports, in order."""
     return sorted(
-        {name for spec in specs for name in outside_modules(spec.model_dump(mode="json"))}
+        {name for spec in specs for name in external_modules(spec.model_dump(mode="json"))}
     )
 
 

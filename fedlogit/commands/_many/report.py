@@ -11,7 +11,7 @@ from fedlogit.commands._many.wanted import Wanted
 from fedlogit.errors import DataError
 from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_finished
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["damaged", "report", "states"]
 

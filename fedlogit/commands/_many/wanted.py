@@ -11,7 +11,7 @@ from typing import Any
 from fedlogit import methods
 from fedlogit.errors import DataError, FedlogitError, missing_package
 from fedlogit.files import read_json
-from fedlogit.runs.places import run_dir
+from fedlogit.runs.paths import run_dir
 from fedlogit.runs.run import check_folder
 from fedlogit.spec import RunSpec
 
@@ -91,8 +91,8 @@ def planned_runs(args: argparse.Namespace, results: Path) -> dict[str, RunSpec]:
         from fedlogit.config import Settings
         from fedlogit.papers import Plan
     except ModuleNotFoundError as error:
-        remedy = "bring specs from where it is (python -m fedlogit bundle)"
-        raise missing_package(error, "--paper", remedy) from None
+        hint = "bring specs from where it is (python -m fedlogit bundle)"
+        raise missing_package(error, "--paper", hint) from None
     given = {key: getattr(args, key) for key in ("scale", "seeds", "datasets")}
     plan = Plan(Settings.load(given | {"papers": args.paper}, "options"), args.papers, results)
     found = plan.artefacts_of(args.paper, args.scale)

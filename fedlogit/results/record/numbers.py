@@ -34,7 +34,7 @@ from fedlogit.results.verdicts.rules import (
     is_exact,
     margin_unit,
 )
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = [
     "OUTCOMES",
