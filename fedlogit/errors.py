@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from os import PathLike
 
 __all__ = [
-    "Cannot",
     "DataError",
     "Diverged",
     "FedlogitError",
     "MissingKeyError",
+    "Unsupported",
     "missing_package",
     "reading",
     "unknown",
@@ -28,8 +28,8 @@ class DataError(FedlogitError):
     """A file that is missing, truncated, corrupt, mislabelled or of the wrong shape."""
 
 
-class Cannot(FedlogitError):
-    """A method says that it cannot do what a run asks of it; nothing is wrong with the run.
+class Unsupported(FedlogitError):
+    """A method does not support what a run asks of it; nothing is wrong with the run's spec.
 
     A table has "n/a" in the place of such a run, and below it why.
 

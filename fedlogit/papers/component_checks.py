@@ -13,7 +13,7 @@ from fedlogit.component import Component, ComponentRef, parse_call
 from fedlogit.errors import FedlogitError, MissingKeyError
 from fedlogit.papers.claim_checks import check_value, conditions
 from fedlogit.papers.grids import grids_at
-from fedlogit.papers.layers import named
+from fedlogit.papers.layers import resolve_name
 from fedlogit.papers.model import Paper, Scale
 from fedlogit.papers.option_checks import check_known, settings_of
 
@@ -126,7 +126,7 @@ def _parameters(paper: Paper, key: str) -> dict[str, list[Any]] | None:
     for scale in paper.scales.values():
         grids = grids_at(scale, key, paper.artefacts[key])
         for entry in (entry for grid in grids for entry in grid.get("method", [])):
-            call, _ = named("method", entry, paper.methods, scale.methods)
+            call, _ = resolve_name("method", entry, paper.methods, scale.methods)
             if _is_outside(call["name"]):
                 return None
             try:

@@ -1,4 +1,4 @@
-"""The grids that a table or figure has at a scale, and the values on its axes at any."""
+"""The grids of a table or figure at a scale, and the values on its axes at all scales."""
 
 from __future__ import annotations
 

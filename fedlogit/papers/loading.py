@@ -127,7 +127,7 @@ def _check_axes(paper: Paper) -> None:
 
 def _check_stands_for(paper: Paper) -> None:
     """Check that what stands for published numbers is there at the scale."""
-    for scale, key, stands_for in paper.standing():
+    for scale, key, stands_for in paper.stand_ins():
         where = f"scales.{scale}.artefacts.{key}.stands_for"
         check_known(f"{where}.table", stands_for.table or key, paper.tables, "table")
         grids = grids_at(paper.scale(scale), key, paper.artefacts[key])

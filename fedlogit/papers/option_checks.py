@@ -1,4 +1,4 @@
-"""What the options of tables and figures name, checked when the paper's file is read."""
+"""Options of tables and figures, checked when a paper's file is read, and the names in them."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def test_a_scale_that_no_paper_has_is_an_error_that_names_what_each_has(tmp_path
     here = plan(tmp_path, studies, papers=["study"], partial=True, frozen=True)
     planned = plan(tmp_path, studies, papers=["study"], scale="paper")
     finish(tmp_path, planned.runs(planned.artefacts[0])[0])
-    assert {artefact.scale for artefact in here.everywhere()} == {"paper"}
+    assert {artefact.scale for artefact in here.at_every_scale()} == {"paper"}
 
 
 def test_a_path_of_a_paper_that_is_not_configured_says_how_to_add_it(tmp_path, studies):

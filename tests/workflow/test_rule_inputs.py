@@ -273,6 +273,7 @@ def test_a_paper_without_a_table_at_the_scale_has_no_summary(tmp_path):
     data = load_yaml(PAPERS / "fedol.yaml")
     figures = list(data["figures"])
     data["scales"] = {"smoke": data["scales"]["smoke"] | {"include": figures}}
+    data["labels"] = {key: data["labels"][key] for key in data["methods"]}
     del data["claims"]
     (tmp_path / "fedol.yaml").write_text(yaml.safe_dump(data))
     settings = Settings.load({"papers": "fedol", "scale": "smoke"}, "options")

@@ -16,11 +16,11 @@ if not SETTINGS.frozen:
         resources:
             mem_mb=growing(4000),
             runtime=growing(60),
-            gpu=gpus(lambda run: PLAN.answering(run)[-1]),
+            gpu=gpus(lambda run: PLAN.trained_weights(run)[-1]),
         params:
             script=here("scripts/export_logits.py"),
             spec=lambda wildcards, input: str(Path(input.note).with_name("spec.json")),
-            weights=asked(lambda run: PLAN.answering(run)[1]),
+            weights=asked(lambda run: PLAN.trained_weights(run)[1]),
             folder=subpath(output.note, parent=True),
             data=f"{DATA}/prepared",
             device=SETTINGS.device,

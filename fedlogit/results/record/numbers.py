@@ -13,7 +13,7 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
-from fedlogit.papers.published import check_all
+from fedlogit.papers.published import check_published_files
 from fedlogit.results.formatting import read_csv
 from fedlogit.results.metrics import is_share
 from fedlogit.results.preference import Standing, preferred
@@ -99,7 +99,7 @@ def record(
     Raises:
         DataError: if a comparison was made with other published numbers, or these are wrong.
     """
-    check_all(plan.papers.values(), references)
+    check_published_files(plan.papers.values(), references)
     parts = [
         _rows_of_paper(plan, paper, references, _comparisons_among(paper, results, among))
         for paper in plan.papers.values()
