@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, field_validator
 from fedlogit.component import MAX_PARALLEL, FrozenConfig, Name, Seeds
 from fedlogit.engine_names import EngineName
 from fedlogit.errors import FedlogitError
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 __all__ = ["Settings", "read_settings"]
 

@@ -55,7 +55,7 @@ class Diverged(FedlogitError):
 
 @contextmanager
 def reading(path: str | PathLike[str], hint: str = "") -> Iterator[None]:
-    """Turn what the system says of a file or folder that is read into one line that names it.
+    """Turn an error of reading a file or folder into one line that names it.
 
     Args:
         path: The file or folder.
@@ -75,7 +75,7 @@ def reading(path: str | PathLike[str], hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def writing(path: str | PathLike[str], hint: str = "") -> Iterator[None]:
-    """Turn what the system says of a file or folder that is written into one line that names it.
+    """Turn an error of writing a file or folder into one line that names it.
 
     The arguments are those of `reading`.
 

@@ -28,7 +28,7 @@ __all__ = [
     "arrays_digest",
     "check_packing",
     "file_digest",
-    "is_plain",
+    "is_plain_name",
     "json_digest",
     "link_or_copy",
     "load_npz",
@@ -100,10 +100,10 @@ def link_or_copy(source: Path, target: Path) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def is_plain(part: str) -> bool:
-    """Return whether a part of a path is a name that a file may have, of a folder's own files.
+def is_plain_name(part: str) -> bool:
+    """Return whether a part of a path can be the name of a file in a folder: not ``..``, nor long.
 
-    What cannot be printed is in no such name: in a message it would command the terminal.
+    It must be printable, as a terminal would obey control characters in a message.
     """
     return part not in ("", ".", "..") and part.isprintable() and len(part.encode()) <= 255
 

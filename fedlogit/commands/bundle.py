@@ -17,14 +17,14 @@ from tempfile import TemporaryDirectory
 from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.inputs import data_files, modules_of, spec_files
 from fedlogit.commands._many.report import states
-from fedlogit.commands._many.wanted import asked_runs, what_options
+from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError, unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    what_options(parser)
+    selection_options(parser)
     parser.add_argument(
         "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
     )
@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    wanted = asked_runs(args)
-    if wanted.refused:
-        raise FedlogitError("; ".join(f"{where}: {why}" for where, why in wanted.refused.items()))
-    known = states(wanted, args.results, {})
-    runs = {run: spec for run, spec in wanted.runs.items() if known[run] != "finished"}
+    selected = selected_runs(args)
+    if selected.refused:
+        raise FedlogitError("; ".join(f"{where}: {why}" for where, why in selected.refused.items()))
+    known = states(selected, args.results, {})
+    runs = {run: spec for run, spec in selected.runs.items() if known[run] != "finished"}
     if not runs:
         print(f"all {len(known)} runs are finished; there is nothing to bundle")
         return

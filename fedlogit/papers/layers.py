@@ -26,8 +26,8 @@ from fedlogit.component import A_CALL, parse_call
 from fedlogit.dotted_keys import merge, nest
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Paper, Scale
-from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import check_keys
 
 __all__ = ["calls_of", "merged_layers", "resolve_name"]
 

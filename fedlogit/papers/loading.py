@@ -25,8 +25,8 @@ from fedlogit.papers.model import (
     figure_names,
 )
 from fedlogit.papers.option_checks import check_known, check_options
-from fedlogit.reading import check_keys, load_yaml
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import check_keys, load_yaml
 
 __all__ = ["list_papers", "load_paper"]
 

@@ -23,8 +23,8 @@ from fedlogit.papers.options import (
     PeerBands,
     Printed,
 )
-from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import check_keys
 
 __all__ = ["check_known", "check_options", "option_metrics", "settings_of"]
 

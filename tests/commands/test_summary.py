@@ -13,8 +13,8 @@ from support.comparisons import HEAD
 from fedlogit.config import Settings
 from fedlogit.files import write_json
 from fedlogit.papers import Plan
-from fedlogit.reading import load_yaml
 from fedlogit.results.formatting import write_text
+from fedlogit.yaml_files import load_yaml
 
 PAPERS = ROOT / "workflow/papers"
 

@@ -18,7 +18,7 @@ from support.refusals import refused
 from fedlogit.cli import call
 from fedlogit.commands import train_many as command
 from fedlogit.commands._many import worker
-from fedlogit.commands._many.crew import Limits
+from fedlogit.commands._many.pool import Limits
 from fedlogit.commands._many.tasks import Queue, Task
 from fedlogit.files import read_json, write_json
 from fedlogit.runs.paths import run_dir

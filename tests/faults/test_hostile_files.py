@@ -17,10 +17,10 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.papers import load_paper
 from fedlogit.partition import Split
-from fedlogit.reading import load_yaml
 from fedlogit.runs.checkpoint import load_checkpoint
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.logit_files import load_logits
+from fedlogit.yaml_files import load_yaml
 
 
 class Bomb:

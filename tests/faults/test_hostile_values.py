@@ -22,13 +22,13 @@ from fedlogit.data.raw import BoundedHeader
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.partition import Split, get
-from fedlogit.reading import load_yaml
 from fedlogit.results.formatting import markdown
 from fedlogit.results.runs.run import _read_rounds
 from fedlogit.runs.gpus import visible_gpus
 from fedlogit.runs.logit_files import load_logits
 from fedlogit.runs.tensors import read_tensors
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import load_yaml
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, load_paper, run_dir, split_dir
 from fedlogit.papers.metric_names import KNOWN_METRICS, check_metric
 from fedlogit.papers.model import analysis_names
-from fedlogit.reading import load_yaml
 from fedlogit.results import analyses
 from fedlogit.results.metrics import METRICS
+from fedlogit.yaml_files import load_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = REPOSITORY / "workflow" / "papers"

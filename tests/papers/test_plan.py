@@ -13,7 +13,7 @@ from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
 

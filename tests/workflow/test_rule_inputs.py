@@ -13,9 +13,9 @@ from support.refusals import refused
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
-from fedlogit.reading import load_yaml
 from fedlogit.runs.paths import stage_options
 from fedlogit.workflow import RuleInputs
+from fedlogit.yaml_files import load_yaml
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
 REFERENCES = str(PAPERS.parent / "reference")

@@ -13,7 +13,7 @@ import pytest
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
