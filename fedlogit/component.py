@@ -40,7 +40,6 @@ __all__ = [
     "find",
     "import_object",
     "instantiate",
-    "is_position",
     "model_in",
     "parse_call",
     "refuse_unused",
@@ -146,7 +145,7 @@ def _message(kind: str, context: Mapping[str, Any], model: type[BaseModel]) -> s
     return ""
 
 
-def is_position(key: str) -> bool:
+def _is_position(key: str) -> bool:
     """Return whether a parameter's key is its position among positional arguments (``"0"``, …)."""
     return re.fullmatch("[0-9]{1,9}", key) is not None
 
@@ -197,7 +196,7 @@ class ComponentRef(FrozenConfig):
         return ComponentRef(name=self.name, params=component.params())
 
     def __str__(self) -> str:
-        given = (repr(v) if is_position(k) else f"{k}={v!r}" for k, v in self.params.items())
+        given = (repr(v) if _is_position(k) else f"{k}={v!r}" for k, v in self.params.items())
         inside = ", ".join(given)
         return f"{self.name}({inside})" if inside else self.name
 
@@ -427,7 +426,7 @@ def instantiate(kind: str, cls: type[C], call: ComponentRef) -> C:
     fields = sorted(known, key=lambda field: not known[field].is_required())
     params: dict[str, Any] = {}
     for key, value in call.params.items():
-        if is_position(key):
+        if _is_position(key):
             if int(key) >= len(fields):
                 raise FedlogitError(f"{kind} {call.name}: takes at most {len(fields)} arguments")
             key = fields[int(key)]

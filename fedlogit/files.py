@@ -26,6 +26,7 @@ __all__ = [
     "LIMIT",
     "array_digest",
     "arrays_digest",
+    "canonical_json",
     "check_packing",
     "file_digest",
     "is_plain_name",
@@ -38,7 +39,6 @@ __all__ = [
     "remove_leftovers",
     "remove_leftovers_of",
     "save_npz",
-    "temporary_name",
     "write_atomic",
     "write_json",
     "write_sealed",
@@ -59,7 +59,7 @@ def write_atomic(path: Path) -> Iterator[Path]:
         FedlogitError: if the folder cannot be written or the disk is full.
     """
     path = Path(path)
-    temporary = temporary_name(path)
+    temporary = _temporary_name(path)
     try:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def write_atomic(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def temporary_name(path: Path) -> Path:
+def _temporary_name(path: Path) -> Path:
     """Return a name beside `path` that no other process uses and `remove_leftovers` knows.
 
     The process's number alone would not do: containers on a shared file system may have the same.
@@ -86,7 +86,7 @@ def link_or_copy(source: Path, target: Path) -> None:
     Raises:
         FedlogitError: if `source` cannot be read, the folder not written, or the disk is full.
     """
-    temporary = temporary_name(target)
+    temporary = _temporary_name(target)
     try:
         with writing(target):
             try:
@@ -211,10 +211,14 @@ def read_sealed(path: Path, hint: str) -> dict[str, Any]:
     return rest
 
 
+def canonical_json(data: Any) -> str:
+    """Return `data` as JSON with sorted keys and no spaces: equal data give equal texts."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
 def json_digest(data: Any) -> str:
     """Return the SHA-256 of `data` as canonical JSON, as hex."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical_json(data).encode()).hexdigest()
 
 
 def file_digest(path: Path, algorithm: str = "sha256") -> str:

@@ -8,7 +8,6 @@ beyond the tolerance that the tests state; nor is the scale at which a paper ask
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -25,6 +24,7 @@ from fedlogit.component import (
     PositiveInt,
     refuse_unused,
 )
+from fedlogit.files import canonical_json
 from fedlogit.participation import Participation
 
 __all__ = [
@@ -331,7 +331,7 @@ class RunSpec(FrozenConfig):
         `format`. Parameters of components are always written out, so theirs may.
         """
         data = self.model_dump(mode="json", exclude_defaults=True) | {"format": self.format}
-        return json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return canonical_json(data)
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical JSON, as hex."""

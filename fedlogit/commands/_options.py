@@ -143,13 +143,13 @@ def _unmet(error: MemoryError | RuntimeError) -> str | None:
 
     PyTorch raises its own error only where a GPU has too little.
     """
-    said = str(error).partition("\n")[0]
+    line = str(error).partition("\n")[0]
     if isinstance(error, MemoryError):  # also NumPy's
-        return said or "not enough memory"
-    _, found, rest = said.partition("DefaultCPUAllocator: ")
+        return line or "not enough memory"
+    _, found, rest = line.partition("DefaultCPUAllocator: ")
     if found:
         return rest.partition(". Error code")[0].rstrip(".")
-    return said if said.startswith("Storage size calculation overflowed") else None
+    return line if line.startswith("Storage size calculation overflowed") else None
 
 
 def wanted_device(device: str, engine: str) -> str:

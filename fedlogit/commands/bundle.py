@@ -4,8 +4,7 @@
 
 Writes bundle/specs.tar.gz, with the specs of runs that are not finished here and the partitions of
 their data, and an archive for each data set. On the other machine `unpack` takes them, and
-`train_many` trains. Code does not travel in them: modules outside fedlogit that the specs name are
-told.
+`train_many` trains. Code is not in them: modules outside fedlogit that the specs name are listed.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ def main(args: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         files = spec_files(runs, args.data, Path(folder))
         pack(args.out / "specs.tar.gz", "inputs", files)
-    _tell(args.out / "specs.tar.gz", f"specs of {len(runs)} runs")
+    _print_size(args.out / "specs.tar.gz", f"specs of {len(runs)} runs")
     for name in data:
         if args.without_data is None or (args.without_data and name not in args.without_data):
             pack(args.out / f"{name}.tar.gz", "inputs", data[name])
-            _tell(args.out / f"{name}.tar.gz", f"data set {name}")
+            _print_size(args.out / f"{name}.tar.gz", f"data set {name}")
     if modules := modules_of(runs.values()):
         print(
             f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code"
@@ -65,5 +64,5 @@ def main(args: argparse.Namespace) -> None:
     print(f"{len(runs)} runs are ready to travel in {args.out}")
 
 
-def _tell(path: Path, what: str) -> None:
+def _print_size(path: Path, what: str) -> None:
     print(f"{path}: {what}, {path.stat().st_size / 1e6:.1f} MB")

@@ -38,8 +38,8 @@ def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     check_remote(args.remote)
     published = nonempty_listing(args.runs.with_suffix(".dvc"))
-    asked = _asked(args, published)
-    outs = {run: out for run, out in published.items() if run in asked}
+    chosen = _chosen_runs(args, published)
+    outs = {run: out for run, out in published.items() if run in chosen}
     if len(outs) < len(published):
         print(f"of {len(published)} published runs {len(outs)} are asked for")
     missing = {run: out["md5"] for run, out in outs.items() if not is_here(args.runs / run)}
@@ -48,8 +48,8 @@ def main(args: argparse.Namespace) -> int:
     return print_cache_state(args.runs, outs, reasons, outs.keys() - pulled)
 
 
-def _asked(args: argparse.Namespace, published: Collection[str]) -> Collection[str]:
-    """Return the published runs that the options ask for.
+def _chosen_runs(args: argparse.Namespace, published: Collection[str]) -> Collection[str]:
+    """Return the published runs that the options name.
 
     Raises:
         FedlogitError: if there is none.

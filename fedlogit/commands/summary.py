@@ -69,8 +69,8 @@ def _at_scale(args: argparse.Namespace) -> list[str]:
     settings = _chosen(args)
     refuse_missing(args.results)
     plan = Plan(settings, args.papers_folder, args.results)
-    if told := plan.left_out():
-        print(told, file=sys.stderr)
+    if left_out := plan.left_out():
+        print(left_out, file=sys.stderr)
     judged = [paper for paper in plan.chosen if plan.judged(paper, settings.scale)]
     labels = {paper: plan.papers[paper].labels for paper in judged}
     full = write_text(args.results / "summary.md", overview(args.results, settings.scale, labels))

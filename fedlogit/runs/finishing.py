@@ -32,8 +32,6 @@ __all__ = [
     "keep_outputs",
     "log_line",
     "make_outputs_once",
-    "outputs_are_kept",
-    "publish_outputs",
     "remove_half_written",
 ]
 
@@ -68,14 +66,14 @@ def make_outputs_once(
     Raises:
         FedlogitError: if the folder cannot be written.
     """
-    if outputs_are_kept(folder, outputs, facts):
+    if _outputs_are_kept(folder, outputs, facts):
         made = "result is" if len(outputs) == 1 else "files are"
         log_line(f"{folder} had finished before; its {made} put back")
     else:
         make()
         keep_outputs(folder, outputs, facts)
     tidy()
-    publish_outputs(folder, outputs)
+    _publish_outputs(folder, outputs)
 
 
 def log_line(text: str) -> None:
@@ -107,7 +105,7 @@ def forget_outputs(folder: Path) -> None:
     (folder / layout.FINISHED_NOTE).unlink(missing_ok=True)
 
 
-def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
+def _publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
     """Give kept outputs their names, one after another, last of all that is done in a folder.
 
     Before that, what killed processes left half-written there is removed.
@@ -126,7 +124,7 @@ def remove_half_written(folder: Path) -> None:
     remove_leftovers(folder / layout.EXPORTS, _EXPORTS)
 
 
-def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
+def _outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
     """Return whether an earlier job kept what it made, it is whole, and may be published again.
 
     Args:

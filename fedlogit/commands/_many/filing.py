@@ -15,7 +15,7 @@ from fedlogit.runs.finishing import remove_half_written
 from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.run import check_folder, run_lock
 
-__all__ = ["Filed", "file_runs", "files_of_runs"]
+__all__ = ["Filed", "file_runs", "files_of_runs", "move_file"]
 
 # Arrays alone are exported: a module among them could be imported by a spec that names it.
 _MEMBER = re.compile(
@@ -115,10 +115,19 @@ def _move(source: Path, target: Path) -> None:
     The spec goes first: by it a folder is known as a run's.
     """
     exports = [f"{layout.EXPORTS}/{path.name}" for path in (source / layout.EXPORTS).glob("*")]
+    for name in (layout.SPEC, *exports, layout.ROUNDS, layout.RESULT):
+        move_file(source / name, target / name)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Move a file to its place on the same file system; its folder is made if missing.
+
+    Raises:
+        FedlogitError: if the place cannot be written.
+    """
     with writing(target):
-        for name in (layout.SPEC, *exports, layout.ROUNDS, layout.RESULT):
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).replace(target / name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
 
 
 def _outcome(folder: Path) -> Any:
@@ -127,5 +136,5 @@ def _outcome(folder: Path) -> Any:
 
     run = read_run(folder, read_spec(folder).digest())
     timed = [name for name in run.rounds.columns if name.startswith("seconds")]
-    told = run.result.model_dump(exclude={"provenance", "exports"})
-    return told, run.rounds.drop(columns=timed).to_csv(index=False)
+    result = run.result.model_dump(exclude={"provenance", "exports"})
+    return result, run.rounds.drop(columns=timed).to_csv(index=False)
