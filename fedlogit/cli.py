@@ -1,8 +1,8 @@
 """The command line: ``python -m fedlogit COMMAND``, each a module of `fedlogit.commands`.
 
-A user's mistake becomes one line and exit code 2, in options, too, and so does what the system
-refuses, such as to read a file. An error that nobody expected has such a line below its traceback.
-Ctrl-C becomes 130. Who stops reading, as ``head`` does, ends a command with 141 and without a word.
+A user's mistake, also in options, becomes one line and exit code 2, and so does an `OSError`. An
+unexpected exception has such a line below its traceback. Ctrl-C gives exit code 130. If the reader
+of the output goes, as ``head`` does, the command ends silently with 141.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from types import TracebackType
 from typing import NoReturn, TextIO
 
 import fedlogit
-from fedlogit.commands._all import command_names, first_line, load
+from fedlogit.commands._registry import command_names, first_line, load
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.library_code import code_version, commit_facts
-from fedlogit.stopping import exit_code, exit_when_asked, is_stop
+from fedlogit.stopping import exit_code, exit_on_signal, is_stop
 
 __all__ = [
     "call",
@@ -77,11 +77,11 @@ def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
     except SystemExit as end:
         if is_stop(end):
             raise
-        raise FedlogitError(_ended(name, end)) from end
+        raise FedlogitError(_sys_exit_line(name, end)) from end
 
 
-def _ended(name: str, end: SystemExit) -> str:
-    """Say where a command was ended that should have gone on, and perhaps with the code 0."""
+def _sys_exit_line(name: str, end: SystemExit) -> str:
+    """Return where a command was ended by `sys.exit`, perhaps with the code 0."""
     where = traceback.extract_tb(end.__traceback__)[-1]
     return (
         f"{name} did not end: sys.exit({end.code!r}) was called in {where.filename}, line"
@@ -98,20 +98,20 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     """Call ``main(argv)`` and exit with its code."""
     # For people: one line, without the place in our code.
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    sys.excepthook = _tell_unexpected
+    sys.excepthook = _print_unexpected
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        _print_anything(stream)
+        _replace_unprintable(stream)
     code: int | str | None
     try:
-        code = _code(main)
+        code = _exit_code_of(main)
         sys.stdout.flush()
     except BrokenPipeError:  # as of `| head`, whose reader has all it wants
-        _forget_output()
+        _discard_output()
         code = exit_code(signal.SIGPIPE)
     except OSError as error:  # of a path that cannot be read, or is none; of a full disk
-        print(f"error: {_told(error)}", file=sys.stderr)  # noqa: T201
-        _forget_output()
+        print(f"error: {_os_error_line(error)}", file=sys.stderr)  # noqa: T201
+        _discard_output()
         code = 2
     if "triton" not in sys.modules:  # torchvision imports it; it complains of what is frozen
         gc.freeze()  # or Python collects garbage among all modules before it ends, for 0.3 s
@@ -119,44 +119,44 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
 
 
 def _open_closed_streams() -> None:
-    """Let what is printed vanish where the caller closed a stream, as daemons do: it is None."""
+    """Discard what is printed to a stream that the caller closed, as daemons do: it is None."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
 
 
-def _tell_unexpected(
+def _print_unexpected(
     kind: type[BaseException], error: BaseException, where: TracebackType | None
 ) -> None:
-    """Print a traceback, and then the one line that every error which would come again has.
+    """Print a traceback and, below it, the line that says that the same call would fail again.
 
-    With more memory it might not come again.
+    A `MemoryError` has no such line, as with more memory the call might not fail.
     """
     sys.__excepthook__(kind, error, where)
     if not issubclass(kind, MemoryError):
-        said = traceback.format_exception_only(error)[0].strip().partition("\n")[0]
-        print(f"error: {_printable(said)} (unexpected; where is above)", file=sys.stderr)  # noqa: T201
+        line = traceback.format_exception_only(error)[0].strip().partition("\n")[0]
+        print(f"error: {_printable(line)} (unexpected; where is above)", file=sys.stderr)  # noqa: T201
 
 
-def _print_anything(stream: TextIO) -> None:
-    """Let a stream that has no – or ± print a ? in its place, rather than fail at it."""
+def _replace_unprintable(stream: TextIO) -> None:
+    """Let a stream whose encoding lacks a character print ? in its place, rather than fail."""
     if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors="replace")
 
 
 def _printable(text: str) -> str:
-    """Return a text in which what would command a terminal is spelt out."""
+    """Return a text with control characters, which a terminal would obey, escaped."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
-def _code(main: Callable[[Sequence[str]], int | None]) -> int | str | None:
-    """Return the exit code of ``main(argv)``, whose errors that a user can act on are told.
+def _exit_code_of(main: Callable[[Sequence[str]], int | None]) -> int | str | None:
+    """Return the exit code of ``main(argv)``; print the errors that a user can act on.
 
     Raises:
         OSError: what the system refuses; a `BrokenPipeError` if nobody reads what is printed.
     """
     try:
-        with exit_when_asked():
+        with exit_on_signal():
             return main(sys.argv[1:]) or 0
     except FedlogitError as error:
         print(f"error: {_printable(str(error))}", file=sys.stderr)  # noqa: T201
@@ -168,14 +168,14 @@ def _code(main: Callable[[Sequence[str]], int | None]) -> int | str | None:
         return end.code
 
 
-def _told(error: OSError) -> str:
-    """Return what the system says, and of which file, in one line."""
+def _os_error_line(error: OSError) -> str:
+    """Return an `OSError` in one line, with the file."""
     reason = error.strerror or str(error).partition("\n")[0] or type(error).__name__
     return reason if error.filename is None else f"{error.filename}: {reason}"
 
 
-def _forget_output() -> None:
-    """Print what can be; let Python, which prints the rest when it ends, not fail at that."""
+def _discard_output() -> None:
+    """Flush what can be flushed, and discard the rest, at which Python would fail when it ends."""
     with suppress(OSError):
         sys.stdout.flush()
     with suppress(OSError, ValueError):  # a stream without a file
@@ -197,16 +197,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _version() -> str:
-    """Return what ``--version`` says: as a run's result, by which code a run would be made."""
+    """Return what ``--version`` prints: the code version and commit that a run would record."""
     facts = commit_facts()
     commit = [f"commit {facts['commit']}"] if facts else []
     changed = ["uncommitted changes"] if facts.get("uncommitted") else []
-    told = ", ".join([f"code_version {code_version()}", *commit, *changed])
-    return f"fedlogit {fedlogit.__version__} ({told})"
+    details = ", ".join([f"code_version {code_version()}", *commit, *changed])
+    return f"fedlogit {fedlogit.__version__} ({details})"
 
 
 def _overview() -> str:
-    """Return what ``--help`` says: a line per command, from files that are not imported."""
+    """Return what ``--help`` prints: a line per command, read without importing them."""
     width = max(map(len, command_names()))
     lines = [f"  {name:{width}}  {first_line(name)}" for name in command_names()]
     return "\n".join(

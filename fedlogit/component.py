@@ -22,11 +22,12 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedlogit.errors import FedlogitError, MissingKeyError, unknown
-from fedlogit.stopping import heed
+from fedlogit.stopping import raise_if_stopped
 
 __all__ = [
     "A_CALL",
     "LARGEST",
+    "MAX_PARALLEL",
     "Component",
     "ComponentRef",
     "FrozenConfig",
@@ -37,12 +38,11 @@ __all__ = [
     "catalogue",
     "explain",
     "find",
-    "from_outside",
+    "import_object",
     "instantiate",
-    "is_place",
     "model_in",
     "parse_call",
-    "refuse_idle",
+    "refuse_unused",
     "slug_of",
     "unknown_key",
 ]
@@ -60,6 +60,8 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
 # Where a class's name is cut into words; DSFLMethod is dsfl_method.
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
+MAX_PARALLEL = 1024
+"""Threads of a run, or runs side by side, at most: more than any machine has cores."""
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]
@@ -67,17 +69,17 @@ A_CALL = "a name or a call, such as name or name(0.5)"
 _NAME = r"^\w[\w.-]*$"
 Name = Annotated[str, Field(pattern=_NAME)]  # part of a path and of a command
 
-_MADE = ("data", "dvc-remote", "results")  # folders of a project that anybody's files come into
+_DATA_FOLDERS = ("data", "dvc-remote", "results")  # folders of a project that hold what others made
 _CALL = re.compile(r"^\s*([A-Za-z_][\w.:]*)\s*(\(.*\))?\s*$", re.DOTALL)
 
 
 class FrozenConfig(BaseModel):
-    """Base of everything that comes from a file: frozen, strict, and closed to unknown keys."""
+    """Base of everything that is read from a file: frozen, strictly typed, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys that there were before, and what each is called now."""
+    """Keys of earlier versions, and what each is called now."""
 
     @classmethod
     def read(cls, data: Any, where: str) -> Self:
@@ -94,8 +96,8 @@ class FrozenConfig(BaseModel):
             raise FedlogitError(f"{where}: not plain data ({error})") from None
 
 
-def refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
-    """Refuse values other than the default of keys that have no effect beside the others.
+def refuse_unused(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
+    """Refuse a value, other than the default, of a key that has no effect with the other settings.
 
     Raises:
         ValueError: naming the key, its value and the only one that is right.
@@ -107,7 +109,7 @@ def refuse_idle(settings: FrozenConfig, keys: Iterable[str], why: str) -> None:
 
 
 def explain(error: ValidationError, where: str, cls: type[BaseModel] = BaseModel) -> FedlogitError:
-    """Turn the first pydantic error into one line; a missing key is told after what is wrong.
+    """Turn the first pydantic error into one line; a missing key only if nothing else is wrong.
 
     Args:
         error: From validation.
@@ -143,8 +145,8 @@ def _message(kind: str, context: Mapping[str, Any], model: type[BaseModel]) -> s
     return ""
 
 
-def is_place(key: str) -> bool:
-    """Return whether a parameter's key is its place among positional arguments."""
+def _is_position(key: str) -> bool:
+    """Return whether a parameter's key is its position among positional arguments (``"0"``, …)."""
     return re.fullmatch("[0-9]{1,9}", key) is not None
 
 
@@ -194,7 +196,7 @@ class ComponentRef(FrozenConfig):
         return ComponentRef(name=self.name, params=component.params())
 
     def __str__(self) -> str:
-        given = (repr(v) if is_place(k) else f"{k}={v!r}" for k, v in self.params.items())
+        given = (repr(v) if _is_position(k) else f"{k}={v!r}" for k, v in self.params.items())
         inside = ", ".join(given)
         return f"{self.name}({inside})" if inside else self.name
 
@@ -275,7 +277,7 @@ class Component(FrozenConfig):
             raise TypeError(f"{cls.__name__}.added: {lacking[0]!r} is none of its parameters")
 
     @classmethod
-    def of_call(cls, kind: str, package: str, call: ComponentRef | str) -> Self:
+    def from_call(cls, kind: str, package: str, call: ComponentRef | str) -> Self:
         """Return the component of this class that a call such as ``dir_client(0.05)`` means.
 
         Args:
@@ -336,9 +338,9 @@ def catalogue(package: str, base: type[C]) -> dict[str, type[C]]:
         try:
             module = importlib.import_module(f"{package}.{info.name}")
         except (Exception, SystemExit) as error:  # of a file that somebody has just put there
-            heed()
+            raise_if_stopped()
             place = f"{package.replace('.', '/')}/{info.name}.py"
-            raise FedlogitError(f"{place} cannot be imported: {_said(error)}") from error
+            raise FedlogitError(f"{place} cannot be imported: {_one_line(error)}") from error
         for value in vars(module).values():
             if (
                 isinstance(value, type)
@@ -358,7 +360,7 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
         FedlogitError: with the nearest known name.
     """
     if ":" in name:
-        value = from_outside(kind, name)
+        value = import_object(kind, name)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise FedlogitError(f"{kind} {name!r} is not a {base.__name__}")
         return value
@@ -368,7 +370,7 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
     return known[name]
 
 
-def from_outside(kind: str, name: str, what: str = "Class") -> Any:
+def import_object(kind: str, name: str, what: str = "Class") -> Any:
     """Import what lies at ``package.module:attribute``.
 
     Only a run that is about to train, and a paper's file, may name code; whatever reads results
@@ -380,7 +382,7 @@ def from_outside(kind: str, name: str, what: str = "Class") -> Any:
     module, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise FedlogitError(f"{kind} = {name!r}: should be 'package.module:{what}'")
-    if module.partition(".")[0] in _MADE:
+    if module.partition(".")[0] in _DATA_FOLDERS:
         raise FedlogitError(
             f"{kind} {name!r} lies in the folder {module.partition('.')[0]!r}, which holds data;"
             " put code elsewhere"
@@ -388,12 +390,12 @@ def from_outside(kind: str, name: str, what: str = "Class") -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # whatever a module that is not ours does
-        heed()
-        raise FedlogitError(f"{kind} {name!r} cannot be imported: {_said(error)}") from error
+        raise_if_stopped()
+        raise FedlogitError(f"{kind} {name!r} cannot be imported: {_one_line(error)}") from error
 
 
-def _said(error: Exception | SystemExit) -> str:
-    """Return an error in one line, with its kind."""
+def _one_line(error: Exception | SystemExit) -> str:
+    """Return the error of an import in one line, with its type."""
     if isinstance(error, SystemExit):
         return (
             f"it calls sys.exit({error.code!r}) when it is imported; put what it does as a script"
@@ -424,7 +426,7 @@ def instantiate(kind: str, cls: type[C], call: ComponentRef) -> C:
     fields = sorted(known, key=lambda field: not known[field].is_required())
     params: dict[str, Any] = {}
     for key, value in call.params.items():
-        if is_place(key):
+        if _is_position(key):
             if int(key) >= len(fields):
                 raise FedlogitError(f"{kind} {call.name}: takes at most {len(fields)} arguments")
             key = fields[int(key)]

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator
 
-from fedlogit.component import FrozenConfig, Name, Seeds
+from fedlogit.component import MAX_PARALLEL, FrozenConfig, Name, Seeds
 from fedlogit.engine_names import EngineName
 from fedlogit.errors import FedlogitError
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 __all__ = ["Settings", "read_settings"]
 
@@ -105,8 +105,8 @@ class Settings(FrozenConfig):
     precision: Literal["f32", "bf16"] | None = None
     engine: EngineName = "auto"
     device: str = "auto"
-    workers: Annotated[int, Field(gt=0)] = 1
-    runs_per_gpu: Annotated[int, Field(gt=0)] = 1
+    workers: Annotated[int, Field(gt=0, le=MAX_PARALLEL)] = 1
+    runs_per_gpu: Annotated[int, Field(gt=0, le=MAX_PARALLEL)] = 1
     checkpoint_seconds: Annotated[float, Field(ge=0)] = 60
     mirror: str | None = None
     frozen: bool = False
@@ -139,8 +139,8 @@ class Settings(FrozenConfig):
     @field_validator("device")
     @classmethod
     def _is_device(cls, value: str) -> str:
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
-            raise ValueError("should be auto, cpu, cuda or cuda:<number>")
+        if not re.fullmatch(r"auto|cpu|cuda(:([0-9]|[1-9][0-9]))?", value):
+            raise ValueError("should be auto, cpu, cuda or cuda:<number> with a number up to 99")
         return value
 
     @classmethod

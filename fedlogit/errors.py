@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from os import PathLike
 
 __all__ = [
-    "Cannot",
     "DataError",
     "Diverged",
     "FedlogitError",
     "MissingKeyError",
+    "Unsupported",
     "missing_package",
     "reading",
     "unknown",
@@ -28,8 +28,8 @@ class DataError(FedlogitError):
     """A file that is missing, truncated, corrupt, mislabelled or of the wrong shape."""
 
 
-class Cannot(FedlogitError):
-    """A method says that it cannot do what a run asks of it; nothing is wrong with the run.
+class Unsupported(FedlogitError):
+    """A method does not support what a run asks of it; nothing is wrong with the run's spec.
 
     A table has "n/a" in the place of such a run, and below it why.
 
@@ -54,12 +54,12 @@ class Diverged(FedlogitError):
 
 
 @contextmanager
-def reading(path: str | PathLike[str], remedy: str = "") -> Iterator[None]:
-    """Turn what the system says of a file or folder that is read into one line that names it.
+def reading(path: str | PathLike[str], hint: str = "") -> Iterator[None]:
+    """Turn an error of reading a file or folder into one line that names it.
 
     Args:
         path: The file or folder.
-        remedy: What to do, for the end of the message.
+        hint: What to do, for the end of the message.
 
     Raises:
         DataError: in place of an OSError, or of a text that is not UTF-8.
@@ -67,15 +67,15 @@ def reading(path: str | PathLike[str], remedy: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(_with_remedy(f"cannot read {path}", error, remedy)) from None
+        raise DataError(_with_hint(f"cannot read {path}", error, hint)) from None
     except UnicodeDecodeError as error:
-        remedy = remedy or "save it as UTF-8"
-        raise DataError(f"{path} is not UTF-8: {error}; {remedy}") from None
+        hint = hint or "save it as UTF-8"
+        raise DataError(f"{path} is not UTF-8: {error}; {hint}") from None
 
 
 @contextmanager
-def writing(path: str | PathLike[str], remedy: str = "") -> Iterator[None]:
-    """Turn what the system says of a file or folder that is written into one line that names it.
+def writing(path: str | PathLike[str], hint: str = "") -> Iterator[None]:
+    """Turn an error of writing a file or folder into one line that names it.
 
     The arguments are those of `reading`.
 
@@ -85,22 +85,22 @@ def writing(path: str | PathLike[str], remedy: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FedlogitError(_with_remedy(f"cannot write {path}", error, remedy)) from error
+        raise FedlogitError(_with_hint(f"cannot write {path}", error, hint)) from error
 
 
-def _with_remedy(what: str, error: OSError, remedy: str) -> str:
-    return "; ".join(filter(None, [f"{what}: {error.strerror or error}", remedy]))
+def _with_hint(what: str, error: OSError, hint: str) -> str:
+    return "; ".join(filter(None, [f"{what}: {error.strerror or error}", hint]))
 
 
 def missing_package(
-    error: ModuleNotFoundError, needed_by: str, remedy: str, package: str = ""
+    error: ModuleNotFoundError, needed_by: str, hint: str, package: str = ""
 ) -> FedlogitError:
     """Return the error for a package that is not installed.
 
     Args:
         error: Of the import.
         needed_by: What cannot be done without it.
-        remedy: What to do.
+        hint: What to do.
         package: The only one that may be missing; "" allows any from outside.
 
     Raises:
@@ -111,9 +111,7 @@ def missing_package(
     if top == __name__.partition(".")[0] or package not in ("", top):
         raise error
     lacking = package or error.name
-    return FedlogitError(
-        f"{needed_by} needs the package {lacking}, which is not installed; {remedy}"
-    )
+    return FedlogitError(f"{needed_by} needs the package {lacking}, which is not installed; {hint}")
 
 
 def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:

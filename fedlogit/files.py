@@ -26,9 +26,10 @@ __all__ = [
     "LIMIT",
     "array_digest",
     "arrays_digest",
+    "canonical_json",
     "check_packing",
     "file_digest",
-    "is_plain",
+    "is_plain_name",
     "json_digest",
     "link_or_copy",
     "load_npz",
@@ -38,7 +39,6 @@ __all__ = [
     "remove_leftovers",
     "remove_leftovers_of",
     "save_npz",
-    "temporary_name",
     "write_atomic",
     "write_json",
     "write_sealed",
@@ -59,7 +59,7 @@ def write_atomic(path: Path) -> Iterator[Path]:
         FedlogitError: if the folder cannot be written or the disk is full.
     """
     path = Path(path)
-    temporary = temporary_name(path)
+    temporary = _temporary_name(path)
     try:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def write_atomic(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def temporary_name(path: Path) -> Path:
+def _temporary_name(path: Path) -> Path:
     """Return a name beside `path` that no other process uses and `remove_leftovers` knows.
 
     The process's number alone would not do: containers on a shared file system may have the same.
@@ -86,7 +86,7 @@ def link_or_copy(source: Path, target: Path) -> None:
     Raises:
         FedlogitError: if `source` cannot be read, the folder not written, or the disk is full.
     """
-    temporary = temporary_name(target)
+    temporary = _temporary_name(target)
     try:
         with writing(target):
             try:
@@ -100,10 +100,10 @@ def link_or_copy(source: Path, target: Path) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def is_plain(part: str) -> bool:
-    """Return whether a part of a path is a name that a file may have, of a folder's own files.
+def is_plain_name(part: str) -> bool:
+    """Return whether a part of a path can be the name of a file in a folder: not ``..``, nor long.
 
-    What cannot be printed is in no such name: in a message it would command the terminal.
+    It must be printable, as a terminal would obey control characters in a message.
     """
     return part not in ("", ".", "..") and part.isprintable() and len(part.encode()) <= 255
 
@@ -162,17 +162,17 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON: it is nested too deeply") from None
 
 
-def read_text(path: Path, remedy: str = "") -> str:
+def read_text(path: Path, hint: str = "") -> str:
     """Return a text.
 
     Args:
         path: The file.
-        remedy: What to do if it cannot be read, for the message.
+        hint: What to do if it cannot be read, for the message.
 
     Raises:
         DataError: if it cannot be read or is not UTF-8.
     """
-    with reading(path, remedy):
+    with reading(path, hint):
         return path.read_text(encoding="utf-8")
 
 
@@ -191,12 +191,12 @@ def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
     write_json(path, {**record, "digest": json_digest(record)})
 
 
-def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
+def read_sealed(path: Path, hint: str) -> dict[str, Any]:
     """Read what `write_sealed` wrote.
 
     Args:
         path: The file.
-        remedy: How it is made again, for the message.
+        hint: How it is made again, for the message.
 
     Raises:
         DataError: if the file is missing, not JSON, or not as it was written.
@@ -204,17 +204,21 @@ def read_sealed(path: Path, remedy: str) -> dict[str, Any]:
     try:
         data = read_json(path)
     except DataError as error:
-        raise DataError(f"{error}; {remedy}") from None
+        raise DataError(f"{error}; {hint}") from None
     rest = {k: v for k, v in data.items() if k != "digest"} if isinstance(data, dict) else {}
     if not rest or json_digest(rest) != data.get("digest"):
-        raise DataError(f"{path} is damaged: its digest does not match; {remedy}")
+        raise DataError(f"{path} is damaged: its digest does not match; {hint}")
     return rest
+
+
+def canonical_json(data: Any) -> str:
+    """Return `data` as JSON with sorted keys and no spaces: equal data give equal texts."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 def json_digest(data: Any) -> str:
     """Return the SHA-256 of `data` as canonical JSON, as hex."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical_json(data).encode()).hexdigest()
 
 
 def file_digest(path: Path, algorithm: str = "sha256") -> str:

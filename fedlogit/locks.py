@@ -1,7 +1,7 @@
 """Locks between processes: files that the system unlocks when their holder ends, in any way.
 
-`filelock` locks one file; here are what it leaves to its callers: to take the first of several that
-is free, to say once that one waits, and to remove the file of a lock that was let go.
+`filelock` locks one file. What it leaves to its callers is here: to take the first of several files
+that is free, to print once that a process waits, and to remove the file of a released lock.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def first_free(
     Raises:
         FedlogitError: if a file cannot be written or is a link.
     """
-    told = False
+    announced = False
     while True:
         for path in paths:
             if lock := _acquired(path, make):
@@ -70,9 +70,9 @@ def first_free(
                         path.unlink()
                     lock.release()
                 return
-        if not told:
+        if not announced:
             print(waiting, file=sys.stderr, flush=True)  # noqa: T201
-            told = True
+            announced = True
         time.sleep(_POLL)
 
 

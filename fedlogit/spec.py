@@ -8,7 +8,6 @@ beyond the tolerance that the tests state; nor is the scale at which a paper ask
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -23,8 +22,9 @@ from fedlogit.component import (
     Name,
     NonNegativeInt,
     PositiveInt,
-    refuse_idle,
+    refuse_unused,
 )
+from fedlogit.files import canonical_json
 from fedlogit.participation import Participation
 
 __all__ = [
@@ -110,7 +110,7 @@ class Optimizer(FrozenConfig):
     def _has_effect(self) -> Self:
         # A setting that changes no number would all the same change a run's hash.
         idle = ("beta1", "beta2", "eps") if self.name == "sgd" else ("momentum",)
-        refuse_idle(self, idle, f"has no effect with name = {self.name!r}")
+        refuse_unused(self, idle, f"has no effect with name = {self.name!r}")
         return self
 
 
@@ -131,7 +131,7 @@ class Schedule(FrozenConfig):
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         if self.every is None:
-            refuse_idle(self, ("gamma", "once"), "has no effect without every")
+            refuse_unused(self, ("gamma", "once"), "has no effect without every")
         return self
 
     def factor(self, round_: int) -> float:
@@ -331,7 +331,7 @@ class RunSpec(FrozenConfig):
         `format`. Parameters of components are always written out, so theirs may.
         """
         data = self.model_dump(mode="json", exclude_defaults=True) | {"format": self.format}
-        return json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return canonical_json(data)
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical JSON, as hex."""

@@ -1,4 +1,4 @@
-"""Being asked to stop: SIGTERM, which Slurm sends at a limit, SIGUSR1, Ctrl-C."""
+"""Signals that ask a process to stop: SIGTERM, which Slurm sends at a limit, SIGUSR1, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from types import FrameType
 __all__ = [
     "SIGNALS",
     "Stopped",
-    "asked_to_stop",
+    "collect_signals",
     "exit_code",
-    "exit_when_asked",
-    "heed",
+    "exit_on_signal",
     "is_stop",
+    "raise_if_stopped",
     "stop_after_round",
 ]
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 PATIENCE = 30.0
 """Seconds that Ctrl-C waits for the end of a round: Snakemake, and who sits there, wait with it."""
-_WAITS = (
+_WAIT_NOTICE = (
     "\nstops once this round (or, after the last, the run) is saved, but waits"
     f" {PATIENCE:.0f} s for that at most;"
     " Ctrl-C again does not wait\n"
 ).encode()
 
-_came: list[int] = []  # the signals that became `Stopped` since `exit_when_asked` began
+_received: list[int] = []  # the signals that became `Stopped` since `exit_on_signal` began
 
 
 class Stopped(SystemExit):
@@ -46,28 +46,28 @@ def is_stop(end: SystemExit) -> bool:
     return isinstance(end, Stopped) or end.code in codes
 
 
-def heed() -> None:
-    """End as a signal asked, for who is about to handle another error.
+def raise_if_stopped() -> None:
+    """Raise `Stopped` if a signal came; to be called before another error is handled.
 
-    Compiled libraries make an error of their own of whatever is raised while they run, of `Stopped`
-    too: pydantic a SchemaError.
+    Compiled libraries turn whatever is raised while they run into an error of their own, `Stopped`,
+    too: pydantic into a SchemaError.
 
     Raises:
-        Stopped: if a signal of `exit_when_asked` came.
+        Stopped: if a signal of `exit_on_signal` came.
     """
-    if _came:
-        raise Stopped(exit_code(_came[0]))
+    if _received:
+        raise Stopped(exit_code(_received[0]))
 
 
 @contextmanager
-def asked_to_stop(signals: Sequence[int] = SIGNALS) -> Iterator[list[int]]:
-    """Yield a list of the signals, of those given, that came, and otherwise ignore them.
+def collect_signals(signals: Sequence[int] = SIGNALS) -> Iterator[list[int]]:
+    """Yield a list to which each of these signals is appended, and which else have no effect.
 
-    Outside the main thread nothing is handled: there the caller does.
+    Outside the main thread no signal is handled.
     """
-    asked: list[int] = []
-    with _handled(lambda number, _frame: asked.append(number), signals):
-        yield asked
+    received: list[int] = []
+    with _handled(lambda number, _frame: received.append(number), signals):
+        yield received
 
 
 @contextmanager
@@ -80,54 +80,54 @@ def stop_after_round() -> Iterator[list[int]]:
     Raises:
         KeyboardInterrupt: at the second SIGINT, or where the round has not ended by then.
     """
-    asked: list[int] = []
+    received: list[int] = []
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     def note(number: int, _frame: FrameType | None) -> None:
-        again = number in asked
-        asked.append(number)  # first of all: the next signal may interrupt what follows
+        again = number in received
+        received.append(number)  # first of all: the next signal may interrupt what follows
         if number == signal.SIGINT:
             if again:
                 raise KeyboardInterrupt
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
             with suppress(OSError):  # whoever reads may have been stopped, too
-                os.write(2, _WAITS)  # what prints may be what was interrupted
+                os.write(2, _WAIT_NOTICE)  # what prints may be what was interrupted
 
-    heeded = signal.getsignal(signal.SIGINT) != signal.SIG_IGN
+    handles_sigint = signal.getsignal(signal.SIGINT) != signal.SIG_IGN
     with (
         _handled(interrupt, [signal.SIGALRM]),
-        _handled(note, (*SIGNALS, signal.SIGINT) if heeded else SIGNALS),
+        _handled(note, (*SIGNALS, signal.SIGINT) if handles_sigint else SIGNALS),
     ):
         try:
-            yield asked
+            yield received
         finally:
-            if asked:
+            if received:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager
-def exit_when_asked() -> Iterator[None]:
-    """Leave at once when a signal of `SIGNALS` comes, through every `finally` on the way.
+def exit_on_signal() -> Iterator[None]:
+    """Raise `Stopped` when a signal of `SIGNALS` comes, so that every `finally` is carried out.
 
     Raises:
-        Stopped: when one comes, also in the place of an error that a library made of that.
+        Stopped: when one comes, also in place of an error that a library made of that.
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
-        _came.append(number)
+        _received.append(number)
         raise Stopped(exit_code(number))
 
-    _came.clear()
+    _received.clear()
     try:
         with _handled(leave, SIGNALS):
             yield
     except Exception:
-        heed()
+        raise_if_stopped()
         raise
     finally:
-        _came.clear()
+        _received.clear()
 
 
 @contextmanager

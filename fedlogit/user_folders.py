@@ -14,13 +14,13 @@ __all__ = ["cache_folder", "is_own_file", "private_folder"]
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def cache_folder(remedy: str) -> Path:
+def cache_folder(hint: str) -> Path:
     """Return where this user's files are kept that can be made or fetched again; may be missing.
 
     XDG's specification ignores an ``XDG_CACHE_HOME`` that is empty or not absolute.
 
     Args:
-        remedy: What the error tells the user to do.
+        hint: What the error tells the user to do.
 
     Raises:
         FedlogitError: if neither XDG_CACHE_HOME nor HOME says where.
@@ -29,35 +29,35 @@ def cache_folder(remedy: str) -> Path:
     try:
         root = given if given.is_absolute() else Path.home() / ".cache"
     except RuntimeError:
-        raise FedlogitError(f"HOME is not set, below which the cache is kept: {remedy}") from None
+        raise FedlogitError(f"HOME is not set, below which the cache is kept: {hint}") from None
     return root / "fedlogit"
 
 
-def private_folder(path: Path, remedy: str) -> None:
+def private_folder(path: Path, hint: str) -> None:
     """Make a folder with mode 700, or check that this user owns the one there, and tighten it.
 
     Args:
         path: The folder. Others may share its parent, if that is sticky as ``/tmp`` is.
-        remedy: What errors tell the user to do.
+        hint: What errors tell the user to do.
 
     Raises:
         FedlogitError: if it is a link, belongs to another user, or others can write to it and its
             mode cannot be changed; or if it cannot be made.
     """
-    with writing(path, remedy):
-        handle = _opened(path, remedy)
+    with writing(path, hint):
+        handle = _opened(path, hint)
     try:
         owner, user = os.fstat(handle).st_uid, os.geteuid()
         if owner != user:
-            raise _refused(path, f"belongs to user {owner} and you are user {user}", remedy)
+            raise _refused(path, f"belongs to user {owner} and you are user {user}", hint)
         mode = _tightened(handle)
         if mode & _OTHERS_WRITE:
-            raise _refused(path, f"has mode {mode:o}, which cannot be changed to 700", remedy)
+            raise _refused(path, f"has mode {mode:o}, which cannot be changed to 700", hint)
     finally:
         os.close(handle)
 
 
-def _opened(path: Path, remedy: str) -> int:
+def _opened(path: Path, hint: str) -> int:
     """Return a handle of the folder, made where it is missing; of no folder that a link names."""
     while True:
         with suppress(FileExistsError):
@@ -68,7 +68,7 @@ def _opened(path: Path, remedy: str) -> int:
             continue
         except OSError:
             if path.is_symlink():
-                raise _refused(path, "is a link", remedy) from None
+                raise _refused(path, "is a link", hint) from None
             raise
 
 
@@ -80,9 +80,9 @@ def _tightened(handle: int) -> int:
     return stat.S_IMODE(os.fstat(handle).st_mode)
 
 
-def _refused(path: Path, why: str, remedy: str) -> FedlogitError:
+def _refused(path: Path, why: str, hint: str) -> FedlogitError:
     return FedlogitError(
-        f"{path} {why}; it must be a folder of your own to which nobody else can write: {remedy}"
+        f"{path} {why}; it must be a folder of your own to which nobody else can write: {hint}"
     )
 
 

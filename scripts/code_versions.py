@@ -168,8 +168,8 @@ def _git(root: Path, *command: str, given: str = "") -> bytes:
         env=os.environ | {"TZ": "UTC"},
     )
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise FedlogitError(f"git {command[0]} in {root}: {said}")
+        message = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise FedlogitError(f"git {command[0]} in {root}: {message}")
     return done.stdout
 
 

@@ -24,11 +24,11 @@ def main(argv: Sequence[str]) -> int:
     """Return 0 if nothing but that advice was given."""
     command = [sys.executable, "-m", "snakemake", "--lint", *argv]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
-    found = re.findall(r"^(Lints for .*|    \* .*)$", said, re.MULTILINE)
+    output = done.stdout + done.stderr
+    found = re.findall(r"^(Lints for .*|    \* .*)$", output, re.MULTILINE)
     wrong = [line for line in found if line.startswith("    ") and ADVICE not in line]
     if not found and done.returncode:
-        print(said, file=sys.stderr)
+        print(output, file=sys.stderr)
         return done.returncode
     if wrong:
         print("\n".join(line for line in found if ADVICE not in line))

@@ -23,9 +23,9 @@ from support.warm_python import warm_python
 from fedlogit import methods
 from fedlogit.data import Dataset, load, with_probes
 from fedlogit.federation import Federation
+from fedlogit.runs.context import RunOptions
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
-from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec, Text
 
 # Their tests share a checkout or workflow that takes long to make, and follow each other.

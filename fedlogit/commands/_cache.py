@@ -1,4 +1,4 @@
-"""The list of runs in the cache, which DVC reads, too; what is here of it; calls of DVC."""
+"""The cache of finished runs: its list, a ``.dvc`` file; what is here of it; calls of DVC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from tqdm import tqdm
 
-from fedlogit.commands._first_lines import tell_first
+from fedlogit.commands._error_lines import print_first
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.formatting import write_text
 from fedlogit.results.runs.finished import check_run
@@ -24,9 +24,9 @@ __all__ = [
     "changed_runs",
     "dvc",
     "is_here",
-    "kept",
+    "nonempty_listing",
+    "print_cache_state",
     "read_listing",
-    "tell",
     "write_listing",
 ]
 
@@ -108,7 +108,7 @@ def write_listing(path: Path, outs: Mapping[str, Mapping[str, Any]]) -> None:
     write_text(path, _HEADER + text)
 
 
-def kept(listing: Path) -> dict[str, dict[str, Any]]:
+def nonempty_listing(listing: Path) -> dict[str, dict[str, Any]]:
     """Return what `read_listing` does, of a list that has runs.
 
     Raises:
@@ -125,7 +125,7 @@ def is_here(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
-def tell(
+def print_cache_state(
     runs: Path,
     outs: dict[str, dict[str, Any]],
     reasons: dict[str, str],
@@ -166,7 +166,7 @@ def tell(
     wrong = [*map(partial(_unfinished, runs), unfinished)]
     wrong += [_missing(runs / run, reasons.get(run)) for run in missing]
     wrong += [f"error: {reason}" for reason in damaged.values()]
-    tell_first(wrong, Path("logs/cache.txt"))
+    print_first(wrong, Path("logs/cache.txt"))
     if damaged or missing:
         return 2
     print("Next: make figures draws what these runs cover; make reproduce trains the rest")
@@ -227,6 +227,6 @@ def dvc(*args: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
-        said = errors[0].removeprefix("ERROR: ") if errors else done.stderr or done.stdout
-        raise FedlogitError(f"dvc {args[0]} failed: {said.strip()}")
+        message = errors[0].removeprefix("ERROR: ") if errors else done.stderr or done.stdout
+        raise FedlogitError(f"dvc {args[0]} failed: {message.strip()}")
     return done.stdout

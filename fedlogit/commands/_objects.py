@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from fedlogit.commands._cache import is_here
 from fedlogit.errors import FedlogitError
-from fedlogit.files import is_plain
+from fedlogit.files import is_plain_name
 
 __all__ = ["put_in_place"]
 
@@ -160,7 +160,7 @@ class _Objects:
         except (ObjectFormatError, LookupError, TypeError, ValueError, AttributeError):
             raise FedlogitError(f"the list of its files is none ({digest})") from None
         for key, _, oid in tree:
-            if not all(map(is_plain, key)) or not _DIGEST.fullmatch(str(oid.value)):
+            if not all(map(is_plain_name, key)) or not _DIGEST.fullmatch(str(oid.value)):
                 named = f"{_printable('/'.join(key))}, {oid.value}"
                 raise FedlogitError(f"the list of its files names {named} ({digest})")
         return tree

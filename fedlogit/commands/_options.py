@@ -13,12 +13,13 @@ from typing import get_args
 import torch
 
 from fedlogit import methods
+from fedlogit.component import MAX_PARALLEL
 from fedlogit.engine_names import CPU_ENGINES, EngineName
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
+from fedlogit.runs.context import RunContext, RunOptions
 from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device, open_data
-from fedlogit.runs.workplace import RunOptions, Workplace
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -30,10 +31,10 @@ __all__ = [
     "own_device",
     "positive",
     "read_spec",
+    "run_context",
     "run_options",
     "seconds",
     "wanted_device",
-    "workplace",
 ]
 
 
@@ -53,10 +54,10 @@ def given_file(text: str) -> Path:
 
 
 def count(text: str) -> int:
-    """Return an option's number of things, 1 or more."""
+    """Return an option's number of threads or of runs side by side."""
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}: give 1 or more")
+    if not 1 <= number <= MAX_PARALLEL:
+        raise argparse.ArgumentTypeError(f"{text}: give a number from 1 to {MAX_PARALLEL}")
     return number
 
 
@@ -142,13 +143,13 @@ def _unmet(error: MemoryError | RuntimeError) -> str | None:
 
     PyTorch raises its own error only where a GPU has too little.
     """
-    said = str(error).partition("\n")[0]
+    line = str(error).partition("\n")[0]
     if isinstance(error, MemoryError):  # also NumPy's
-        return said or "not enough memory"
-    _, found, rest = said.partition("DefaultCPUAllocator: ")
+        return line or "not enough memory"
+    _, found, rest = line.partition("DefaultCPUAllocator: ")
     if found:
         return rest.partition(". Error code")[0].rstrip(".")
-    return said if said.startswith("Storage size calculation overflowed") else None
+    return line if line.startswith("Storage size calculation overflowed") else None
 
 
 def wanted_device(device: str, engine: str) -> str:
@@ -168,11 +169,11 @@ def _too_large(device: torch.device, args: argparse.Namespace, spec: RunSpec, re
     return f"device = '{device}' is out of memory ({first}): {lower}"
 
 
-def workplace(args: argparse.Namespace, spec: RunSpec, device: torch.device) -> Workplace:
-    """Return where a stage of a run is computed, with the data and the split that options name."""
+def run_context(args: argparse.Namespace, spec: RunSpec, device: torch.device) -> RunContext:
+    """Return what a stage of a run is computed with: the data and the split that options name."""
     data = open_data(spec, args.data, args.split)
     options = RunOptions(device, args.workers, args.engine)
-    return Workplace(spec, methods.get(spec.method), *data, options)
+    return RunContext(spec, methods.get(spec.method), *data, options)
 
 
 def read_spec(path: Path) -> RunSpec:

@@ -18,8 +18,8 @@ from fedlogit.component import ComponentRef
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.methods.aggregator import Aggregator
 from fedlogit.methods.one_shot import OneShot
-from fedlogit.runs.logit_files import load_answers
-from fedlogit.runs.target_files import pass_on_targets, save_targets
+from fedlogit.runs.logit_files import load_logits
+from fedlogit.runs.target_files import save_diverged_targets, save_targets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +40,9 @@ def main(args: argparse.Namespace) -> None:
     if not isinstance(method, OneShot):
         raise FedlogitError(f"method {method.name} does not make targets of clients' logits")
     try:
-        answers = load_answers(args.logits)
+        answers = load_logits(args.logits)
     except Diverged as error:
-        pass_on_targets(str(error), args.out)
+        save_diverged_targets(str(error), args.out)
         print(f"{args.out}: the clients diverged: {error}")
         return
     who = method.function if isinstance(method, Aggregator) else method.name

@@ -4,8 +4,7 @@
 
 Writes bundle/specs.tar.gz, with the specs of runs that are not finished here and the partitions of
 their data, and an archive for each data set. On the other machine `unpack` takes them, and
-`train_many` trains. Code does not travel in them: modules outside fedlogit that the specs name are
-told.
+`train_many` trains. Code is not in them: modules outside fedlogit that the specs name are listed.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from tempfile import TemporaryDirectory
 from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.inputs import data_files, modules_of, spec_files
 from fedlogit.commands._many.report import states
-from fedlogit.commands._many.wanted import asked_runs, what_options
+from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError, unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    what_options(parser)
+    selection_options(parser)
     parser.add_argument(
         "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
     )
@@ -37,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    wanted = asked_runs(args)
-    if wanted.refused:
-        raise FedlogitError("; ".join(f"{where}: {why}" for where, why in wanted.refused.items()))
-    known = states(wanted, args.results, {})
-    runs = {run: spec for run, spec in wanted.runs.items() if known[run] != "finished"}
+    selected = selected_runs(args)
+    if selected.refused:
+        raise FedlogitError("; ".join(f"{where}: {why}" for where, why in selected.refused.items()))
+    known = states(selected, args.results, {})
+    runs = {run: spec for run, spec in selected.runs.items() if known[run] != "finished"}
     if not runs:
         print(f"all {len(known)} runs are finished; there is nothing to bundle")
         return
@@ -52,11 +51,11 @@ def main(args: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         files = spec_files(runs, args.data, Path(folder))
         pack(args.out / "specs.tar.gz", "inputs", files)
-    _tell(args.out / "specs.tar.gz", f"specs of {len(runs)} runs")
+    _print_size(args.out / "specs.tar.gz", f"specs of {len(runs)} runs")
     for name in data:
         if args.without_data is None or (args.without_data and name not in args.without_data):
             pack(args.out / f"{name}.tar.gz", "inputs", data[name])
-            _tell(args.out / f"{name}.tar.gz", f"data set {name}")
+            _print_size(args.out / f"{name}.tar.gz", f"data set {name}")
     if modules := modules_of(runs.values()):
         print(
             f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code"
@@ -65,5 +64,5 @@ def main(args: argparse.Namespace) -> None:
     print(f"{len(runs)} runs are ready to travel in {args.out}")
 
 
-def _tell(path: Path, what: str) -> None:
+def _print_size(path: Path, what: str) -> None:
     print(f"{path}: {what}, {path.stat().st_size / 1e6:.1f} MB")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.commands._cache import kept, tell
+from fedlogit.commands._cache import nonempty_listing, print_cache_state
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,5 +18,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
-    outs = kept(args.runs.with_suffix(".dvc"))
-    return tell(args.runs, outs, {}, outs)
+    outs = nonempty_listing(args.runs.with_suffix(".dvc"))
+    return print_cache_state(args.runs, outs, {}, outs)

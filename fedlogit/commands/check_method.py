@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from fedlogit import methods
 from fedlogit.files import read_json
-from fedlogit.runs.conformance import SMALL, Finding, findings
+from fedlogit.runs.conformance import SMALL_SPEC, Finding, findings
 from fedlogit.runs.setup import open_data
 from fedlogit.spec import RunSpec
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
-    given = read_json(args.spec) if args.spec else SMALL
+    given = read_json(args.spec) if args.spec else SMALL_SPEC
     where = str(args.spec) if args.spec else "the spec"
     spec = methods.resolve(RunSpec.read(given | {"method": args.method}, where))
     failed = 0

@@ -13,7 +13,7 @@ import argparse
 
 import shtab
 
-from fedlogit.commands._all import command_names, first_line, load
+from fedlogit.commands._registry import command_names, first_line, load
 from fedlogit.errors import FedlogitError
 
 _SHELLS = ("bash", "zsh", "tcsh")

@@ -34,5 +34,5 @@ def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     out = args.out or Path("data/raw") / args.dataset
     mark = download(args.dataset, out, args.mirror)
-    said = [f"{args.dataset} from {mark.source}", card(args.dataset).unpinned]
-    print(f"{out}: {', '.join(filter(None, said))}")
+    parts = [f"{args.dataset} from {mark.source}", card(args.dataset).unpinned]
+    print(f"{out}: {', '.join(filter(None, parts))}")

@@ -16,7 +16,7 @@ from fedlogit.aggregation.targets import as_targets
 from fedlogit.commands._options import given_file
 from fedlogit.errors import DataError
 from fedlogit.files import write_sealed
-from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.logit_files import load_logits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    function, answers = load_function(args.function), load_answers(args.logits)
+    function, answers = load_function(args.function), load_logits(args.logits)
     if not len(answers.test) or not len(answers.labels):
         raise DataError(f"{args.logits}: has no logits on the test split, or not its labels")
     # A copy, since a function that writes in place would change what it is compared with.

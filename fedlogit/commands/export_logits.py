@@ -12,14 +12,14 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
+from fedlogit.commands._options import given_path, own_device, read_spec, run_context, run_options
 from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
 from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.logit_files import pass_on_logits
+from fedlogit.runs.hints import remake_hint
+from fedlogit.runs.logit_files import save_diverged_logits
 from fedlogit.runs.progress import clients_bar
-from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
 
 
@@ -41,10 +41,10 @@ def main(args: argparse.Namespace) -> None:
     except Diverged as error:
         path = args.weights.with_name(layout.CLIENTS)
         digest = read_sealed(path, remake_hint(path))["weights_digest"]
-        pass_on_logits(spec, str(error), digest, args.out)
+        save_diverged_logits(spec, str(error), digest, args.out)
         print(f"{args.out}: the clients diverged: {error}")
         return
     with own_device(args, spec) as device:
-        place = workplace(args, spec, device)
-        with clients_bar(spec, not args.quiet) as bar, place.federation(bar) as fed:
+        context = run_context(args, spec, device)
+        with clients_bar(spec, not args.quiet) as bar, context.federation(bar) as fed:
             export_logits(fed, weights, args.out)

@@ -27,5 +27,5 @@ def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     raw = args.raw or Path("data/raw") / args.dataset
     about = prepare(args.dataset, raw, args.out)
-    said = [about["title"], f"digest {about['digest'][:12]}", about.get("content", "")]
-    print(f"{args.out / args.dataset}.npz: {', '.join(filter(None, said))}")
+    parts = [about["title"], f"digest {about['digest'][:12]}", about.get("content", "")]
+    print(f"{args.out / args.dataset}.npz: {', '.join(filter(None, parts))}")

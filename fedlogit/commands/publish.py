@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
-from fedlogit.commands._first_lines import tell_first
+from fedlogit.commands._error_lines import print_first
 from fedlogit.commands._options import positive
 from fedlogit.commands._remote import check_remote, folder_in_repository
 from fedlogit.commands._settings import papers_in
@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     with held(listing.with_name(".publish.lock"), waiting):
         is_new = _publish(args, listing, found, needed.keys())
     refused = [f"error: refused {reason}" for reason in found.refused.values()]
-    tell_first(refused, Path("logs/refused.txt"))
+    print_first(refused, Path("logs/refused.txt"))
     if found.refused:
         return 2
     if is_new:

@@ -16,8 +16,8 @@ import argparse
 from collections.abc import Collection
 from pathlib import Path, PurePath
 
-from fedlogit.commands._cache import is_here, kept, tell
-from fedlogit.commands._many.wanted import asks_for_paper, paper_options, planned_runs
+from fedlogit.commands._cache import is_here, nonempty_listing, print_cache_state
+from fedlogit.commands._many.selection import names_paper, paper_options, planned_runs
 from fedlogit.commands._objects import put_in_place
 from fedlogit.commands._remote import check_remote
 from fedlogit.errors import FedlogitError, unknown
@@ -37,24 +37,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     check_remote(args.remote)
-    published = kept(args.runs.with_suffix(".dvc"))
-    asked = _asked(args, published)
-    outs = {run: out for run, out in published.items() if run in asked}
+    published = nonempty_listing(args.runs.with_suffix(".dvc"))
+    chosen = _chosen_runs(args, published)
+    outs = {run: out for run, out in published.items() if run in chosen}
     if len(outs) < len(published):
         print(f"of {len(published)} published runs {len(outs)} are asked for")
     missing = {run: out["md5"] for run, out in outs.items() if not is_here(args.runs / run)}
     reasons = put_in_place(args.runs, missing, args.remote) if missing else {}
     pulled = missing.keys() - reasons.keys()
-    return tell(args.runs, outs, reasons, outs.keys() - pulled)
+    return print_cache_state(args.runs, outs, reasons, outs.keys() - pulled)
 
 
-def _asked(args: argparse.Namespace, published: Collection[str]) -> Collection[str]:
-    """Return the published runs that the options ask for.
+def _chosen_runs(args: argparse.Namespace, published: Collection[str]) -> Collection[str]:
+    """Return the published runs that the options name.
 
     Raises:
         FedlogitError: if there is none.
     """
-    of_paper = asks_for_paper(args)
+    of_paper = names_paper(args)
     if args.folders and of_paper:
         raise FedlogitError("give either folders, or --paper and --scale")
     if of_paper:

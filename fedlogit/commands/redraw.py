@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
     if not args.check:
         drawn = redraw(plan, args.references, args.results)
         lost = not_here(args.results) if args.prune else 0
-        _tell_drawn(plan, drawn, _pruned(plan, drawn) if args.prune and not lost else [])
+        _print_drawn(plan, drawn, _pruned(plan, drawn) if args.prune and not lost else [])
         if others := strangers(args.results, plan.papers) if args.prune else []:
             print(
                 f"left alone, as {args.papers} has no such paper: {', '.join(others)}",
@@ -76,7 +76,7 @@ def _pruned(plan: Plan, drawn: Sequence[Path]) -> list[Path]:
     return stale
 
 
-def _tell_drawn(plan: Plan, drawn: Sequence[Path], stale: Sequence[Path]) -> None:
+def _print_drawn(plan: Plan, drawn: Sequence[Path], stale: Sequence[Path]) -> None:
     """Print what was drawn, and the first of what was removed."""
     removed = f"; {len(stale)} removed that no finished run gives" if stale else ""
     removed += f", the first {stale[0]}" if stale else ""

@@ -27,7 +27,7 @@ from fedlogit.papers import Plan, PlannedArtefact, list_papers
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 _NOTHING = (
     "Nothing was made here yet: make figures pulls finished runs and draws them, make reproduce"
@@ -69,8 +69,8 @@ def _at_scale(args: argparse.Namespace) -> list[str]:
     settings = _chosen(args)
     refuse_missing(args.results)
     plan = Plan(settings, args.papers_folder, args.results)
-    if told := plan.left_out():
-        print(told, file=sys.stderr)
+    if left_out := plan.left_out():
+        print(left_out, file=sys.stderr)
     judged = [paper for paper in plan.chosen if plan.judged(paper, settings.scale)]
     labels = {paper: plan.papers[paper].labels for paper in judged}
     full = write_text(args.results / "summary.md", overview(args.results, settings.scale, labels))

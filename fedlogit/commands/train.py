@@ -29,15 +29,15 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
+from fedlogit.runs.context import RunOptions
+from fedlogit.runs.external_code import external_code
 from fedlogit.runs.finishing import forget_outputs
 from fedlogit.runs.integrity import check_finished
 from fedlogit.runs.library_code import code_version
-from fedlogit.runs.own_code import own_code
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.run import check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
 from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
-from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 
@@ -89,7 +89,10 @@ def _by_other_code(folder: Path, spec: RunSpec) -> str:
     """Return what a finished run was made by, if that is not the code of now."""
     made = read_json(folder / layout.RESULT)["provenance"]
     before = {"code_version": made.get("code_version"), "own_code": made.get("own_code", {})}
-    now = {"code_version": code_version(), "own_code": own_code(spec.model_dump(mode="json"))}
+    now = {
+        "code_version": code_version(),
+        "own_code": external_code(spec.model_dump(mode="json")),
+    }
     found = differences(before, now)
     return f", by other code ({found}); remove it to train it anew" if found else ""
 

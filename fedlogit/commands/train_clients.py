@@ -13,12 +13,12 @@ import argparse
 import time
 
 from fedlogit import methods
-from fedlogit.commands._options import given_path, own_device, read_spec, run_options, workplace
+from fedlogit.commands._options import given_path, own_device, read_spec, run_context, run_options
 from fedlogit.files import read_sealed, write_json, write_sealed
 from fedlogit.runs import layout
 from fedlogit.runs.finishing import hidden, make_outputs_once
+from fedlogit.runs.hints import remake_hint
 from fedlogit.runs.progress import clients_bar
-from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.run import check_folder, run_lock
 from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
 
@@ -41,20 +41,20 @@ def main(args: argparse.Namespace) -> None:
         write_json(args.out / layout.SPEC, spec.model_dump(mode="json"))
         with own_device(args, spec) as device:
             start = time.perf_counter()
-            place = workplace(args, spec, device)
+            context = run_context(args, spec, device)
 
             def make() -> None:
-                with clients_bar(spec, not args.quiet) as bar, place.federation(bar) as fed:
+                with clients_bar(spec, not args.quiet) as bar, context.federation(bar) as fed:
                     made = train_clients(fed, args.out)
                 weights, note = (args.out / name for name in layout.OUTPUTS_OF_CLIENTS)
                 weights.replace(hidden(weights))
                 seconds = time.perf_counter() - start
-                write_sealed(hidden(note), place.provenance.record(seconds) | made)
+                write_sealed(hidden(note), context.provenance.record(seconds) | made)
 
             make_outputs_once(
                 args.out,
                 layout.OUTPUTS_OF_CLIENTS,
-                place.provenance.decisive(),
+                context.provenance.decisive(),
                 make=make,
                 tidy=lambda: remove_parts(spec.clients, args.out),
             )

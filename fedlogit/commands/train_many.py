@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from fedlogit.commands._first_lines import tell_first, write_lines
+from fedlogit.commands._error_lines import print_first, write_lines
 from fedlogit.commands._many.archive import pack
-from fedlogit.commands._many.crew import Crew, Limits
 from fedlogit.commands._many.filing import files_of_runs
+from fedlogit.commands._many.pool import Limits, ProcessPool
 from fedlogit.commands._many.report import damaged, report, states
+from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._many.tasks import Task, Tasks
-from fedlogit.commands._many.wanted import asked_runs, what_options
 from fedlogit.commands._many.worker import Outcome
 from fedlogit.commands._options import (
     checkpoint_option,
@@ -43,7 +43,7 @@ _GRACE = 120  # seconds, as a Slurm job of ours is warned before its end
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    what_options(parser)
+    selection_options(parser)
     engine_options(parser)
     parser.add_argument("--partitions", type=Path, help="partitions; default: those of the results")
     parser.add_argument(
@@ -67,22 +67,21 @@ def main(args: argparse.Namespace) -> int:
     limits = _limits(args, time.monotonic())
     _check_archive(args.archive)
     device = _device(args)
-    wanted = asked_runs(args)
-    broken = damaged(wanted, args.results)
-    before = states(wanted, args.results, broken)
-    tasks = _tasks(args).of(wanted.runs)
+    selected = selected_runs(args)
+    broken = damaged(selected, args.results)
+    before = states(selected, args.results, broken)
+    tasks = _tasks(args).of(selected.runs)
     done = list(before.values()).count("finished")
     with closing(counter(len(before), "run", done=done, show=not args.quiet)) as bar:
-        teller = _Teller(bar, args.results / "runs")
-        crew = Crew(device, args.jobs, limits, teller.tell)
-        signals = crew.carry_out(tasks)
-    failed = broken | crew.failed
-    after = states(wanted, args.results, failed)
-    errors = [f"error: {where}: {why}" for where, why in {**wanted.refused, **failed}.items()]
-    tell_first(errors, args.results / "train_many.errors.txt")
-    *each, counts = report(after, wanted.refused, done)
+        pool = ProcessPool(device, args.jobs, limits, _printer(bar, args.results / "runs"))
+        signals = pool.run(tasks)
+    failed = broken | pool.failed
+    after = states(selected, args.results, failed)
+    errors = [f"error: {where}: {why}" for where, why in {**selected.refused, **failed}.items()]
+    print_first(errors, args.results / "train_many.errors.txt")
+    *each, counts = report(after, selected.refused, done)
     print(f"{counts}\nEach run: {write_lines(args.results / 'train_many.txt', each)}")
-    failures = bool(wanted.refused or failed)
+    failures = bool(selected.refused or failed)
     print(_following(after, failures))
     if args.archive:
         _pack(args, after)
@@ -148,17 +147,16 @@ def _tasks(args: argparse.Namespace) -> Tasks:
     )
 
 
-class _Teller:
-    """Tells what each task printed, above the bar, and counts the runs that ended."""
+def _printer(bar: Counter, runs: Path) -> Callable[[Task, Outcome], None]:
+    """Return what prints a task's output above the bar, and counts the runs that ended."""
 
-    def __init__(self, bar: Counter, runs: Path) -> None:
-        self._bar, self._runs = bar, runs
+    def on_end(task: Task, outcome: Outcome) -> None:
+        for line in outcome.output.splitlines():
+            bar.write(line)
+        if not outcome.stopped and runs in task.folder.parents:
+            bar.update()
 
-    def tell(self, task: Task, outcome: Outcome) -> None:
-        for line in outcome.said.splitlines():
-            self._bar.write(line)
-        if not outcome.stopped and self._runs in task.folder.parents:
-            self._bar.update()
+    return on_end
 
 
 def _pack(args: argparse.Namespace, after: dict[str, str]) -> None:

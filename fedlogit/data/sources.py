@@ -14,7 +14,7 @@ from fedlogit.component import FrozenConfig
 from fedlogit.data.transport import TIMEOUT, client, get
 from fedlogit.errors import DataError, unknown
 from fedlogit.files import file_digest
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 __all__ = ["SOURCES", "Base", "Folder", "Mirror", "read_sources"]
 

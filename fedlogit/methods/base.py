@@ -109,4 +109,4 @@ def get(call: ComponentRef) -> Method:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
     """
-    return Method.of_call("method", "fedlogit.methods", call)
+    return Method.from_call("method", "fedlogit.methods", call)

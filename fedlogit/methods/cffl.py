@@ -15,7 +15,7 @@ from fedlogit.aggregation.contribution import (
     smooth,
     to_shares,
 )
-from fedlogit.component import refuse_idle
+from fedlogit.component import refuse_unused
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import (
@@ -87,7 +87,7 @@ class CFFL(Method):
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         if not self.sparse:  # a setting that changes no number would change a run's hash
-            refuse_idle(self, ("clip", "upload"), "has no effect without sparse=True")
+            refuse_unused(self, ("clip", "upload"), "has no effect without sparse=True")
         return self
 
     @property

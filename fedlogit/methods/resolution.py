@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedlogit import data, models, partition
 from fedlogit.adversaries import Adversaries
 from fedlogit.component import ComponentRef
-from fedlogit.errors import Cannot, FedlogitError
+from fedlogit.errors import FedlogitError, Unsupported
 from fedlogit.methods.base import Method, get
 from fedlogit.participation import Participation
 from fedlogit.spec import RunSpec, Server
@@ -20,7 +20,7 @@ def resolve(spec: RunSpec) -> RunSpec:
     """Return `spec` with every default of its components filled in: what is hashed and saved.
 
     Raises:
-        Cannot: if the method declares that it cannot do this.
+        Unsupported: if the method declares that it cannot do this.
         FedlogitError: if a component is unknown, a parameter is wrong, or parts do not fit.
     """
     method = get(spec.method)
@@ -54,7 +54,7 @@ def _check_public(spec: RunSpec, method: Method) -> None:
     if other is None:
         return
     if not method.supports_external_public:
-        raise Cannot(
+        raise Unsupported(
             f"public.dataset = {other!r}",
             spec.method.name,
             f"needs public samples of {spec.dataset} itself",
@@ -122,7 +122,7 @@ def _check_clients(spec: RunSpec, method: Method) -> None:
             f" most {spec.clients}"
         )
     if method.global_model and len(set(map(str, spec.models))) > 1:
-        raise Cannot(
+        raise Unsupported(
             f"models = {', '.join(map(str, spec.models))}",
             spec.method.name,
             "averages models, so all clients need one architecture",
@@ -163,7 +163,7 @@ def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
     if method.adversarial_clients:
         raise FedlogitError(f"adversaries: method {name} has adversaries of its own; leave one out")
     if adversaries.of_predictions and not method.sends_predictions:
-        raise Cannot(
+        raise Unsupported(
             f"adversaries.attack = {adversaries.attack!r}",
             name,
             "sends no predictions, or models beside them",
@@ -182,7 +182,7 @@ def _participation(spec: RunSpec, method: Method) -> Participation | None:
     if participation is None:
         return None
     if participation.schedule and spec.rounds == 1:
-        raise Cannot(
+        raise Unsupported(
             "participation.schedule",
             spec.method.name,
             "has a single round here, in which nobody can join or leave",
@@ -202,7 +202,7 @@ def _check_absences(participation: Participation, spec: RunSpec, method: Method)
     name = spec.method.name
     round_, fewest = participation.fewest(spec.clients, spec.rounds)
     if not method.supports_partial_participation:
-        raise Cannot(
+        raise Unsupported(
             "participation",
             name,
             "does not say what it does without some of its clients; set its attribute"

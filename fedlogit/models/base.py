@@ -64,7 +64,7 @@ def get(call: ComponentRef | str) -> ModelConfig:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
     """
-    return ModelConfig.of_call("model", "fedlogit.models", call)
+    return ModelConfig.from_call("model", "fedlogit.models", call)
 
 
 def build(

@@ -28,8 +28,8 @@ class _ViT(ModelConfig, ABC):
         try:  # here, so that other models do without torchvision
             from torchvision.models import VisionTransformer
         except ModuleNotFoundError as error:
-            remedy = "pip install torchvision"
-            raise missing_package(error, f"model {self.name}", remedy, "torchvision") from None
+            hint = "pip install torchvision"
+            raise missing_package(error, f"model {self.name}", hint, "torchvision") from None
         network = VisionTransformer(num_classes=classes, image_size=shape[1], **self._sizes())
         old = network.conv_proj
         network.conv_proj = nn.Conv2d(shape[0], old.out_channels, old.kernel_size, old.stride)

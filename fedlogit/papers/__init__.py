@@ -12,7 +12,7 @@ from fedlogit.papers.model import Paper
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import Cell, PlannedArtefact
-from fedlogit.runs.places import run_dir, split_dir
+from fedlogit.runs.paths import run_dir, split_dir
 
 __all__ = [
     "Cell",

@@ -21,8 +21,8 @@ __all__ = ["REFERENCE", "Artefact", "Missing", "Refused", "RunRef", "read_artefa
 
 Kind = TypeVar("Kind", bound=KindOptions)
 
-# Keys that few files have: a new one changes neither the name nor the digest of any other file.
-_SELDOM = ("stands_for", "analysis", "left_out", "missing", "cannot")
+# Left out of a file where they are empty: a new key then changes no other file and no digest.
+_OPTIONAL_KEYS = ("stands_for", "analysis", "left_out", "missing", "cannot")
 
 REFERENCE = "fully_informed"
 """The method that figures draw as a line to reach (Who to Trust §4.3), not as a competitor."""
@@ -58,7 +58,7 @@ class Missing(BaseModel):
 
 
 class Refused(BaseModel):
-    """A place in a grid for which there is no run, because the method says that it cannot do it.
+    """A cell of a grid without a run, because the method does not support it.
 
     Attributes:
         before: How many of the artefact's cells come before it, also of those left out.
@@ -99,7 +99,7 @@ class Artefact(BaseModel):
             `missing`.
         left_out: For each data set that lacks runs, how many do not exist, and of how many.
         missing: Those runs. They make a statement undecided, so it must know of them.
-        cannot: Places without a run, since the method says that it cannot do them.
+        cannot: Cells without a run, because the method does not support them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -134,7 +134,7 @@ class Artefact(BaseModel):
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, which `read_artefact` reads as JSON."""
-        absent = {key for key in _SELDOM if not getattr(self, key)}
+        absent = {key for key in _OPTIONAL_KEYS if not getattr(self, key)}
         return self.model_dump(mode="json", by_alias=True, exclude=absent)
 
     @property
@@ -186,9 +186,9 @@ class Artefact(BaseModel):
             for dataset, (missing, of) in self.left_out.items()
         ]
         absent = self._without_a_run()
-        told = [f"not run: {', '.join(parts)}"] if parts else []
-        told += [f"no run at all of {', '.join(absent)}"] if absent else []
-        return "; ".join(told)
+        found = [f"not run: {', '.join(parts)}"] if parts else []
+        found += [f"no run at all of {', '.join(absent)}"] if absent else []
+        return "; ".join(found)
 
     def _without_a_run(self) -> list[str]:
         """Return the methods, and other values on its axes, of which there is no run anywhere.
@@ -213,8 +213,8 @@ class Artefact(BaseModel):
         methods: dict[str, dict[str, None]] = {}
         for place in self.cannot:
             methods.setdefault(place.why, {})[self.label(place.axes.get("method", ""))] = None
-        said = [f"{', '.join(filter(None, names))} ({why})" for why, names in methods.items()]
-        return f"Not applicable (n/a): {'; '.join(said)}" if said else ""
+        parts = [f"{', '.join(filter(None, names))} ({why})" for why, names in methods.items()]
+        return f"Not applicable (n/a): {'; '.join(parts)}" if parts else ""
 
 
 def read_artefact(path: Path) -> Artefact:

@@ -13,7 +13,7 @@ from fedlogit.papers.metric_names import check_metric
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
 
-__all__ = ["check_claims", "check_value", "conditions"]
+__all__ = ["check_claims", "check_value", "claim_metrics", "conditions"]
 
 
 def check_claims(paper: Paper) -> None:
@@ -34,6 +34,12 @@ def check_claims(paper: Paper) -> None:
             if axis != "metric":
                 check_known(f"{where}.{side}", axis, axes, "axis")
                 check_value(f"{where}.{side}.{axis}", value, values.get(axis))
+
+
+def claim_metrics(paper: Paper) -> set[str]:
+    """Return the metrics that claims compare."""
+    claims = (Comparison.read(given, where) for where, _, _, given in _stated_claims(paper))
+    return {name for claim in claims for name in claim.metrics()}
 
 
 def conditions(paper: Paper) -> Iterator[tuple[str, str, str, Any]]:

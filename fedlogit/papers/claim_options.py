@@ -18,7 +18,7 @@ __all__ = ["ANY", "Comparison", "check_test"]
 ANY = "*"
 """Lifts a condition."""
 
-_OF_ONE = {"along": "shrinking", "size": "shrinking", "times": "greater"}
+_TEST_OF_OPTION = {"along": "shrinking", "size": "shrinking", "times": "greater"}
 
 
 class Comparison(FrozenConfig):
@@ -62,7 +62,7 @@ def check_test(test: str, options: Comparison, where: str) -> None:
     Raises:
         FedlogitError: one line that begins with `where`.
     """
-    for key, only in _OF_ONE.items():
+    for key, only in _TEST_OF_OPTION.items():
         if key in options.model_fields_set and test != only:
             raise FedlogitError(
                 f"{where}: test {test!r} has no option {key!r}, which is of {only!r} alone;"

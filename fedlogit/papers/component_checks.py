@@ -13,7 +13,7 @@ from fedlogit.component import Component, ComponentRef, parse_call
 from fedlogit.errors import FedlogitError, MissingKeyError
 from fedlogit.papers.claim_checks import check_value, conditions
 from fedlogit.papers.grids import grids_at
-from fedlogit.papers.layers import named
+from fedlogit.papers.layers import resolve_name
 from fedlogit.papers.model import Paper, Scale
 from fedlogit.papers.option_checks import check_known, settings_of
 
@@ -31,6 +31,7 @@ def check_components(paper: Paper) -> None:
     try:
         _check_calls(paper)
         _check_parameters(paper)
+        _check_parameter_labels(paper)
     except FedlogitError as error:
         raise FedlogitError(f"{paper.paper}.yaml: {error}") from None
 
@@ -89,6 +90,18 @@ def _check_parameters(paper: Paper) -> None:
             check_value(f"{where}.{axis}", value, known[axis])
 
 
+def _check_parameter_labels(paper: Paper) -> None:
+    """Check that labels such as ``method.rule=median`` have values that methods have."""
+    labels = [label for label in paper.labels if label.startswith("method.") and "=" in label]
+    if not labels:
+        return
+    found = [_parameters(paper, entry.source or key) for key, entry in paper.artefacts.items()]
+    for label in labels if None not in found else ():
+        axis, _, value = label.partition("=")
+        values = {str(v) for known in found if known for v in known.get(axis, ())}
+        check_known(f"labels.{label}", value, values, f"value of {axis}")
+
+
 def _named_parameters(paper: Paper) -> Iterator[tuple[str, str, str, Any]]:
     """Yield every parameter named: where, of which table or figure, and a condition's value."""
     named_in = [
@@ -113,7 +126,7 @@ def _parameters(paper: Paper, key: str) -> dict[str, list[Any]] | None:
     for scale in paper.scales.values():
         grids = grids_at(scale, key, paper.artefacts[key])
         for entry in (entry for grid in grids for entry in grid.get("method", [])):
-            call, _ = named("method", entry, paper.methods, scale.methods)
+            call, _ = resolve_name("method", entry, paper.methods, scale.methods)
             if _is_outside(call["name"]):
                 return None
             try:

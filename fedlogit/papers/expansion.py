@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fedlogit import dotted_keys
-from fedlogit.errors import Cannot, FedlogitError, unknown
+from fedlogit.errors import FedlogitError, Unsupported, unknown
 from fedlogit.papers.artefact import Refused
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.grids import grids_at
-from fedlogit.papers.layers import calls_of, layered
-from fedlogit.papers.metric_rounds import check_metric_rounds
+from fedlogit.papers.layers import calls_of, merged_layers
 from fedlogit.papers.model import Grid, Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
+from fedlogit.papers.planned_checks import check_metric_rounds, check_table_cells
 from fedlogit.papers.resolved import ResolvedRun, resolve_run
-from fedlogit.papers.table_cells import check_table_cells
 
 __all__ = ["expand"]
 
@@ -106,16 +105,16 @@ class _Expansion(NamedTuple):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a cell's layers, merged as the file has them, and the calls its names mean."""
         try:
-            merged = layered(self.paper, self.paper.scale(self.scale), cell, last)
+            merged = merged_layers(self.paper, self.paper.scale(self.scale), cell, last)
             return merged, calls_of(self.paper, self.paper.scale(self.scale), merged)
         except FedlogitError as error:
             raise FedlogitError(f"{where}: {error}") from None
 
-    def _resolved(self, data: Mapping[str, Any], where: str) -> ResolvedRun | Cannot:
+    def _resolved(self, data: Mapping[str, Any], where: str) -> ResolvedRun | Unsupported:
         """Return the resolved spec of one cell and seed, or why its method cannot do it."""
         try:
             return self.resolver(json.dumps(data, sort_keys=True))
-        except Cannot as error:
+        except Unsupported as error:
             return error
         except FedlogitError as error:
             raise FedlogitError(f"{where}: {error}") from None

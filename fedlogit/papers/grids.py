@@ -1,4 +1,4 @@
-"""The grids that a table or figure has at a scale, and the values on its axes at any."""
+"""The grids of a table or figure at a scale, and the values on its axes at all scales."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fedlogit import dotted_keys
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
 
-__all__ = ["axes_of", "grids_at", "values_of"]
+__all__ = ["axes_of", "grids_at", "values_elsewhere", "values_of"]
 
 
 def grids_at(scale: Scale, id_: str, entry: Table | Figure) -> list[Grid]:
@@ -44,12 +44,12 @@ def values_of(paper: Paper, id_: str) -> dict[str, list[Any]]:
     for axis, values in found.items():
         values += [value for grid in grids for value in grid.get(axis, [])]
         if any(axis not in grid for grid in grids):
-            values += _values_elsewhere(paper, axis)
+            values += values_elsewhere(paper, axis)
         values[:] = list(dict.fromkeys(map(scalar, values)))
     return found
 
 
-def _values_elsewhere(paper: Paper, key: str) -> Iterator[Any]:
+def values_elsewhere(paper: Paper, key: str) -> Iterator[Any]:
     """Yield what a paper's file says of a dotted key, grids aside; None stands for nothing."""
     yield None
     layers: list[Any] = [paper.defaults, *paper.datasets.values(), *paper.methods.values()]

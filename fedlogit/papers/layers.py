@@ -26,20 +26,20 @@ from fedlogit.component import A_CALL, parse_call
 from fedlogit.dotted_keys import merge, nest
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.model import Paper, Scale
-from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import check_keys
 
-__all__ = ["calls_of", "layered", "named"]
+__all__ = ["calls_of", "merged_layers", "resolve_name"]
 
 
-def layered(
+def merged_layers(
     paper: Paper, scale: Scale, cell: Mapping[str, Any], last: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Merge a cell's layers, `last` above its method's; the names in it are still short."""
     dataset = cell.get("dataset")
     if not isinstance(dataset, str) or dataset not in paper.datasets:
         raise unknown("dataset", dataset, paper.datasets)
-    _, of_method = named("method", cell.get("method"), paper.methods, scale.methods)
+    _, of_method = resolve_name("method", cell.get("method"), paper.methods, scale.methods)
     data: dict[str, Any] = {}
     for layer in (
         paper.defaults,
@@ -56,12 +56,14 @@ def layered(
 
 def calls_of(paper: Paper, scale: Scale, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the calls that the short names of a method and a partition mean."""
-    method, _ = named("method", data.get("method"), paper.methods, scale.methods)
-    partition, _ = named("partition", data.get("partition"), paper.partitions, scale.partitions)
+    method, _ = resolve_name("method", data.get("method"), paper.methods, scale.methods)
+    partition, _ = resolve_name(
+        "partition", data.get("partition"), paper.partitions, scale.partitions
+    )
     return {"method": method, "partition": partition}
 
 
-def named(
+def resolve_name(
     kind: str,
     entry: Any,
     of_paper: Mapping[str, Any],

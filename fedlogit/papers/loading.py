@@ -12,6 +12,7 @@ from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.claim_checks import check_claims
 from fedlogit.papers.claim_options import Comparison
 from fedlogit.papers.grids import grids_at, values_of
+from fedlogit.papers.label_checks import check_labels
 from fedlogit.papers.metric_names import check_metric, is_counted
 from fedlogit.papers.model import (
     CLAIM_TESTS,
@@ -24,8 +25,8 @@ from fedlogit.papers.model import (
     figure_names,
 )
 from fedlogit.papers.option_checks import check_known, check_options
-from fedlogit.reading import check_keys, load_yaml
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import check_keys, load_yaml
 
 __all__ = ["list_papers", "load_paper"]
 
@@ -58,8 +59,8 @@ def load_paper(name: str, folder: Path) -> Paper:
         _check_metrics(paper)
         check_options(paper)
         check_claims(paper)
-        _check_labels(paper)
         _check_overrides(paper)
+        check_labels(paper)
     except FedlogitError as error:
         raise FedlogitError(f"{path.name}: {error}") from None
     return paper
@@ -126,7 +127,7 @@ def _check_axes(paper: Paper) -> None:
 
 def _check_stands_for(paper: Paper) -> None:
     """Check that what stands for published numbers is there at the scale."""
-    for scale, key, stands_for in paper.standing():
+    for scale, key, stands_for in paper.stand_ins():
         where = f"scales.{scale}.artefacts.{key}.stands_for"
         check_known(f"{where}.table", stands_for.table or key, paper.tables, "table")
         grids = grids_at(paper.scale(scale), key, paper.artefacts[key])
@@ -181,21 +182,6 @@ def _metrics(paper: Paper) -> Iterator[tuple[str, str, str]]:
         compared = claim.options.get("metric", Comparison.model_fields["metric"].default)
         if isinstance(compared, str):
             yield f"claims.{key}.options.metric", compared, claim.source
-
-
-def _check_labels(paper: Paper) -> None:
-    """Check that every method of a table or figure has a name to print, at every scale."""
-    scaled = [entry for scale in paper.scales.values() for entry in scale.artefacts.values()]
-    grids = [grid for entry in paper.artefacts.values() for grid in entry.grid or []]
-    grids += [grid for entry in scaled for grid in (*(entry.grid or []), entry.axes)]
-    grids += [scale.axes for scale in paper.scales.values()]
-    for method in (method for grid in grids for method in grid.get("method", [])):
-        name = str(method).partition("(")[0]
-        if name in paper.methods and not {name, method} & paper.labels.keys():
-            raise FedlogitError(
-                f"labels: the method {name!r} has no name to print; add a line such as"
-                f" '{name}: {name.replace('_', ' ').capitalize()}'"
-            )
 
 
 def _check_overrides(paper: Paper) -> None:

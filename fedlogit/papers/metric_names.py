@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["KNOWN_METRICS", "check_metric", "is_counted", "meant_metric", "unknown_metric"]
+__all__ = ["KNOWN_METRICS", "check_metric", "is_counted", "unknown_metric"]
 
 KNOWN_METRICS = frozenset(
     {
@@ -117,7 +117,7 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
     if column in KNOWN_METRICS or {column, name} & {*labels}:
         return
     logged = f"if a method logs the column {column!r}, give it a name under 'labels'"
-    if meant := meant_metric(column, KNOWN_METRICS):
+    if meant := _meant_metric(column, KNOWN_METRICS):
         raise FedlogitError(f"{where}: unknown metric {name!r}; did you mean {meant!r}? ({logged})")
     if not re.fullmatch(r"[\w.-]+", column):
         raise FedlogitError(
@@ -126,7 +126,7 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
         )
 
 
-def meant_metric(column: str, names: Iterable[str]) -> str | None:
+def _meant_metric(column: str, names: Iterable[str]) -> str | None:
     """Return the name that `column` is, word by word, with a letter wrong or cut short.
 
     So ``bal_acc`` is ``balanced_accuracy``; but ``loss`` is not ``loss_test``, and
@@ -157,6 +157,8 @@ def unknown_metric(name: str, names: Iterable[str], where: str = "") -> Fedlogit
     """
     known = sorted(set(names))
     column = name.partition("@")[0]
-    near = meant_metric(column, known) or next(iter(difflib.get_close_matches(column, known)), None)
+    near = _meant_metric(column, known) or next(
+        iter(difflib.get_close_matches(column, known)), None
+    )
     hint = f"; did you mean {near!r}?" if near else ""
     return FedlogitError(f"{where}unknown metric {name!r}{hint} (one of: {', '.join(known)})")

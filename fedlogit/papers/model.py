@@ -1,4 +1,4 @@
-"""What a paper's YAML file may say."""
+"""The schema of a paper's YAML file, as pydantic models."""
 
 from __future__ import annotations
 
@@ -370,8 +370,8 @@ class Paper(FrozenConfig):
             for key, claim in self.claims.items()
         }
 
-    def standing(self) -> Iterator[tuple[str, str, StandsFor]]:
-        """Yield what stands for numbers of other settings: scale, table, and for which."""
+    def stand_ins(self) -> Iterator[tuple[str, str, StandsFor]]:
+        """Yield each `stands_for` of a scale, after the names of the scale and of the artefact."""
         for name, scale in self.scales.items():
             for key, own in scale.artefacts.items():
                 if own.stands_for is not None:

@@ -1,4 +1,4 @@
-"""What the options of tables and figures name, checked when the paper's file is read."""
+"""Options of tables and figures, checked when a paper's file is read, and the names in them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from fedlogit.papers.options import (
     PeerBands,
     Printed,
 )
-from fedlogit.reading import check_keys
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import check_keys
 
-__all__ = ["check_known", "check_options", "settings_of"]
+__all__ = ["check_known", "check_options", "option_metrics", "settings_of"]
 
 
 def check_options(paper: Paper) -> None:
@@ -54,6 +54,18 @@ def settings_of(paper: Paper) -> Iterator[tuple[str, str, str]]:
             yield from (
                 (at, key, one) for at, one in _settings(kind.read(entry.options, where), where)
             )
+
+
+def option_metrics(paper: Paper) -> set[str]:
+    """Return the metrics that options name."""
+    found: set[str] = set()
+    for key, entry in paper.artefacts.items():
+        kind = _kind(entry)[0]
+        if kind is not None:
+            options = kind.read(entry.options, _options_key(key, entry))
+            found.update(*(_option_names(getattr(options, name)) for name in options.metrics_in))
+            found |= {level.metric for level in getattr(options, "levels", ())}
+    return found
 
 
 def check_known(where: str, name: object, names: Collection[str], kind: str = "name") -> None:

@@ -14,16 +14,15 @@ from typing import TypeVar
 from fedlogit.config import Settings
 from fedlogit.engine_names import CPU_ENGINES
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.papers.asked import no_such_scale, with_datasets, without_scale
 from fedlogit.papers.component_checks import check_components
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import load_paper
 from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
-from fedlogit.papers.resolved import ResolutionCache, ResolvedRun
-from fedlogit.papers.run_index import RunIndex
+from fedlogit.papers.resolved import ResolutionCache, ResolvedRun, RunIndex
+from fedlogit.papers.selection import no_such_scale, with_datasets, without_scale
 from fedlogit.runs import layout
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 from fedlogit.spec import RunSpec
 
 __all__ = ["Plan"]
@@ -139,7 +138,7 @@ class Plan:
             raise unknown(f"table or figure of {paper} at scale {scale}", id_, found)
         return found[id_]
 
-    def everywhere(self) -> list[PlannedArtefact]:
+    def at_every_scale(self) -> list[PlannedArtefact]:
         """Return the tables and figures of every scale, in the papers' order."""
         return [
             artefact
@@ -150,7 +149,7 @@ class Plan:
 
     def covered(self) -> list[PlannedArtefact]:
         """Return what finished runs cover: whole for some data set and seed, at any scale."""
-        return [a for a in self.everywhere() if self._is_covered(a)]
+        return [a for a in self.at_every_scale() if self._is_covered(a)]
 
     def runs(self, artefact: PlannedArtefact) -> list[str]:
         """Return the runs of an artefact, as paths below the folder of runs, each once."""
@@ -164,7 +163,7 @@ class Plan:
     def finished(self, run: str) -> bool:
         """Return whether a run has a result."""
         # Asked of ten thousands of runs: a path for each would take four times as long.
-        return os.path.exists(f"{self._runs_folder}/{run}/result.json")  # noqa: PTH110
+        return os.path.exists(f"{self._runs_folder}/{run}/{layout.RESULT}")  # noqa: PTH110
 
     def spec_of_run(self, path: str) -> RunSpec:
         """Return the spec of the run at `path`.
@@ -198,7 +197,7 @@ class Plan:
         """
         return self._find(path, "set of clients", self.known.clients).spec
 
-    def answering(self, path: str) -> tuple[str, str, RunSpec]:
+    def trained_weights(self, path: str) -> tuple[str, str, RunSpec]:
         """Return the record, the weights and the spec of the clients at `path`.
 
         Raises:
@@ -208,7 +207,7 @@ class Plan:
         spec = self._clients_or_run(path).spec
         if path in self.known.clients:
             folder = self.layout.clients(path)
-            return str(folder / "clients.json"), str(folder / "weights.safetensors"), spec
+            return str(folder / layout.CLIENTS), str(folder / layout.WEIGHTS), spec
         if "weights" not in spec.export:
             raise FedlogitError(f"run {path} keeps no weights; give export: [weights] in its grid")
         folder = self.layout.run(path)

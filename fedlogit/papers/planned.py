@@ -51,7 +51,7 @@ class PlannedArtefact:
         cells: A run and its place on the axes, each.
         left_out: Cells of the grid that it is drawn without, because their data set was not asked
             for or their runs do not exist; each with the number of `cells` that come before it.
-        cannot: Places without a run, since the method says that it cannot do them.
+        cannot: Cells without a run, because the method does not support them.
     """
 
     paper: Paper
@@ -89,8 +89,8 @@ class PlannedArtefact:
         """Return what drawing it needs; `runs` is the folder of the runs."""
         own = self.paper.scale(self.scale).artefacts.get(self.id)
         changes = {"caption": own.caption, "stands_for": own.stands_for} if own else {}
-        said = {key: value for key, value in self.entry if key in Artefact.model_fields}
-        said |= {key: value for key, value in changes.items() if value is not None}
+        stated = {key: value for key, value in self.entry if key in Artefact.model_fields}
+        stated |= {key: value for key, value in changes.items() if value is not None}
         return Artefact(
             paper=self.paper.paper,
             paper_title=self.paper.title,
@@ -109,7 +109,7 @@ class PlannedArtefact:
                 for n, cell in self.left_out
             ),
             cannot=self.cannot,
-            **said,
+            **stated,
         )
 
     def _counts_left_out(self) -> dict[str, tuple[int, int]]:

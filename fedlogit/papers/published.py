@@ -17,7 +17,7 @@ from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
 
-__all__ = ["check_all", "check_published", "place_of", "published_rows"]
+__all__ = ["check_published", "check_published_files", "place_of", "published_rows"]
 
 _AXES = ("dataset", "partition", "method")
 _PLACE = ("table", *_AXES, "metric", "where")
@@ -35,7 +35,7 @@ def place_of(number: Mapping[str, Any]) -> dict[str, str]:
     return place | dict(_named_axes(number["where"]))
 
 
-def check_all(papers: Iterable[Paper], folder: Path) -> None:
+def check_published_files(papers: Iterable[Paper], folder: Path) -> None:
     """Check the files in a folder of each paper that has one.
 
     Raises:
@@ -75,7 +75,7 @@ def _check_where(where: str, row: _Row, paper: Paper) -> None:
     table = row["table"]
     known = {"seed", *axes_of(paper, table)}
     there = {axis: {*map(str, values)} for axis, values in values_of(paper, table).items()}
-    for _, key, stands_for in paper.standing():
+    for _, key, stands_for in paper.stand_ins():
         for axis, values in stands_for.axes.items() if table == (stands_for.table or key) else ():
             there[axis] = {*there.get(axis, ()), *values}
     for axis, value in _named_axes(row["where"]):
@@ -94,7 +94,7 @@ def _named_axes(where: str) -> list[tuple[str, str]]:
 
 def _check_stands_for(rows: list[_Row], paper: Paper) -> None:
     """Check that there are the numbers for which tables stand at some scale."""
-    for scale, key, stands_for in paper.standing():
+    for scale, key, stands_for in paper.stand_ins():
         where = f"{paper.paper}.yaml: scales.{scale}.artefacts.{key}.stands_for"
         table = stands_for.table or key
         check_known(f"{where}.table", table, {row["table"] for row in rows}, "published table")

@@ -1,4 +1,4 @@
-"""Resolve specs, and remember them: what was planned before is planned again without PyTorch.
+"""Resolved specs, and a cache of them: what was planned before is planned again without PyTorch.
 
 Resolving a spec fills in every default. It takes the components that the spec names, and those
 import PyTorch: two seconds at every start of Snakemake, on a cluster in each job. What they answer
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import fedlogit
-from fedlogit.errors import Cannot, DataError, FedlogitError
+from fedlogit.errors import DataError, FedlogitError, Unsupported
 from fedlogit.files import read_sealed, write_sealed
 from fedlogit.papers.model import Paper
-from fedlogit.runs.own_code import own_code
-from fedlogit.runs.places import run_dir, split_dir
+from fedlogit.runs.external_code import external_code
+from fedlogit.runs.paths import run_dir, split_dir
 from fedlogit.spec import RunSpec
 
-__all__ = ["ResolutionCache", "ResolvedRun", "resolve_run"]
+__all__ = ["ResolutionCache", "ResolvedRun", "RunIndex", "resolve_run"]
 
 # A new file replaces those of other versions by this name; by another they would stay for ever.
 _PREFIX = "completed-"
@@ -85,6 +85,30 @@ def resolve_run(text: str) -> ResolvedRun:
     return ResolvedRun.of(spec, clients_spec(spec) if staged else None)
 
 
+class RunIndex:
+    """The resolved runs so far, by their paths below the folders of runs, clients and partitions.
+
+    Attributes:
+        runs: Runs.
+        clients: The clients that runs in stages share.
+        splits: The spec of some run whose data are divided so.
+    """
+
+    def __init__(self) -> None:
+        self.runs: dict[str, ResolvedRun] = {}
+        self.clients: dict[str, ResolvedRun] = {}
+        self.splits: dict[str, RunSpec] = {}
+
+    def add(self, run: ResolvedRun) -> None:
+        """Remember a run, the division of its data, and the clients of one in stages."""
+        if run.run in self.runs:
+            return
+        self.runs[run.run] = run
+        self.splits.setdefault(run.split, run.spec)
+        if run.clients:
+            self.clients[run.clients.run] = run.clients
+
+
 class ResolutionCache:
     """What `resolve_run` returned, and which papers' calls were checked.
 
@@ -104,20 +128,20 @@ class ResolutionCache:
 
     def resolve(self, text: str) -> ResolvedRun:
         """Return `resolve_run(text)`, or raise what it raises."""
-        key = _key("spec", text + json.dumps(own_code(json.loads(text))))
+        key = _key("spec", text + json.dumps(external_code(json.loads(text))))
         if key not in self._runs:
             known = self._data.get(key)
             if isinstance(known, list):
-                raise Cannot(*known)
+                raise Unsupported(*known)
             run = ResolvedRun.from_plain(known) if known else self._resolve_anew(text, key)
             self._runs[key] = run
         return self._runs[key]
 
     def _resolve_anew(self, text: str, key: str) -> ResolvedRun:
-        """Resolve a spec, and remember it, or why its method cannot do it."""
+        """Resolve a spec and remember it; or remember why its method does not support it."""
         try:
             found = resolve_run(text)
-        except Cannot as error:
+        except Unsupported as error:
             if _is_of_library(RunSpec.read(json.loads(text), "run")):
                 self._data[key] = [error.what, error.method, error.why]
                 self._new = True

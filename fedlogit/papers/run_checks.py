@@ -1,4 +1,4 @@
-"""Refuses runs that are missing and could not be trained, before anything starts."""
+"""Checks before anything starts: may runs that are missing be trained, and can the engine do it."""
 
 from __future__ import annotations
 

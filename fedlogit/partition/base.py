@@ -170,7 +170,7 @@ def get(call: ComponentRef | str) -> Partition:
     Raises:
         FedlogitError: for an unknown name (with the nearest one) or a parameter that is not valid.
     """
-    return Partition.of_call("partition", "fedlogit.partition", call)
+    return Partition.from_call("partition", "fedlogit.partition", call)
 
 
 def _checked_labels(labels: np.ndarray, classes: int) -> np.ndarray:

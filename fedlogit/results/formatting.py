@@ -93,7 +93,7 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def read_csv(
-    path: Path, columns: Iterable[str], kinds: Any, remedy: str = "run make redraw"
+    path: Path, columns: Iterable[str], kinds: Any, hint: str = "run make redraw"
 ) -> pd.DataFrame:
     """Return a table that `write_csv` wrote, exactly as it was written.
 
@@ -101,7 +101,7 @@ def read_csv(
         path: The file.
         columns: What it must have.
         kinds: The types of columns that must have one, or one of all.
-        remedy: What to do if it cannot be read, for the message.
+        hint: What to do if it cannot be read, for the message.
 
     Raises:
         DataError: if it is missing, no table, or lacks a column.
@@ -112,7 +112,7 @@ def read_csv(
             raise ValueError(f"column {lacking[0]!r} is missing")
     except (OSError, ValueError) as error:  # ValueError: also what is empty, or no table
         reason = " ".join(str(error).split())
-        raise DataError(f"cannot read {path}: {reason}; {remedy}") from None
+        raise DataError(f"cannot read {path}: {reason}; {hint}") from None
     return rows
 
 

@@ -14,7 +14,7 @@ from fedlogit.results.collect import sources
 from fedlogit.results.formatting import sentence
 from fedlogit.results.runs.run import read_run
 from fedlogit.runs import layout
-from fedlogit.runs.remedies import rerun_hint
+from fedlogit.runs.hints import rerun_hint
 
 __all__ = ["caption", "provenance", "recorded", "training_seconds"]
 

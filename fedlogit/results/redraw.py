@@ -18,7 +18,7 @@ from matplotlib.testing.exceptions import ImageComparisonFailure
 
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.published import check_all
+from fedlogit.papers.published import check_published_files
 from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
 from fedlogit.results.summary import write_summary
@@ -26,7 +26,7 @@ from fedlogit.results.tables import write_table
 from fedlogit.results.training import FILE as TRAINING
 from fedlogit.results.training import write_training
 from fedlogit.results.verdicts.compare import published
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["differences", "orphans", "redraw", "strangers"]
 
@@ -51,7 +51,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
     Raises:
         DataError: if a run is damaged, or published numbers are wrong.
     """
-    check_all(plan.papers.values(), references)
+    check_published_files(plan.papers.values(), references)
     runs = str(plan.layout.runs)
     paths = [p for a in plan.covered() for p in _draw(a.as_artefact(runs), references, out)]
     compared = [

@@ -22,7 +22,7 @@ from fedlogit.results.verdicts.compare import (
     not_run,
     read_comparison,
 )
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["overview", "write_summary"]
 

@@ -1,4 +1,4 @@
-"""Stopping is normal: a run saves itself atomically and goes on to the same bits.
+"""Checkpoints: a run that was stopped goes on from one, and ends with the same bits.
 
 A checkpoint is one safetensors file: every client's parameters, buffers and optimizer state, the
 method's memory and what it exported, and, in its header, the rows so far, the facts that decide the
@@ -56,7 +56,7 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
         "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
         "facts": fed.facts,
         "devices": fed.devices,
-        "exported": {name: list(arrays) for name, arrays in _asked_for(fed).items()},
+        "exported": {name: list(arrays) for name, arrays in _wanted_exports(fed).items()},
     }
     header = {
         "spec": fed.spec.digest(),  # for people; the digest covers the note's
@@ -122,7 +122,7 @@ def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
 
 def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     tensors = {f"memory/{name}": value for name, value in fed.server_state.items()}
-    for name, arrays in _asked_for(fed).items():
+    for name, arrays in _wanted_exports(fed).items():
         tensors |= {f"exported/{name}/{key}": torch.as_tensor(a) for key, a in arrays.items()}
     for client in fed.models:
         state, at = client.state(), client.name
@@ -135,8 +135,8 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     return {name: value.detach().contiguous().clone().cpu() for name, value in tensors.items()}
 
 
-def _asked_for(fed: Federation) -> dict[str, dict[str, np.ndarray]]:
-    """Return what was exported of all that the spec wants written at the end."""
+def _wanted_exports(fed: Federation) -> dict[str, dict[str, np.ndarray]]:
+    """Return the exported arrays that the spec wants written at the end."""
     return {name: arrays for name, arrays in fed.exported.items() if name in fed.spec.export}
 
 

@@ -1,4 +1,4 @@
-"""Files of clients' models: believed only if whole, of the right clients, and finite."""
+"""Files of clients' weights: read only if whole, of the right clients, and finite."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 from fedlogit.errors import DataError, Diverged
 from fedlogit.federation import Federation
 from fedlogit.runs import layout
+from fedlogit.runs.hints import adding_hint, remake_hint
 from fedlogit.runs.provenance import check_facts
-from fedlogit.runs.remedies import adding_remedy, remake_hint
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
 from fedlogit.spec import RunSpec
 
@@ -73,16 +73,16 @@ def read_part(path: Path, fed: Federation) -> tuple[dict[str, torch.Tensor], flo
     Raises:
         DataError: if it is damaged, or was made by another spec, other code or other data.
     """
-    remedy = f"remove {path.parent}/{layout.PARTS}"
-    with adding_remedy(f"to train its client again, {remedy}"):
+    hint = f"remove {path.parent}/{layout.PARTS}"
+    with adding_hint(f"to train its client again, {hint}"):
         tensors, header = read_tensors(path, "client's part")
         note = header.get("note", "")
         if header.get("digest") != tensor_digest(tensors, note):
             raise DataError(f"{path} is damaged, or has no digest")
     found = json.loads(note)
-    check_facts(path, found["facts"], fed.facts, remedy)
+    check_facts(path, found["facts"], fed.facts, hint)
     if found["spec"] != fed.spec.digest():
-        raise DataError(f"{path} belongs to another spec; {remedy}")
+        raise DataError(f"{path} belongs to another spec; {hint}")
     return tensors, found["loss"]
 
 
@@ -90,7 +90,7 @@ def _read_weights(
     path: Path, digests: Collection[str] | None, exported: bool
 ) -> tuple[dict[str, torch.Tensor], str]:
     """Return every client's tensors, and why there are none if the clients diverged, else ""."""
-    with adding_remedy(remake_hint(path)):
+    with adding_hint(remake_hint(path)):
         tensors, header = read_tensors(path, "file of weights")
         # Exports had no header before there were digests; all else that is written here has one.
         diverged = header.get("diverged", "")

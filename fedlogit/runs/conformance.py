@@ -1,4 +1,4 @@
-"""What every method must keep, tried on one that may come from anywhere, in runs of a second."""
+"""Checks that every method must pass, also one from another package, in runs of a second."""
 
 from __future__ import annotations
 
@@ -21,15 +21,20 @@ from fedlogit.federation import Federation
 from fedlogit.files import read_json
 from fedlogit.methods import Method
 from fedlogit.runs import layout
-from fedlogit.runs.outcomes import difference, distance, sent, weights
+from fedlogit.runs.compare_runs import (
+    approximate_difference,
+    exact_difference,
+    exported_weights,
+    total_bytes,
+)
+from fedlogit.runs.context import RunOptions
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
-from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
-__all__ = ["SMALL", "Finding", "findings"]
+__all__ = ["SMALL_SPEC", "Finding", "findings"]
 
-SMALL: dict[str, Any] = {
+SMALL_SPEC: dict[str, Any] = {
     "dataset": "digits",
     "partition": "k_classes(3, private_size=90)",
     "clients": 4,
@@ -42,7 +47,7 @@ SMALL: dict[str, Any] = {
     "optimizer": {"name": "adam", "lr": 0.003},
     "seed": 0,
 }
-"""A run of a second on real data (scikit-learn's digits), which lacks but a method."""
+"""The spec of a run of a second on scikit-learn's digits; only the method is missing."""
 
 _ENGINES = ("stacked", "native", "unpadded")
 
@@ -125,7 +130,7 @@ class _Runs:
             with redirect_stderr(StringIO()):  # both say so
                 folder = self.make(f"{name}-{stop}", stop, **changes)
                 self.make(folder.name, **changes)
-            if wrong := difference(whole, folder):
+            if wrong := exact_difference(whole, folder):
                 return (
                     f"stopped after round {stop}: {wrong}; keep what the method remembers in"
                     " fed.server_state"
@@ -157,7 +162,7 @@ def _finishes(whole: Path) -> Finding:
     result = read_json(whole / layout.RESULT)
     if result["status"] != "finished":
         return Finding(check, f"{result['status']}: {result['message']}")
-    for name, value in weights(whole).items():
+    for name, value in exported_weights(whole).items():
         if not value.float().isfinite().all():
             return Finding(check, f"the final weights {name} are not finite")
     return Finding(check)
@@ -165,7 +170,7 @@ def _finishes(whole: Path) -> Finding:
 
 def _repeats(runs: _Runs, whole: Path) -> Finding:
     _seed_global_generators(1)
-    wrong = difference(whole, runs.make("again"))
+    wrong = exact_difference(whole, runs.make("again"))
     hint = f"{wrong}; draw random numbers from fedlogit.rng" if wrong else ""
     return Finding("a second run has the same bits, whatever global generators are seeded", hint)
 
@@ -178,7 +183,7 @@ def _resumes(runs: _Runs, whole: Path) -> Finding:
 
 
 def _threads(runs: _Runs, whole: Path) -> Finding:
-    wrong = difference(whole, runs.make("threads", workers=3))
+    wrong = exact_difference(whole, runs.make("threads", workers=3))
     hint = f"{wrong}; clients run side by side, in any order" if wrong else ""
     return Finding("three threads give the same bits as one", hint)
 
@@ -189,7 +194,11 @@ def _engines(runs: _Runs, whole: Path) -> Finding:
         with suppress(FedlogitError):  # it says that it cannot run this
             ran.append((engine, runs.make(engine, engine=engine)))
     check = f"other engines agree with the loop ({', '.join(name for name, _ in ran) or '–'})"
-    found = [f"{name}: {apart}" for name, folder in ran if (apart := distance(whole, folder))]
+    found = [
+        f"{name}: {apart}"
+        for name, folder in ran
+        if (apart := approximate_difference(whole, folder))
+    ]
     return Finding(check, "; ".join(found), "" if ran else "none of them can run this spec")
 
 
@@ -198,14 +207,17 @@ def _sends(runs: _Runs, whole: Path) -> Finding:
     if not runs.method.needs_public:
         return Finding(check, skipped="the method need not send anything")
     nothing = "clients send nothing; what they send goes through fed.uplink"
-    return Finding(check, "" if sent(whole).get("bytes_up") else nothing)
+    return Finding(check, "" if total_bytes(whole).get("bytes_up") else nothing)
 
 
 def _counts(runs: _Runs, whole: Path) -> Finding:
     check = "a run that only counts bytes counts the same (ledger_only)"
     if not runs.method.fixed_messages:
         return Finding(check, skipped="the class does not say fixed_messages = True")
-    counted, trained = sent(runs.make("counted", ledger_only=True, export=[])), sent(whole)
+    counted, trained = (
+        total_bytes(runs.make("counted", ledger_only=True, export=[])),
+        total_bytes(whole),
+    )
     apart = [f"{k} {trained.get(k)} and {counted.get(k)}" for k in trained if trained != counted]
     return Finding(check, "; ".join(apart))
 

@@ -1,8 +1,9 @@
-"""The end of a job: what it made is noted, and shown last of all; it can be shown again.
+"""The end of a job: its outputs get their names last of all, and can get them again.
 
-Slurm may end a job after its last byte was written but before the job has ended. It then counts as
-failed, and Snakemake deletes its outputs. So each has a second, hidden name in the same folder, a
-link that takes no space, and a note has the digests of all files and of what they were made from.
+Slurm may kill a job after its last byte was written but before its process has ended. The job then
+counts as failed, and Snakemake deletes its outputs. So each output has a second, hidden name in the
+same folder, a hard link; `layout.FINISHED_NOTE` has the digests of all files and of what they were
+made from.
 """
 
 from __future__ import annotations
@@ -29,11 +30,9 @@ __all__ = [
     "forget_outputs",
     "hidden",
     "keep_outputs",
+    "log_line",
     "make_outputs_once",
-    "outputs_are_kept",
-    "publish_outputs",
     "remove_half_written",
-    "tell",
 ]
 
 _EXPORTS = (layout.WEIGHTS, *(f"{name}.npz" for name in get_args(Export)))
@@ -52,10 +51,10 @@ def make_outputs_once(
     make: Callable[[], None],
     tidy: Callable[[], None],
 ) -> None:
-    """Do a job, or only show again what an earlier one has made that counts as failed all the same.
+    """Do a job, or only publish again what an earlier one made that counts as failed all the same.
 
     A kill at any moment leaves either a job that is done again, or resumed, or outputs that are
-    kept and need only be shown; never an output beside what `tidy` removes.
+    kept and need only be published; never an output beside what `tidy` removes.
 
     Args:
         folder: Where the job writes.
@@ -67,20 +66,20 @@ def make_outputs_once(
     Raises:
         FedlogitError: if the folder cannot be written.
     """
-    if outputs_are_kept(folder, outputs, facts):
+    if _outputs_are_kept(folder, outputs, facts):
         made = "result is" if len(outputs) == 1 else "files are"
-        tell(f"{folder} had finished before; its {made} put back")
+        log_line(f"{folder} had finished before; its {made} put back")
     else:
         make()
         keep_outputs(folder, outputs, facts)
     tidy()
-    publish_outputs(folder, outputs)
+    _publish_outputs(folder, outputs)
 
 
-def tell(news: str) -> None:
-    """Print a line to whoever reads the job's log."""
+def log_line(text: str) -> None:
+    """Print a line to standard error, which is the job's log."""
     with suppress(OSError):  # whoever reads may have been stopped, too
-        print(news, file=sys.stderr, flush=True)  # noqa: T201
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def keep_outputs(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> None:
@@ -106,7 +105,7 @@ def forget_outputs(folder: Path) -> None:
     (folder / layout.FINISHED_NOTE).unlink(missing_ok=True)
 
 
-def publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
+def _publish_outputs(folder: Path, outputs: Sequence[str]) -> None:
     """Give kept outputs their names, one after another, last of all that is done in a folder.
 
     Before that, what killed processes left half-written there is removed.
@@ -125,7 +124,7 @@ def remove_half_written(folder: Path) -> None:
     remove_leftovers(folder / layout.EXPORTS, _EXPORTS)
 
 
-def outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
+def _outputs_are_kept(folder: Path, outputs: Sequence[str], facts: Mapping[str, Any]) -> bool:
     """Return whether an earlier job kept what it made, it is whole, and may be published again.
 
     Args:

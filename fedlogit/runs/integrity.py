@@ -8,7 +8,7 @@ from typing import Any
 from fedlogit.errors import DataError, FedlogitError, reading
 from fedlogit.files import file_digest, read_json, read_sealed
 from fedlogit.runs import layout
-from fedlogit.runs.remedies import rerun_hint
+from fedlogit.runs.hints import rerun_hint
 from fedlogit.spec import RunSpec
 
 __all__ = ["check_export", "check_finished", "read_result", "read_spec"]

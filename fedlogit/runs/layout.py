@@ -1,7 +1,7 @@
-"""What the files in the folder of a job are called: of a run, or of the clients that runs share.
+"""Names of the files in the folder of a job: of a run, or of the clients that runs share.
 
-Whether a job is done, may go on or is another one's is read off these names. `.dvcignore` has those
-that no cache keeps.
+Which of them are there says whether a job is done or can be resumed. `.dvcignore` has those that
+the cache does not keep.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ CLIENTS = "clients.json"
 WEIGHTS = "weights.safetensors"
 """Models: of the clients in their folder, or of a run in its exports."""
 LOGITS = "logits.npz"
-"""What models answer: the shared clients' in their folder, or those of a run in its exports."""
+"""Logits: the shared clients' in their folder, or a run's in its exports."""
 LOGITS_RECORD = "logits.json"
-"""The record of the shared clients' answers. With it, the answers are there."""
+"""The record of the shared clients' logits. With it, the logits are there."""
 TARGETS = "targets.npz"
-"""What an aggregator has made of the clients' answers."""
+"""What an aggregator has made of the clients' logits."""
 
 CHECKPOINT = "checkpoint.safetensors"
 """The state of a run that has not finished, after some round."""
@@ -75,9 +75,9 @@ NOT_KEPT = (LOGITS, WEIGHTS)
 """Exports for people, which the cache does not keep (.dvcignore), nor an archive of runs."""
 
 SIGNS = frozenset({SPEC, RESULT, CLIENTS, CHECKPOINT, CHECKPOINT_BEFORE})
-"""By each of them a folder is known as a job's."""
+"""A folder with any of them is a job's."""
 UNSIGNED = frozenset({ROUNDS, EXPORTS})
-"""What may be there without a sign: a pull that was killed leaves it alone."""
+"""What a folder may have without one of `SIGNS`: a killed pull leaves it so."""
 
 _DELETED = (RESULT, CLIENTS, WEIGHTS)
 WRITTEN = (

@@ -1,4 +1,4 @@
-"""What a public set must not hold: private or test samples, told by their content."""
+"""Private or test samples in the public set, found by their content."""
 
 from __future__ import annotations
 

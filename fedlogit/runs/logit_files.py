@@ -1,4 +1,4 @@
-"""Files of clients' logits: who answered what, believed only if whole and finite."""
+"""Files of clients' logits: written with a digest, and read only if whole and finite."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import torch
 from fedlogit.errors import DataError, Diverged
 from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write_sealed
 from fedlogit.runs import layout
+from fedlogit.runs.hints import adding_hint, remake_hint
 from fedlogit.runs.library_code import code_version
-from fedlogit.runs.remedies import adding_remedy, remake_hint
 from fedlogit.spec import RunSpec
 
-__all__ = ["ClientLogits", "load_answers", "pass_on_logits", "save_logits"]
+__all__ = ["ClientLogits", "load_logits", "save_diverged_logits", "save_logits"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def save_logits(
     )
 
 
-def pass_on_logits(spec: RunSpec, diverged: str, weights_digest: str, folder: Path) -> None:
+def save_diverged_logits(spec: RunSpec, diverged: str, weights_digest: str, folder: Path) -> None:
     """Write, in place of logits, why the clients have none.
 
     Args:
@@ -67,11 +67,11 @@ def pass_on_logits(spec: RunSpec, diverged: str, weights_digest: str, folder: Pa
         weights_digest: As the clients' record has it.
         folder: Where to write.
     """
-    told = {"weights_digest": weights_digest, "diverged": diverged}
-    save_logits({"diverged": np.array(diverged)}, spec, told, folder)
+    about = {"weights_digest": weights_digest, "diverged": diverged}
+    save_logits({"diverged": np.array(diverged)}, spec, about, folder)
 
 
-def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
+def load_logits(path: Path, classes: int | None = None) -> ClientLogits:
     """Read and check ``logits.npz``, ours or anybody's.
 
     Args:
@@ -84,7 +84,7 @@ def load_answers(path: Path, classes: int | None = None) -> ClientLogits:
         Diverged: if the clients did, so that the file says why in place of logits.
     """
     beside = path.with_name(layout.LOGITS_RECORD)
-    with adding_remedy(remake_hint(beside)) if beside.exists() else nullcontext():
+    with adding_hint(remake_hint(beside)) if beside.exists() else nullcontext():
         arrays = load_npz(path)
     if "diverged" in arrays:
         _exported_digest(path, arrays)

@@ -1,4 +1,4 @@
-"""What a run leaves in its folder: rounds, exports and, last, the result."""
+"""Writes what a finished run leaves in its folder: rounds, exports and, last, the result."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def write_outputs(
     exports: dict[str, str] = {}
     if not diverged and not fed.spec.ledger_only:
         try:
-            final, exports = _tested(fed), _exported(fed, folder / layout.EXPORTS)
-        except Diverged as error:  # of a model that is asked only now
+            final, exports = _last_test(fed), _exported(fed, folder / layout.EXPORTS)
+        except Diverged as error:  # of a model that predicts only now
             diverged = f"after round {fed.round}: {error}"
     result = {
         "status": "diverged" if diverged else "finished",
@@ -61,7 +61,7 @@ def write_outputs(
     write_sealed(hidden(folder / layout.RESULT), result)
 
 
-def _tested(fed: Federation) -> dict[str, Any]:
+def _last_test(fed: Federation) -> dict[str, Any]:
     """Return what the last test gives: metrics, and the accuracy by class and by client."""
     scores = fed.evaluate()
     return scores.row() | {

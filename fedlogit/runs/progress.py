@@ -44,14 +44,14 @@ class Lines:
         self.initial: float = done
         self._total = total
         self._unit, self._name, self._behind = unit, f"{name}: " if name else "", ""
-        self._began = self._told = time.monotonic()
+        self._began = self._printed = time.monotonic()
 
     def update(self, n: float = 1) -> None:
-        """Count so many more; tell it if the last line is a while ago, or nothing is left."""
+        """Count so many more; print a line if the last is a minute ago, or nothing is left."""
         self.n += n
         now = time.monotonic()
-        if now - self._told >= _BETWEEN or (n and self.n == self._total):
-            self._told = now
+        if now - self._printed >= _BETWEEN or (n and self.n == self._total):
+            self._printed = now
             print(self._line(now - self._began), file=sys.stderr, flush=True)  # noqa: T201
 
     def _line(self, passed: float) -> str:
@@ -96,7 +96,7 @@ def counter(total: int, unit: str, name: str = "", *, done: int = 0, show: bool 
 
 
 class RoundProgress:
-    """A count of rounds that also tells how far the current one is, for rounds of many minutes."""
+    """A count of rounds that also shows how far the current one is, as some take minutes."""
 
     def __init__(self, spec: RunSpec, show: bool) -> None:
         name = f"{spec.dataset} {spec.partition} {spec.method.name} seed {spec.seed}"
@@ -108,8 +108,8 @@ class RoundProgress:
     def stage(self) -> None:
         """Count a client that finished a stage of the round."""
         self._stages += 1
-        told = [*self._tested, f"{self._stages} client stages"]
-        self._bar.set_postfix_str(", ".join(told), refresh=False)
+        parts = [*self._tested, f"{self._stages} client stages"]
+        self._bar.set_postfix_str(", ".join(parts), refresh=False)
         self._bar.update(0)
 
     def rounds(self, rows: list[dict[str, Any]]) -> None:

@@ -21,8 +21,8 @@ import torch
 from fedlogit.data import Dataset
 from fedlogit.errors import DataError, missing_package
 from fedlogit.partition import Split
+from fedlogit.runs.external_code import external_code
 from fedlogit.runs.library_code import code_version, commit_facts
-from fedlogit.runs.own_code import own_code
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -56,7 +56,7 @@ def _short(fact: Any) -> str:
 
 
 def check_facts(
-    path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], remedy: str
+    path: Path, before: Mapping[str, Any] | None, now: Mapping[str, Any], hint: str
 ) -> None:
     """Refuse to go on with what was made by other facts.
 
@@ -64,7 +64,7 @@ def check_facts(
         path: What was made.
         before: The facts it carries; None if it was made before files carried them.
         now: Those of the job that would go on.
-        remedy: How to start anew.
+        hint: How to start anew.
 
     Raises:
         DataError: naming the facts that differ.
@@ -74,7 +74,7 @@ def check_facts(
     else:
         differ = differences(before, now)
     if differ:
-        raise DataError(f"{path} cannot be resumed: {differ}; to start anew, {remedy}")
+        raise DataError(f"{path} cannot be resumed: {differ}; to start anew, {hint}")
 
 
 class Provenance:
@@ -104,7 +104,7 @@ class Provenance:
             "spec_digest": spec.digest(),
             "code_version": code_version(),
             **_commit_facts(),
-            **({"own_code": own} if (own := own_code(spec.model_dump(mode="json"))) else {}),
+            **({"own_code": own} if (own := external_code(spec.model_dump(mode="json"))) else {}),
             "dataset_digest": dataset.digest,
             "dataset_note": dataset.note,
             **({"tokenizer_digest": dataset.tokenizer} if dataset.tokenizer else {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,13 @@ from fedlogit.runs.checkpoint import (
     remove_checkpoints,
     save_checkpoint,
 )
-from fedlogit.runs.finishing import make_outputs_once, tell
+from fedlogit.runs.context import RunContext, RunOptions
+from fedlogit.runs.finishing import log_line, make_outputs_once
 from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import RoundProgress
 from fedlogit.runs.provenance import Provenance
-from fedlogit.runs.stages import Precomputed, continue_from
-from fedlogit.runs.workplace import RunOptions, Workplace
+from fedlogit.runs.stages import Precomputed, RoundFunction, continue_from
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round
 
@@ -63,7 +63,7 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
 
 
 def _check_vacant(folder: Path) -> None:
-    """Refuse a folder that holds what no job wrote, and nothing by which it would be a job's.
+    """Refuse a folder that has files of something else, and none by which it would be a job's.
 
     Raises:
         FedlogitError: naming one of the others.
@@ -132,20 +132,20 @@ def run(
     """
     check_folder(spec, folder)
     write_json(folder / layout.SPEC, spec.model_dump(mode="json"))
-    place = Workplace(spec, method, dataset, split, options)
-    provenance = place.provenance
+    context = RunContext(spec, method, dataset, split, options)
+    provenance = context.provenance
     if precomputed is not None:
         provenance.add(precomputed.note)
 
     def make() -> None:
         with (
             closing(RoundProgress(spec, options.progress)) as progress,
-            place.federation(progress.stage) as fed,
+            context.federation(progress.stage) as fed,
         ):
-            play: Callable[[Federation, int], None] = method.round
+            run_round: RoundFunction = method.round
             if precomputed is not None:
-                play = continue_from(fed, method, precomputed)
-            _train(fed, method, play, folder, options, provenance, progress)
+                run_round = continue_from(fed, method, precomputed)
+            _train(fed, method, run_round, folder, options, provenance, progress)
 
     facts = provenance.decisive()
     make_outputs_once(
@@ -156,7 +156,7 @@ def run(
 def _train(
     fed: Federation,
     method: Method,
-    play: Callable[[Federation, int], None],
+    run_round: RoundFunction,
     folder: Path,
     options: RunOptions,
     provenance: Provenance,
@@ -167,13 +167,13 @@ def _train(
     diverged = ""
     with stop_after_round() as stop:
         if rows:
-            tell(f"goes on after {_where(fed)}")
+            log_line(f"goes on after {_where(fed)}")
         else:
             method.init(fed)
         saved = time.monotonic()
         while fed.round < fed.spec.rounds:
             try:
-                rows.append(_round(fed, play))
+                rows.append(_round(fed, run_round))
             except Diverged as error:
                 diverged = f"round {fed.round}: {error}"
                 break
@@ -184,7 +184,9 @@ def _train(
                 save_checkpoint(folder, fed, rows)
                 saved = time.monotonic()
             if stop:
-                tell(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
+                log_line(
+                    f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on"
+                )
                 raise SystemExit(exit_code(stop[0]))
         if not diverged:
             try:
@@ -197,10 +199,10 @@ def _train(
     write_outputs(fed, folder, rows, diverged, provenance)
 
 
-def _round(fed: Federation, play: Callable[[Federation, int], None]) -> dict[str, Any]:
+def _round(fed: Federation, run_round: RoundFunction) -> dict[str, Any]:
     start = time.perf_counter()
     fed.start_round(fed.round + 1)
-    play(fed, fed.round)
+    run_round(fed, fed.round)
     fed.check_attack()
     seconds = time.perf_counter() - start
     check_memory(fed)

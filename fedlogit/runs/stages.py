@@ -1,15 +1,15 @@
-"""A one-shot run in stages with files between: clients train, answer, are aggregated, teach.
+"""A one-shot run in stages, with files between them, that methods on the same clients share.
 
-Six methods of FedOL's Table I share one set of clients and their answers. Each stage can be a job
-of its own; together they give the same bits as the run in one piece, because all that is random
-has an address that does not know who asks.
+Six methods of FedOL's Table I share one set of clients and their logits. Each stage can be a job of
+its own; together they give the same bits as the run in one piece, because every random number has
+an address (`fedlogit.rng`) that does not depend on the stage that draws it.
 
 ``train_clients``: a folder with ``spec.json``, ``weights.safetensors`` and ``clients.json``.
 ``export_logits``: ``logits.npz`` and ``logits.json``.
 ``aggregate``: ``targets.npz``.
 ``train``: the run's folder.
 
-Each file has a digest of what is in it and of what it was made of; who reads it checks both
+Each file has a digest of its content and of what it was made from; its reader checks both
 (`client_files`, `logit_files`, `target_files`).
 
 Where clients diverge, each file says why in place of what it would hold, so that every job succeeds
@@ -35,25 +35,27 @@ from fedlogit.files import read_sealed, remove_leftovers
 from fedlogit.methods import Method, get, resolve
 from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights, read_part, save_part, weights_digest
-from fedlogit.runs.logit_files import ClientLogits, load_answers, pass_on_logits, save_logits
+from fedlogit.runs.hints import remake_hint
+from fedlogit.runs.logit_files import ClientLogits, load_logits, save_diverged_logits, save_logits
 from fedlogit.runs.provenance import differences
-from fedlogit.runs.remedies import remake_hint
 from fedlogit.runs.target_files import load_targets
 from fedlogit.runs.tensors import model_tensors, save_tensors, tensor_digest
 from fedlogit.spec import Evaluation, RunSpec
 
 __all__ = [
     "Precomputed",
-    "check_public",
+    "RoundFunction",
     "clients_spec",
     "continue_from",
     "export_logits",
     "in_stages",
     "load_precomputed",
     "remove_parts",
-    "restore",
     "train_clients",
 ]
+
+RoundFunction = Callable[[Federation, int], None]
+"""What happens in a round of a federation, given its number from 1."""
 
 _OF_CLIENTS = ("code_version", "own_code", "device", "engine", "wall_seconds", "started")
 _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
@@ -157,8 +159,8 @@ def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     reason = {"diverged": diverged} if diverged else {}
     header = {"spec": fed.spec.digest(), "digest": digest, **reason}
     save_tensors(folder / layout.WEIGHTS, joined, header)
-    told: dict[str, Any] = reason or {"loss_private": _mean_loss(fed)}
-    return {"weights_digest": digest, **told}
+    record: dict[str, Any] = reason or {"loss_private": _mean_loss(fed)}
+    return {"weights_digest": digest, **record}
 
 
 def remove_parts(clients: int, folder: Path) -> None:
@@ -224,14 +226,14 @@ def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folde
     Arrays are ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, …,
     float32; if an answer is not finite, only ``diverged``, the reason.
     """
-    restore(fed, weights)
+    _restore(fed, weights)
     arrays = {"points": fed.public.cpu().numpy(), "test_labels": fed.data.test_labels.cpu().numpy()}
     digest = weights_digest(weights)
     try:
         for kind, logits in (("public", fed.logits(fed.public)), ("test", fed.test_logits())):
             arrays |= {f"{kind}_{i:03d}": row.cpu().numpy() for i, row in enumerate(logits)}
     except Diverged as error:
-        pass_on_logits(fed.spec, str(error), digest, folder)
+        save_diverged_logits(fed.spec, str(error), digest, folder)
         return
     shape = [len(weights), len(fed.public), fed.classes]
     save_logits(arrays, fed.spec, {"weights_digest": digest, "shape": shape}, folder)
@@ -275,15 +277,13 @@ def _clients_and_answers(
     models: list[dict[str, torch.Tensor]] = []
     try:
         models = load_weights(weights, spec, {digest})
-        return models, load_answers(logits), ""
+        return models, load_logits(logits), ""
     except Diverged as error:
         none = torch.empty(0)
         return models, ClientLogits(none, none, none, none, ""), str(error)
 
 
-def continue_from(
-    fed: Federation, method: Method, done: Precomputed
-) -> Callable[[Federation, int], None]:
+def continue_from(fed: Federation, method: Method, done: Precomputed) -> RoundFunction:
     """Give a federation what earlier jobs did; return what is left to do of its only round.
 
     Raises:
@@ -295,30 +295,30 @@ def continue_from(
         )
     if done.diverged:
         return _diverging(done.diverged)
-    check_public(fed, done.answers)
-    restore(fed, done.weights)
+    _check_answers(fed, done.answers)
+    _restore(fed, done.weights)
     device = fed.data.device
     targets = done.targets and Targets(
         done.targets.distributions.to(device), done.targets.weights.to(device)
     )
     logits = done.answers.public.to(device)
 
-    def play(fed: Federation, round_: int) -> None:
+    def run_round(fed: Federation, round_: int) -> None:
         if done.loss_private is not None:
             fed.log(loss_private=done.loss_private)
         method.exchange(fed, logits, targets)
 
-    return play
+    return run_round
 
 
-def _diverging(reason: str) -> Callable[[Federation, int], None]:
-    def play(fed: Federation, round_: int) -> None:
+def _diverging(reason: str) -> RoundFunction:
+    def run_round(fed: Federation, round_: int) -> None:
         raise Diverged(reason)
 
-    return play
+    return run_round
 
 
-def restore(fed: Federation, weights: list[dict[str, torch.Tensor]]) -> None:
+def _restore(fed: Federation, weights: list[dict[str, torch.Tensor]]) -> None:
     """Give every client its trained model.
 
     Raises:
@@ -336,8 +336,8 @@ def _load(client: Client, tensors: dict[str, torch.Tensor]) -> None:
         raise DataError(f"weights of {client.label} do not fit its model: {reason}") from None
 
 
-def check_public(fed: Federation, answers: ClientLogits) -> None:
-    """Refuse answers of other clients, or to other questions.
+def _check_answers(fed: Federation, answers: ClientLogits) -> None:
+    """Refuse logits of other clients, or on other public samples.
 
     Raises:
         FedlogitError: saying what differs.

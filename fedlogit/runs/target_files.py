@@ -1,4 +1,4 @@
-"""Files of what an aggregator made of clients' logits: targets, made of which, by which method."""
+"""Files of an aggregator's targets, with the method and the logits that they were made by."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fedlogit.aggregation.targets import Targets
 from fedlogit.component import ComponentRef
 from fedlogit.errors import DataError
 from fedlogit.files import arrays_digest, load_npz, save_npz
+from fedlogit.runs.hints import adding_hint
 from fedlogit.runs.library_code import code_version
 from fedlogit.runs.logit_files import ClientLogits
-from fedlogit.runs.remedies import adding_remedy
 
-__all__ = ["load_targets", "pass_on_targets", "save_targets"]
+__all__ = ["load_targets", "save_diverged_targets", "save_targets"]
 
 _TARGETS = ("distributions", "weights", "logits_digest", "method", "code_version")
 
@@ -40,7 +40,7 @@ def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, 
     save_npz(path, arrays | {"digest": np.array(arrays_digest(arrays))})
 
 
-def pass_on_targets(diverged: str, path: Path) -> None:
+def save_diverged_targets(diverged: str, path: Path) -> None:
     """Write, in place of targets, why the clients have no logits to make them of."""
     save_npz(path, {"diverged": np.array(diverged), "code_version": np.array(code_version())})
 
@@ -57,7 +57,7 @@ def load_targets(
         DataError: if the file is another thing, damaged, or made of other logits or by another
             method.
     """
-    with adding_remedy(f"remove {path} and aggregate again"):
+    with adding_hint(f"remove {path} and aggregate again"):
         arrays = load_npz(path)
         if {*_TARGETS, "digest"} - arrays.keys():
             raise DataError(f"{path}: not an aggregator's targets, or without a digest")

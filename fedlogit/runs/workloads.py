@@ -1,4 +1,4 @@
-"""The engines of a run, from what its spec asks of them: no model and no device is needed."""
+"""The engines of a run, chosen from its spec alone: no model is built and no device is used."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from fedlogit.papers.model import TEST_SCALE
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import PlannedArtefact
-from fedlogit.papers.published import check_all
+from fedlogit.papers.published import check_published_files
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
 from fedlogit.runs import layout
-from fedlogit.runs.places import data_stems
+from fedlogit.runs.paths import data_stems
 from fedlogit.spec import RunSpec
 
 __all__ = ["RuleInputs"]
@@ -49,7 +49,7 @@ class RuleInputs:
         self._prepared = f"{plan.settings.data}/prepared"
         self._references = references
         self._forced = forced
-        check_all(plan.papers.values(), Path(references))
+        check_published_files(plan.papers.values(), Path(references))
 
     def download(self, dataset: str) -> list[str]:
         """Return nothing: a download needs no file, but a data set that there is."""
@@ -96,7 +96,7 @@ class RuleInputs:
 
         They are clients of a one-shot run, or those of any run that exports its weights.
         """
-        note, _, spec = self._plan.answering(run)
+        note, _, spec = self._plan.trained_weights(run)
         return {"note": note} | self._divided_data(run, spec)
 
     def aggregate(self, run: str) -> Files:

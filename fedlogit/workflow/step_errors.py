@@ -1,4 +1,4 @@
-"""What went wrong with a step of the workflow: by its log, and in one line."""
+"""What went wrong with a step of the workflow, in one line from its log."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def failure(outputs: Iterable[str], logs: Iterable[str]) -> str:
     logs = list(logs)
     made = next(iter(outputs), "a step")
     last = [line for log in logs for line in _lines(log) if line.strip()][-1:]
-    said = error_in(logs) or "".join(last) or "it said nothing"
-    return f"failed: {made} ({', '.join(logs) or 'no log'}): {said.removeprefix(_ERROR)}"
+    error = error_in(logs) or "".join(last) or "it said nothing"
+    return f"failed: {made} ({', '.join(logs) or 'no log'}): {error.removeprefix(_ERROR)}"
 
 
 def no_such_target(target: str, known: Iterable[str]) -> str:

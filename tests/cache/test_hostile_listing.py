@@ -11,7 +11,7 @@ from support.calls import script
 from support.refusals import refused
 
 from fedlogit.commands._cache import read_listing
-from fedlogit.files import is_plain
+from fedlogit.files import is_plain_name
 
 RUN = "runs/digits/iid/average/seed0-01234567"
 HONEST = {"path": RUN, "md5": f"{'0' * 32}.dir", "size": 1, "nfiles": 3, "hash": "md5"}
@@ -113,5 +113,5 @@ def test_what_is_no_list_is_refused(tmp_path, text):
 
 @pytest.mark.parametrize("part", ["", ".", "..", "a\0b", "a\nb", "\ud800", "ä" * 128])
 def test_a_name_of_a_file_that_is_none_is_refused(part):
-    assert not is_plain(part)
-    assert is_plain("rounds.csv")
+    assert not is_plain_name(part)
+    assert is_plain_name("rounds.csv")

@@ -16,8 +16,8 @@ from support.cached_runs import shown_at_quick
 from support.calls import RUNS, dvc, script
 
 from fedlogit.commands import _objects
-from fedlogit.commands._cache import kept
-from fedlogit.commands._first_lines import tell_first
+from fedlogit.commands._cache import nonempty_listing
+from fedlogit.commands._error_lines import print_first
 from fedlogit.commands._objects import put_in_place
 from fedlogit.errors import FedlogitError
 from fedlogit.results.runs.finished import finished_runs
@@ -45,7 +45,7 @@ def objects(folder: Path) -> dict[str, Path]:
 
 def trees() -> dict[str, str]:
     """Return what the cache lists: of each run, the digest of the list of its files."""
-    return {run: out["md5"] for run, out in kept(RUNS.with_suffix(".dvc")).items()}
+    return {run: out["md5"] for run, out in nonempty_listing(RUNS.with_suffix(".dvc")).items()}
 
 
 def digest_of(path: Path) -> str:
@@ -202,7 +202,7 @@ def test_a_folder_that_is_read_only_is_one_line(away, monkeypatch):
 
 def test_lines_of_what_is_wrong_are_told_where_nothing_can_be_written(tmp_path, capsys):
     (tmp_path / "logs").write_text("a file where a folder should be")
-    tell_first([f"line {n}" for n in range(7)], tmp_path / "logs/cache.txt")
+    print_first([f"line {n}" for n in range(7)], tmp_path / "logs/cache.txt")
     told = capsys.readouterr().err.splitlines()
     assert told[:5] == [f"line {n}" for n in range(5)]
     assert told[5].startswith(f"and 2 more: cannot write {tmp_path}/logs/cache.txt: ")

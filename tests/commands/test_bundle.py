@@ -14,7 +14,7 @@ from fedlogit.commands._many.inputs import modules_of
 from fedlogit.component import ComponentRef
 from fedlogit.data import load_arrays
 from fedlogit.files import save_npz, write_json
-from fedlogit.runs.places import run_dir, split_dir
+from fedlogit.runs.paths import run_dir, split_dir
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from support.small import SMALL
 
 from fedlogit import __version__, cli, commands
 from fedlogit.cli import call, command_names, main
-from fedlogit.commands._all import load
+from fedlogit.commands._registry import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.runs.library_code import code_version

@@ -13,8 +13,8 @@ from support.comparisons import HEAD
 from fedlogit.config import Settings
 from fedlogit.files import write_json
 from fedlogit.papers import Plan
-from fedlogit.reading import load_yaml
 from fedlogit.results.formatting import write_text
+from fedlogit.yaml_files import load_yaml
 
 PAPERS = ROOT / "workflow/papers"
 
@@ -24,7 +24,8 @@ def folder(tmp_path) -> Path:
     """Papers: FedOL, and a study with two of its scales that has no published numbers."""
     data = load_yaml(PAPERS / "fedol.yaml")
     scales = {key: data["scales"][key] for key in ("smoke", "quick")}
-    study = data | {"paper": "study", "title": "A study", "scales": scales}
+    labels = {key: text for key, text in data["labels"].items() if key in data["methods"]}
+    study = data | {"paper": "study", "title": "A study", "scales": scales, "labels": labels}
     for own in (data, study):
         write_text(tmp_path / "papers" / f"{own['paper']}.yaml", yaml.safe_dump(own))
     (tmp_path / "results").mkdir()

@@ -18,10 +18,10 @@ from support.refusals import refused
 from fedlogit.cli import call
 from fedlogit.commands import train_many as command
 from fedlogit.commands._many import worker
-from fedlogit.commands._many.crew import Limits
+from fedlogit.commands._many.pool import Limits
 from fedlogit.commands._many.tasks import Queue, Task
 from fedlogit.files import read_json, write_json
-from fedlogit.runs.places import run_dir
+from fedlogit.runs.paths import run_dir
 from fedlogit.runs.tensors import read_tensors
 
 pytestmark = pytest.mark.slow  # processes import PyTorch
@@ -187,7 +187,8 @@ def test_the_runs_of_a_papers_table_are_planned(folder):
             "unknown table or figur",
         ),
         (("specs",), "specs does not exist; give a folder or a file of specs"),
-        (("specs", "--jobs", "0"), "argument --jobs: 0: give 1 or more"),
+        (("specs", "--jobs", "0"), "argument --jobs: 0: give a number from 1 to 1024"),
+        (("specs", "--workers", "100000"), "--workers: 100000: give a number from 1 to 1024"),
         (("specs", "--workers", "two"), "argument --workers: invalid count value: 'two'"),
         (("specs", "--minutes", "0"), "argument --minutes: 0: give more than 0"),
         (("specs", "--minutes", "nan"), "argument --minutes: nan: give more than 0"),

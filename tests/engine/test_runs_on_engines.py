@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes, with_absences
-from support.outcomes import untimed_rows, weights
+from support.outcomes import exported_weights, untimed_rows
 from support.refusals import refused
 from support.small import enlarged, small_spec
 from support.tiers import first_of_each, method_of
@@ -45,7 +45,7 @@ def agree(
             else:
                 near = pytest.approx(float(value or "nan"), OF_A_COLUMN, OF_A_COLUMN, nan_ok=True)
                 assert float(found[name] or "nan") == near, name
-    wanted, found = weights(reference), weights(other)
+    wanted, found = exported_weights(reference), exported_weights(other)
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         if value.is_floating_point():

@@ -30,7 +30,7 @@ from fedlogit.results.runs.finished import check_run
 from fedlogit.results.runs.run import read_run
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.layout import NOT_KEPT
-from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.logit_files import load_logits
 from fedlogit.runs.stages import load_precomputed
 from fedlogit.runs.target_files import load_targets, save_targets
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
@@ -117,7 +117,7 @@ def test_a_damaged_stage_is_never_taken(stages, name):
 def test_the_last_stage_names_what_its_result_rests_on(stages):
     assert distil(stages) == ""
     facts = read_json(stages / "run" / "result.json")["provenance"]
-    answers = load_answers(stages / "clients" / "logits.npz")
+    answers = load_logits(stages / "clients" / "logits.npz")
     assert facts["logits_digest"] == answers.digest
     assert facts["targets_digest"] == str(load_npz(stages / "targets.npz")["digest"])
     versions = [facts[f"{who}_code_version"] for who in ("clients", "logits", "targets")]
@@ -245,7 +245,7 @@ def test_targets_of_another_method_or_of_other_logits(stages):
 
 def test_targets_of_the_same_method_with_another_parameter(stages):
     three, four = (small_spec(method=f"fedol(iterations={n})", rounds=1) for n in (3, 4))
-    answers = load_answers(stages / "clients" / "logits.npz")
+    answers = load_logits(stages / "clients" / "logits.npz")
     targets, _ = load_targets(stages / "targets.npz", answers, SPEC.method)
     save_targets(targets, answers, three.method, stages / "targets.npz")
     load_targets(stages / "targets.npz", answers, three.method)
@@ -286,7 +286,7 @@ def test_an_ensemble_has_a_digest_and_takes_no_damaged_logits(stages):
     function = "fedlogit.aggregation.average:average_probabilities"
     command = ("--function", function, "--logits", str(logits), "--out", str(out))
     made("ensemble", *command)
-    assert read_sealed(out, "")["logits_digest"] == load_answers(logits).digest
+    assert read_sealed(out, "")["logits_digest"] == load_logits(logits).digest
     out.write_text(out.read_text().replace('"test_samples": 3', '"test_samples": 4'))
     with refused("is damaged: its digest does not match; again"):
         read_sealed(out, "again")

@@ -13,10 +13,10 @@ import pytest
 from support.refusals import refused
 from support.small import SMALL
 
-from fedlogit.component import Component, catalogue, from_outside
+from fedlogit.component import Component, catalogue, import_object
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_json
-from fedlogit.stopping import Stopped, exit_code, exit_when_asked
+from fedlogit.stopping import Stopped, exit_code, exit_on_signal
 
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = """
@@ -79,14 +79,14 @@ def test_a_module_of_a_package_that_exits_is_named(tmp_path, monkeypatch):
 def test_a_signal_that_comes_while_a_module_is_imported_ends_the_process(tmp_path, monkeypatch):
     (tmp_path / "interrupted.py").write_text(WRAPPED)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(Stopped) as left, exit_when_asked(), suppress(FedlogitError):
-        from_outside("method", "interrupted:Any")
+    with pytest.raises(Stopped) as left, exit_on_signal(), suppress(FedlogitError):
+        import_object("method", "interrupted:Any")
     assert left.value.code == exit_code(signal.SIGTERM)
     with refused("cannot be imported"):
-        from_outside("method", "missing_now:Any")
+        import_object("method", "missing_now:Any")
 
 
 def test_a_signal_that_a_library_made_another_error_of_ends_the_process():
-    with pytest.raises(Stopped) as left, exit_when_asked():
+    with pytest.raises(Stopped) as left, exit_on_signal():
         exec(WRAPPED)
     assert left.value.code == exit_code(signal.SIGTERM)

@@ -24,9 +24,9 @@ from fedlogit.runs.client_files import load_weights
 def finished(digits, tmp_path_factory):
     """The folder of a finished run."""
     from fedlogit import methods
+    from fedlogit.runs.context import RunOptions
     from fedlogit.runs.run import run
     from fedlogit.runs.setup import divide
-    from fedlogit.runs.workplace import RunOptions
 
     spec, folder = small_spec(export=["weights"]), tmp_path_factory.mktemp("run")
     options = RunOptions(torch.device("cpu"), progress=False)

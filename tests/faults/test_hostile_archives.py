@@ -28,7 +28,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import file_digest, json_digest, read_json, write_json
 from fedlogit.locks import held
 from fedlogit.results.runs.finished import check_run
-from fedlogit.runs.places import run_dir
+from fedlogit.runs.paths import run_dir
 
 SPEC = small_spec(rounds=1, method="uwa", export=["aggregation", "weights"])
 RUN = str(run_dir(SPEC))

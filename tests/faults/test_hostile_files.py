@@ -17,10 +17,10 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.papers import load_paper
 from fedlogit.partition import Split
-from fedlogit.reading import load_yaml
 from fedlogit.runs.checkpoint import load_checkpoint
 from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.logit_files import load_logits
+from fedlogit.yaml_files import load_yaml
 
 
 class Bomb:
@@ -61,7 +61,7 @@ def test_the_bomb_goes_off_where_it_is_unpickled(tmp_path):
 @pytest.mark.parametrize("how", ["plain", "zip", "array", "pt"])
 def test_pickles_posing_as_arrays(tmp_path, mark, how):
     path = pickles(tmp_path, mark)[how]
-    for read in (load_npz, Split.load, load_answers):
+    for read in (load_npz, Split.load, load_logits):
         with pytest.raises(DataError, match=path.name) as error:
             read(path)
         assert "\n" not in str(error.value)

@@ -22,13 +22,13 @@ from fedlogit.data.raw import BoundedHeader
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.partition import Split, get
-from fedlogit.reading import load_yaml
 from fedlogit.results.formatting import markdown
 from fedlogit.results.runs.run import _read_rounds
 from fedlogit.runs.gpus import visible_gpus
-from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.logit_files import load_logits
 from fedlogit.runs.tensors import read_tensors
 from fedlogit.spec import RunSpec
+from fedlogit.yaml_files import load_yaml
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def exported(**changes) -> dict[str, np.ndarray]:
 def test_other_peoples_logits_are_never_scored_by_what_is_no_label(tmp_path, changes, said):
     np.savez(tmp_path / "logits.npz", **exported(**changes))
     with refused(said):
-        load_answers(tmp_path / "logits.npz")
+        load_logits(tmp_path / "logits.npz")
 
 
 @pytest.mark.parametrize("key", ["notes", "rare_classes", "public", "client_000"])

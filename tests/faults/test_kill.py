@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.outcomes import untimed_rows, weights
+from support.outcomes import exported_weights, untimed_rows
 from support.small import small_spec
 
 from fedlogit.files import read_json, write_json
@@ -32,9 +32,9 @@ def attempt(folder: Path) -> None:
     """Train a run, or go on with it; in a process of its own."""
     from fedlogit import methods
     from fedlogit.data import load
+    from fedlogit.runs.context import RunOptions
     from fedlogit.runs.run import run, run_lock
     from fedlogit.runs.setup import divide
-    from fedlogit.runs.workplace import RunOptions
 
     spec = small_spec(**CHANGES)
     data = load("digits", folder)
@@ -49,7 +49,9 @@ def content(folder: Path) -> dict[str, object]:
     result = read_json(folder / "result.json")
     return {
         "files": sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()),
-        "weights": {name: tensor.numpy().tobytes() for name, tensor in weights(folder).items()},
+        "weights": {
+            name: tensor.numpy().tobytes() for name, tensor in exported_weights(folder).items()
+        },
         "rows": untimed_rows(folder),
         "result": {key: result[key] for key in ("status", "final", "split", "bytes")},
     }

@@ -17,7 +17,7 @@ from support.calls import ROOT
 from support.many import content, folder_of, specs_of, train_many
 
 from fedlogit.commands._many.worker import Outcome, _answer
-from fedlogit.stopping import exit_when_asked
+from fedlogit.stopping import exit_on_signal
 
 pytestmark = pytest.mark.slow
 LONG = {"rounds": 60, "method": "uwa", "export": ["weights"]}
@@ -193,6 +193,6 @@ def test_a_second_signal_does_not_cost_the_answer_to_the_first(sends):
                 signal.raise_signal(signal.SIGTERM)
             sent.append(answer)
 
-    with exit_when_asked():
+    with exit_on_signal():
         _answer(Interrupted(), stopped)
     assert sent == [outcome]

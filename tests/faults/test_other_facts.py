@@ -20,12 +20,12 @@ import fedlogit
 from fedlogit import methods
 from fedlogit.files import read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
-from fedlogit.runs.own_code import own_code
+from fedlogit.runs.context import RunOptions
+from fedlogit.runs.external_code import external_code
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
 from fedlogit.runs.tensors import read_tensors, save_tensors, tensor_digest
-from fedlogit.runs.workplace import RunOptions
 
 __all__ = ["target"]
 MEAN = "def mean(logits):\n    return logits.mean(0).softmax(1)\n"
@@ -109,15 +109,15 @@ def test_a_users_own_aggregator_edited_in_between(train, tmp_path, monkeypatch):
 def test_code_of_the_package_and_texts_with_a_colon_are_not_own_code():
     average = "fedlogit.aggregation.average:average_probabilities"
     spec = small_spec(method=f"aggregator(function={average!r})")
-    assert own_code(spec.model_dump(mode="json")) == {}
-    assert own_code({"dataset": "no_such_module:x"}) == {}
+    assert external_code(spec.model_dump(mode="json")) == {}
+    assert external_code({"dataset": "no_such_module:x"}) == {}
 
 
 def test_own_code_is_found_in_a_call_and_in_its_parameters(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_mean.py").write_text(MEAN)
-    written = own_code({"method": "aggregator(function='own_mean:mean')"})
-    assert written == own_code({"method": {"params": {"function": "own_mean:mean"}}})
+    written = external_code({"method": "aggregator(function='own_mean:mean')"})
+    assert written == external_code({"method": {"params": {"function": "own_mean:mean"}}})
     assert list(written) == ["own_mean"]
 
 

@@ -14,7 +14,7 @@ from support.tiers import first_of_each, method_of
 from fedlogit import methods
 from fedlogit.adversaries import Adversaries
 from fedlogit.aggregation.attacks import false_logits
-from fedlogit.errors import Cannot, FedlogitError
+from fedlogit.errors import FedlogitError, Unsupported
 from fedlogit.files import read_json
 from fedlogit.methods import Method
 from fedlogit.rng import torch_rng
@@ -208,7 +208,7 @@ def test_a_run_without_adversaries_keeps_its_hash():
 def test_label_flips_are_of_every_method_and_false_logits_of_those_that_send_predictions():
     for call in ("fedavg", "celm", "fedkt", "local", "tally_train(warm_up=0, merge_every=1)"):
         assert small_spec(**harm("label_flips"), method=call).adversaries
-        with pytest.raises(Cannot, match="sends no predictions, or models beside them"):
+        with pytest.raises(Unsupported, match="sends no predictions, or models beside them"):
             small_spec(**harm("loud_logits"), method=call)
 
 

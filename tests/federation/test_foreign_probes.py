@@ -15,9 +15,9 @@ from fedlogit import methods
 from fedlogit.data import UNKNOWN, load, with_probes
 from fedlogit.errors import DataError
 from fedlogit.files import read_json
+from fedlogit.runs.context import RunOptions
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
-from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 ELSEWHERE = {"size": 60, "stratified": False, "dataset": "photos8"}

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes, with_absences
-from support.outcomes import outcome, same, untimed_rows, weights
+from support.outcomes import exported_weights, outcome, same, untimed_rows
 from support.resuming import rounds_done, stop_after
 from support.rounds import go_on, play
 from support.small import small_spec
@@ -197,5 +197,5 @@ def test_all_models_are_exported_that_of_the_absent_too(train):
     folder = train(**with_absences("average") | {"export": ["weights", "logits", "test_logits"]})
     for name in ("logits", "test_logits"):
         assert len(load_npz(folder / "exports" / f"{name}.npz")["logits"]) == 4
-    found = {name.partition("/")[0] for name in weights(folder)}
+    found = {name.partition("/")[0] for name in exported_weights(folder)}
     assert found == {f"client{i}" for i in range(4)}

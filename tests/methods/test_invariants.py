@@ -3,7 +3,7 @@
 import pytest
 import torch
 from support.every_method import METHODS, ON_TEXT, VARIANTS, changes
-from support.outcomes import outcome, rows, same, weights
+from support.outcomes import exported_weights, outcome, rows, same
 from support.refusals import refused
 from support.resuming import rounds_done, stop_after
 from support.rounds import play
@@ -116,7 +116,7 @@ def test_clients_in_another_order_send_the_same(reference, federation, call):
         assert kinds == pytest.approx(sent[way], rel=1e-3 if rounded else 0, abs=0)
     if call.startswith("meta_model"):
         return  # its features are ordered by client, so the trained aggregator differs
-    wanted = weights(straight)
+    wanted = exported_weights(straight)
     for client in reverse.clients:
         for name, value in client.model.state_dict().items():
             apart = (value - wanted[f"{client.name}/{name}"]).abs() > 1e-4

@@ -11,7 +11,7 @@ from support.calls import ROOT
 from support.refusals import refused
 from support.small import small_spec
 
-from fedlogit.errors import Cannot
+from fedlogit.errors import Unsupported
 from fedlogit.papers import expand, load_paper
 from fedlogit.papers import resolved as module
 from fedlogit.papers.artefact import Artefact
@@ -114,11 +114,11 @@ def test_the_reason_is_remembered_too(tmp_path, monkeypatch):
     plain = small_spec().model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(plain | {"method": "fedavg", "models": MIXED})
     resolutions = ResolutionCache(tmp_path)
-    with pytest.raises(Cannot) as first:
+    with pytest.raises(Unsupported) as first:
         resolutions.resolve(text)
     resolutions.save()
     monkeypatch.setattr(module, "resolve_run", lambda text: pytest.fail("it was not remembered"))
-    with pytest.raises(Cannot, match=r"averages models") as again:
+    with pytest.raises(Unsupported, match=r"averages models") as again:
         ResolutionCache(tmp_path).resolve(text)
     assert str(again.value) == str(first.value)
 

@@ -70,6 +70,10 @@ def with_parameters() -> dict:
             "small.yaml: t: rows and columns: unknown parameter 'method.ft'; did you mean",
         ),
         (
+            lambda data: data["labels"].update({"method.fit=supervisd": "Supervised"}),
+            "small.yaml: labels.method.fit=supervisd: unknown value of method.fit 'supervisd'; did",
+        ),
+        (
             lambda data: data["figures"]["f"]["options"].update(x="method.valdation"),
             "small.yaml: figures.f.options.x: unknown parameter 'method.valdation'; did you mean",
         ),

@@ -13,9 +13,9 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, load_paper, run_dir, split_dir
 from fedlogit.papers.metric_names import KNOWN_METRICS, check_metric
 from fedlogit.papers.model import analysis_names
-from fedlogit.reading import load_yaml
 from fedlogit.results import analyses
 from fedlogit.results.metrics import METRICS
+from fedlogit.yaml_files import load_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = REPOSITORY / "workflow" / "papers"
@@ -359,6 +359,50 @@ def test_a_column_that_a_method_logs_is_a_metric_and_a_label_says_so_of_any(tmp_
         load(tmp_path, data)
     data["tables"]["t"]["metric"] = "acc@3"
     data["labels"]["acc"] = "Accuracy of the committee"
+    load(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        (
+            "averge",
+            "small.yaml: labels: 'averge' is no axis, value on an axis, axis=value or metric in",
+        ),
+        ("averge", "in this file; did you mean 'average'?"),
+        ("k(3)", "labels: 'k(3)' is no axis"),
+        ("public.size", "labels: 'public.size' is no axis"),
+        (
+            "partition=k(3)",
+            "labels.partition=k(3): unknown value of partition 'k(3)'; did you mean",
+        ),
+        ("zzz", "or metric in this file; leave it out"),
+    ],
+)
+def test_a_label_that_names_nothing_in_the_file_is_refused(tmp_path, label, said):
+    data = small()
+    data["labels"][label] = "Label"
+    with refused(said):
+        load(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("small", "partition", "seed", "k(2)", "partition=k(2)", "k_classes", "digits", "fpr@3"),
+        *(
+            "adversaries=label_flips",
+            "adversaries=all",
+            "public.overlap=False",
+            "balanced_accuracy",
+        ),
+    ],
+)
+def test_labels_name_axes_values_metrics_and_the_paper(tmp_path, label):
+    data = small()
+    data["tables"]["t"]["grid"][1]["adversaries"] = [{"share": 0.5, "attack": "label_flips"}, None]
+    data["figures"]["f"] |= {"plot": "accuracy_by_setting", "options": {"x": "public.overlap"}}
+    data["labels"][label] = "Label"
     load(tmp_path, data)
 
 

@@ -13,7 +13,7 @@ from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
 
@@ -31,7 +31,8 @@ def studies(tmp_path) -> Path:
     (folder / "fedol.yaml").write_text(yaml.safe_dump(data))
     for name, scales in (("study", ["paper"]), ("trial", ["paper", "heavy"])):
         kept = {key: scale for key, scale in data["scales"].items() if key in scales}
-        own = data | {"paper": name, "scales": kept}
+        labels = {key: text for key, text in data["labels"].items() if key in data["methods"]}
+        own = data | {"paper": name, "scales": kept, "labels": labels}
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(own))
     return folder
 
@@ -278,7 +279,7 @@ def test_a_scale_that_no_paper_has_is_an_error_that_names_what_each_has(tmp_path
     here = plan(tmp_path, studies, papers=["study"], partial=True, frozen=True)
     planned = plan(tmp_path, studies, papers=["study"], scale="paper")
     finish(tmp_path, planned.runs(planned.artefacts[0])[0])
-    assert {artefact.scale for artefact in here.everywhere()} == {"paper"}
+    assert {artefact.scale for artefact in here.at_every_scale()} == {"paper"}
 
 
 def test_a_path_of_a_paper_that_is_not_configured_says_how_to_add_it(tmp_path, studies):

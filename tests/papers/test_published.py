@@ -9,7 +9,7 @@ from support.calls import script
 from support.refusals import refused
 
 from fedlogit.papers import list_papers, load_paper
-from fedlogit.papers.published import check_all, check_published
+from fedlogit.papers.published import check_published, check_published_files
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 HEAD = "table,dataset,partition,method,metric,where,mean,std,n\n"
@@ -33,7 +33,7 @@ def check(path: Path) -> None:
 
 def test_the_published_numbers_of_all_papers_are_right():
     papers = [load_paper(name, WORKFLOW / "papers") for name in list_papers(WORKFLOW / "papers")]
-    check_all(papers, WORKFLOW / "reference")
+    check_published_files(papers, WORKFLOW / "reference")
 
 
 @pytest.mark.parametrize("where", ["", "public.size=2000", " public.size = 2000 ; seed=0"])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.calls import script
-from support.outcomes import outcome, same, weights
+from support.outcomes import exported_weights, outcome, same
 from support.refusals import refused
 from support.resuming import stop_after
 from support.small import SMALL, built, small_spec
@@ -105,7 +105,7 @@ def test_clients_of_a_one_shot_run_do_not_depend_on_workers(digits, train, tmp_p
         folder = tmp_path / str(workers)
         train_clients(built(spec, digits, workers=workers, engine=engine), folder)
     one, three = (load_weights(tmp_path / w / "weights.safetensors", spec) for w in ("1", "3"))
-    whole = weights(train(engine=engine, **given))
+    whole = exported_weights(train(engine=engine, **given))
     for i, client in enumerate(one):
         for name, values in client.items():
             assert torch.equal(values, three[i][name])

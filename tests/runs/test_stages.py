@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.calls import script
-from support.outcomes import untimed_rows, weights
+from support.outcomes import exported_weights, untimed_rows
 from support.refusals import refused
 from support.small import built, small_spec
 
@@ -25,7 +25,8 @@ from fedlogit.files import (
     write_sealed,
 )
 from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.logit_files import load_answers
+from fedlogit.runs.context import RunOptions
+from fedlogit.runs.logit_files import load_logits
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
 from fedlogit.runs.stages import (
@@ -38,7 +39,6 @@ from fedlogit.runs.stages import (
     train_clients,
 )
 from fedlogit.runs.target_files import save_targets
-from fedlogit.runs.workplace import RunOptions
 
 ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
 METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]
@@ -75,7 +75,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
 
     assert in_stages(spec, method)
     assert clients_spec(spec).digest() == clients_spec(small_spec(method="feddf", **ONCE)).digest()
-    answers = load_answers(clients / "logits.npz")
+    answers = load_logits(clients / "logits.npz")
     targets = None
     if call != "local":
         targets = tmp_path / "targets.npz"
@@ -90,7 +90,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     folder = tmp_path / "staged"
     run(spec, method, digits, divide(spec, digits), folder, options, given)
 
-    one, other = weights(whole), weights(folder)
+    one, other = exported_weights(whole), exported_weights(folder)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
     first, second = (read_json(path / "result.json") for path in (whole, folder))
@@ -310,14 +310,14 @@ def test_logits_that_are_not_what_they_should_be(clients, tmp_path, break_it, sa
     save_npz(tmp_path / "logits.npz", break_it(arrays))
     (tmp_path / "logits.json").write_text((clients / "logits.json").read_text())
     with pytest.raises(DataError, match=said) as error:
-        load_answers(tmp_path / "logits.npz")
+        load_logits(tmp_path / "logits.npz")
     assert "logits.npz" in str(error.value)
 
 
 def test_answers_to_another_question_are_refused(digits, clients, tmp_path):
     other = small_spec(method="feddf", **ONCE | {"seed": 1})
     weights = weights_of(clients, small_spec(method="feddf", **ONCE))
-    given = Precomputed(weights, load_answers(clients / "logits.npz"))
+    given = Precomputed(weights, load_logits(clients / "logits.npz"))
     options = RunOptions(torch.device("cpu"), engine="loop", progress=False)
     with pytest.raises(FedlogitError, match="other public samples"):
         run(
@@ -333,7 +333,7 @@ def test_clients_and_targets_of_another_run_are_refused(clients, tmp_path):
     paths = (clients / "weights.safetensors", clients / "logits.npz")
     with pytest.raises(DataError, match="belongs to another spec"):
         load_precomputed(longer, *paths, None)
-    answers = load_answers(paths[1])
+    answers = load_logits(paths[1])
     other = dataclasses.replace(answers, digest="0" * 64)
     uniform = torch.full((60, 10), 0.1)
     made = as_targets(uniform, answers.public, "f")
@@ -359,7 +359,7 @@ def test_weights_of_other_clients_are_refused(clients):
 def test_logits_json_says_what_is_there(clients):
     note = json.loads((clients / "logits.json").read_text())
     assert note["shape"] == [4, 60, 10]
-    assert note["logits_digest"] == load_answers(clients / "logits.npz").digest
+    assert note["logits_digest"] == load_logits(clients / "logits.npz").digest
 
 
 def test_the_logits_that_a_run_exports_are_answers(clients, tmp_path):
@@ -367,6 +367,6 @@ def test_the_logits_that_a_run_exports_are_answers(clients, tmp_path):
     public = np.stack([arrays[name] for name in sorted(arrays) if name.startswith("public_")])
     exported = {"logits": public, "points": arrays["points"], "labels": arrays["points"] % 10}
     save_npz(tmp_path / "logits.npz", exported)
-    answers = load_answers(tmp_path / "logits.npz")
+    answers = load_logits(tmp_path / "logits.npz")
     assert answers.public.numpy().tolist() == public.tolist()
     assert len(answers.test) == 0

@@ -22,9 +22,9 @@ from support.outcomes import outcome, same
 from fedlogit import methods
 from fedlogit.data import load
 from fedlogit.papers import expand, load_paper, run_dir
+from fedlogit.runs.context import RunOptions
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
-from fedlogit.runs.workplace import RunOptions
 from fedlogit.spec import RunSpec
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]  # left out by `make test`

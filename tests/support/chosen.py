@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fedlogit import methods
 from fedlogit.component import ComponentRef
-from fedlogit.papers.layers import named
+from fedlogit.papers.layers import resolve_name
 from fedlogit.papers.model import Paper
 
 
@@ -37,6 +37,6 @@ def _method_of(paper: Paper, entry: str) -> ComponentRef:
     Raises:
         FedlogitError: if the paper's file has no such method.
     """
-    call, _ = named("method", entry, paper.methods, {})
+    call, _ = resolve_name("method", entry, paper.methods, {})
     found = ComponentRef.model_validate(call)
     return ComponentRef(name=found.name, params=methods.get(found).params())

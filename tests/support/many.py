@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.files import read_json, write_json
-from fedlogit.runs.places import run_dir
+from fedlogit.runs.paths import run_dir
 from fedlogit.spec import RunSpec
 from support.calls import script
 from support.outcomes import untimed_rows

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from fedlogit.runs.outcomes import untimed_rows, weights
+from fedlogit.runs.compare_runs import exported_weights, untimed_rows
 
-__all__ = ["outcome", "rows", "same", "untimed_rows", "weights"]
+__all__ = ["exported_weights", "outcome", "rows", "same", "untimed_rows"]
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
@@ -20,7 +20,9 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 def outcome(folder: Path) -> tuple[list[dict[str, str]], dict[str, torch.Tensor]]:
     """Return a run's rows and weights, to keep, or to compare with `same`."""
-    return untimed_rows(folder), {name: value.clone() for name, value in weights(folder).items()}
+    return untimed_rows(folder), {
+        name: value.clone() for name, value in exported_weights(folder).items()
+    }
 
 
 def same(a: tuple, b: tuple) -> bool:

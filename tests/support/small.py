@@ -16,7 +16,7 @@ from fedlogit.runs.setup import divide, federate, sample_shape
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
-SMALL = conformance.SMALL | {"method": "average"}
+SMALL = conformance.SMALL_SPEC | {"method": "average"}
 # What turns it into a text: docstrings of scikit-learn, 300 tokens, sequences of 32.
 TEXT = {
     "dataset": "sklearn_docs",

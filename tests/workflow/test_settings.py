@@ -13,7 +13,7 @@ import pytest
 
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -93,6 +93,9 @@ def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anyth
         ({"scale": 3}, "options: scale = 3"),
         ({"frozen": "maybe"}, "options: frozen = 'maybe'"),
         ({"device": "cuda0"}, "should be auto, cpu, cuda or cuda:<number>"),
+        ({"device": "cuda:100"}, "device = 'cuda:100': should be auto, cpu, cuda or cuda:<number>"),
+        ({"workers": 100000}, "workers = 100000: Input should be less than or equal to 1024"),
+        ({"runs_per_gpu": 2000}, "runs_per_gpu = 2000: Input should be less than or equal to 1024"),
     ],
 )
 def test_mistakes(data, said):

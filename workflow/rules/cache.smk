@@ -1,16 +1,16 @@
-"""Finished runs are kept by DVC, which stores and fetches them; Snakemake makes them."""
+"""The cache of finished runs, which DVC stores and fetches."""
 
 
 rule covered:
     input:
-        asked(INPUTS.covered),
+        of_wildcards(INPUTS.covered),
     log:
         "logs/covered.log",
     localrule: True
     params:
-        told=told_covered,
+        message=covered_message,
     shell:
-        "echo {params.told:q} | tee {log:q}"
+        "echo {params.message:q} | tee {log:q}"
 
 
 rule publish:
@@ -18,7 +18,7 @@ rule publish:
         "logs/publish.log",
     localrule: True
     params:
-        script=here("scripts/publish.py"),
+        script=project_path("scripts/publish.py"),
         also=["--with", *SETTINGS.publish] if SETTINGS.publish else [],
     shell:
         "python {params.script:q} {params.also:q} 2>&1 | tee {log:q}"

@@ -1,14 +1,14 @@
-"""Between the rules and the library: `Plan` says what to make, `RuleInputs` what a rule reads."""
+"""Functions that the rules share, and what becomes of errors and messages."""
 
 import signal
 import threading
 
 from fedlogit.config import read_settings
-from fedlogit.runs.places import stage_options
+from fedlogit.runs.paths import stage_options
 from fedlogit.workflow import error_in, failure, shorten_messages
 from snakemake.io import strip_wildcard_constraints
 from snakemake.jobs import Job
-from snakemake.logging import logger as snakemakes
+from snakemake.logging import logger as snakemake_logger
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
 os.environ |= {
@@ -27,9 +27,9 @@ def targets():
 
 
 def restarts(job):
-    """Return how often a job may be tried again: not after an error that it would meet again.
+    """Return how often a job may be tried again: not after an error that would come again.
 
-    Snakemake knows no exit codes here. A download may find the network better the next time.
+    Snakemake has no exit code here, so the log says it. A download may succeed the next time.
     """
     hopeless = job.rule.name != "download" and error_in(job.log)
     return 0 if hopeless else job.rule.restart_times
@@ -37,12 +37,12 @@ def restarts(job):
 
 # As a module, messages and jobs are not ours to change.
 if workflow.modifier.parent_modifier is None:
-    shorten_messages(snakemakes, workflow.output_settings.printshellcmds, targets)
+    shorten_messages(snakemake_logger, workflow.output_settings.printshellcmds, targets)
     Job.restart_times = property(restarts)
 
 
 onerror:
-    # Far above, between other messages, each error was told in full.
+    # A line for each failed job; its error in full is far above, between other messages.
     for _failed in workflow.scheduler.failed:
         for _job in getattr(_failed, "jobs", [_failed]):
             if not all(map(os.path.exists, _job.output)):
@@ -55,18 +55,18 @@ if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
-def growing(amount):
+def per_attempt(amount):
     """Return a resource that grows with the attempt: a job that was killed for it gets more."""
     return lambda wildcards, attempt: amount * attempt
 
 
-def here(path):
+def project_path(path):
     """Return the path of a file of the project, whatever folder results are written to."""
     return os.path.relpath(ROOT / path)
 
 
 class UserMistake(WorkflowError):
-    """What a user can act on; `shorten_messages` leaves nothing but its line."""
+    """A user's mistake; `shorten_messages` leaves nothing but its line."""
 
 
 def checked(function, *args, **kwargs):
@@ -85,7 +85,7 @@ if os.path.lexists("config.yaml") and checked(read_settings, Path("config.yaml")
 
 
 def settings(config):
-    """Return what the user chose; a mistake is told of the file or option that has it."""
+    """Return the settings; the error of a mistake names the file or option that has it."""
     if workflow.modifier.parent_modifier is None:
         given = workflow.config_settings
         for file in given.configfiles:
@@ -95,8 +95,8 @@ def settings(config):
     return checked(Settings.load, config, "config.yaml")
 
 
-def say(line):
-    """Tell the user a line, once: jobs read these files, too."""
+def print_once(line):
+    """Print a line, but not in jobs, which read these files, too."""
     if line and workflow.is_main_process:
         print(line, file=sys.stderr)
 
@@ -107,23 +107,23 @@ def trains_alone():
     return sys.stderr.isatty() and cores is not None and cores <= SETTINGS.workers
 
 
-def asked(method):
-    """Return a function of the wildcards: what a method says of them, by their names."""
+def of_wildcards(method):
+    """Return an input function that calls a method with the wildcards as keyword arguments."""
     return lambda wildcards: checked(method, **dict(wildcards.items()))
 
 
-def forced(rule):
-    """Return whether somebody asked to make again what a rule has made."""
+def is_forced(rule):
+    """Return whether ``--force`` options ask to make again what a rule has made."""
     return workflow.dag_settings.forceall or rule in workflow.dag_settings.forcerun
 
 
 def gpus(spec_of):
     """Return a resource: whether the run that a path names takes a GPU, where there is one."""
-    return asked(lambda run: int(PLAN.on_gpu(spec_of(run))))
+    return of_wildcards(lambda run: int(PLAN.on_gpu(spec_of(run))))
 
 
 def train_options(wildcards, input):
-    """Return how often a run is saved and, of a run in stages, what earlier ones left."""
+    """Return the options of `train` for checkpoints and, of a run in stages, for its inputs."""
     every = ["--checkpoint-seconds", SETTINGS.checkpoint_seconds]
     return every + stage_options(dict(input.items()))
 
@@ -133,13 +133,13 @@ def published_option(wildcards, input):
     return [part for file in input.reference for part in ("--reference", file)]
 
 
-def told(file):
+def caption_in(file):
     """Return the caption that a file ends with, or "" while there is none; for the report."""
     lines = Path(file).read_text().splitlines() if os.path.exists(file) else []
     return lines[-1] if lines else ""
 
 
-def told_covered(wildcards):
+def covered_message(wildcards):
     """Return what was drawn, and where, in one line."""
     artefacts = PLAN.covered()
     kinds = [artefact.kind for artefact in artefacts]

@@ -7,7 +7,7 @@ if SETTINGS.mirror:
 # Where Snakemake itself runs: nodes of a cluster often have no network.
 rule download:
     input:
-        asked(INPUTS.download),
+        of_wildcards(INPUTS.download),
     output:
         f"{DATA}/raw/{{dataset}}/source.json",
     log:
@@ -19,7 +19,7 @@ rule download:
         mem_mb=2000,
         runtime=60,
     params:
-        script=here("scripts/download.py"),
+        script=project_path("scripts/download.py"),
         folder=subpath(output[0], parent=True),
     shell:
         "python {params.script:q} {wildcards.dataset:q} --out {params.folder:q} > {log:q} 2>&1"
@@ -36,10 +36,10 @@ rule prepare:
     benchmark:
         "benchmarks/jobs/prepare/{dataset}.tsv"
     resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
+        mem_mb=per_attempt(4000),
+        runtime=per_attempt(30),
     params:
-        script=here("scripts/prepare.py"),
+        script=project_path("scripts/prepare.py"),
         raw=subpath(input[0], parent=True),
         folder=subpath(output.card, parent=True),
     shell:
@@ -58,10 +58,10 @@ rule tokenise:
     benchmark:
         "benchmarks/jobs/tokenise/{dataset}.bpe{vocabulary}.tsv"
     resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
+        mem_mb=per_attempt(4000),
+        runtime=per_attempt(30),
     params:
-        script=here("scripts/tokenise.py"),
+        script=project_path("scripts/tokenise.py"),
         folder=subpath(output.tokens, parent=True),
     shell:
         "python {params.script:q} {wildcards.dataset:q} --vocabulary {wildcards.vocabulary:q}"

@@ -1,13 +1,14 @@
-"""A one-shot run in stages: methods on the same clients share their training and their answers.
+"""A one-shot run in stages: methods on the same clients share their training and their logits.
 
-Clients train, answer (rule export_logits) and are aggregated; `train` makes the rest of the run.
+The clients are trained, export their logits (rule export_logits), and these are aggregated into
+targets; `train` makes the rest of the run.
 """
 
 if not SETTINGS.frozen:
 
     use rule train as train_clients with:
         input:
-            unpack(asked(INPUTS.train_clients)),
+            unpack(of_wildcards(INPUTS.train_clients)),
         output:
             note="results/clients/{run}/clients.json",
             weights="results/clients/{run}/weights.safetensors",
@@ -16,19 +17,19 @@ if not SETTINGS.frozen:
         benchmark:
             "benchmarks/jobs/train_clients/{run}.tsv"
         resources:
-            mem_mb=growing(4000),
-            runtime=growing(720),
+            mem_mb=per_attempt(4000),
+            runtime=per_attempt(720),
             gpu=gpus(PLAN.spec_of_clients),
         params:
-            script=here("scripts/train_clients.py"),
+            script=project_path("scripts/train_clients.py"),
             spec="results/plan/clients/{run}.json",
             folder=subpath(output.note, parent=True),
-            split=asked(INPUTS.split_of),
-            more=[],
+            split=of_wildcards(INPUTS.split_of),
+            options=[],
 
     rule aggregate:
         input:
-            unpack(asked(INPUTS.aggregate)),
+            unpack(of_wildcards(INPUTS.aggregate)),
         output:
             "results/targets/{run}/targets.npz",
         log:
@@ -36,11 +37,11 @@ if not SETTINGS.frozen:
         benchmark:
             "benchmarks/jobs/aggregate/{run}.tsv"
         resources:
-            mem_mb=growing(4000),
-            runtime=growing(10),
+            mem_mb=per_attempt(4000),
+            runtime=per_attempt(10),
         params:
-            script=here("scripts/aggregate.py"),
-            spec=asked(INPUTS.spec_file),
+            script=project_path("scripts/aggregate.py"),
+            spec=of_wildcards(INPUTS.spec_file),
         shell:
             "python {params.script:q} --spec {params.spec:q} --logits {input.logits:q}"
             " --out {output:q} > {log:q} 2>&1"

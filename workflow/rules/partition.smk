@@ -3,7 +3,7 @@
 
 rule partition:
     input:
-        unpack(asked(INPUTS.partition)),
+        unpack(of_wildcards(INPUTS.partition)),
     output:
         indices="results/partitions/{split}/indices.npz",
         counts="results/partitions/{split}/counts.csv",
@@ -19,10 +19,10 @@ rule partition:
     benchmark:
         "benchmarks/jobs/partition/{split}.tsv"
     resources:
-        mem_mb=growing(2000),
-        runtime=growing(10),
+        mem_mb=per_attempt(2000),
+        runtime=per_attempt(10),
     params:
-        script=here("scripts/partition.py"),
+        script=project_path("scripts/partition.py"),
         spec="results/plan/partitions/{split}.json",
         data=f"{DATA}/prepared",
         folder=subpath(output.indices, parent=True),

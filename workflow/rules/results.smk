@@ -6,7 +6,7 @@ They take seconds, so they are made where Snakemake runs and not as jobs of a cl
 
 rule table:
     input:
-        unpack(asked(INPUTS.table)),
+        unpack(of_wildcards(INPUTS.table)),
     output:
         csv=report(
             "results/tables/{paper}/{scale}/{id}.csv",
@@ -26,10 +26,10 @@ rule table:
         mem_mb=1000,
         runtime=10,
     params:
-        script=here("scripts/table.py"),
-        forget=here("scripts/forget_plans.py"),
+        script=project_path("scripts/table.py"),
+        forget=project_path("scripts/forget_plans.py"),
         out=lambda wildcards, output: os.path.splitext(output.csv)[0],
-        told=lambda wildcards, output: told(output.markdown),
+        caption=lambda wildcards, output: caption_in(output.markdown),
     shell:
         "(python {params.script:q} --artefact {input.artefact:q} --out {params.out:q}"
         " && python {params.forget:q} {input.artefact:q}) > {log:q} 2>&1"
@@ -37,7 +37,7 @@ rule table:
 
 rule figure:
     input:
-        unpack(asked(INPUTS.figure)),
+        unpack(of_wildcards(INPUTS.figure)),
         reference=lambda wildcards: INPUTS.reference(wildcards.paper),
     output:
         png=report(
@@ -58,10 +58,10 @@ rule figure:
         mem_mb=1000,
         runtime=10,
     params:
-        script=here("scripts/figure.py"),
-        forget=here("scripts/forget_plans.py"),
+        script=project_path("scripts/figure.py"),
+        forget=project_path("scripts/forget_plans.py"),
         out=lambda wildcards, output: os.path.splitext(output.png)[0],
-        told=lambda wildcards, output: told(output.caption),
+        caption=lambda wildcards, output: caption_in(output.caption),
         reference=published_option,
     shell:
         "(python {params.script:q} --artefact {input.artefact:q} {params.reference:q}"
@@ -70,7 +70,7 @@ rule figure:
 
 rule compare:
     input:
-        unpack(asked(INPUTS.compare)),
+        unpack(of_wildcards(INPUTS.compare)),
         reference=lambda wildcards: INPUTS.reference(wildcards.paper),
     output:
         summary=report(
@@ -100,8 +100,8 @@ rule compare:
         mem_mb=1000,
         runtime=10,
     params:
-        script=here("scripts/compare.py"),
-        forget=here("scripts/forget_plans.py"),
+        script=project_path("scripts/compare.py"),
+        forget=project_path("scripts/forget_plans.py"),
         reference=published_option,
         out=subpath(output.summary, parent=True),
     shell:
@@ -111,7 +111,7 @@ rule compare:
 
 rule record:
     input:
-        summaries=asked(INPUTS.record),
+        summaries=of_wildcards(INPUTS.record),
         references=INPUTS.references(),
     output:
         csv="results/record.csv",
@@ -134,8 +134,8 @@ rule record:
         mem_mb=1000,
         runtime=10,
     params:
-        script=here("scripts/record.py"),
-        papers=here("workflow/papers"),
+        script=project_path("scripts/record.py"),
+        papers=project_path("workflow/papers"),
         references=lambda wildcards, input: os.path.dirname(input.references[0]),
         own=(["--seeds", *map(str, SETTINGS.seeds)] if SETTINGS.seeds else [])
         + (["--precision", SETTINGS.precision] if SETTINGS.precision else []),
@@ -146,7 +146,7 @@ rule record:
 
 rule page:
     input:
-        unpack(asked(INPUTS.page)),
+        unpack(of_wildcards(INPUTS.page)),
     output:
         "results/report/{paper}/{scale}.html",
     log:
@@ -158,8 +158,8 @@ rule page:
         mem_mb=1000,
         runtime=10,
     params:
-        script=here("scripts/page.py"),
-        forget=here("scripts/forget_plans.py"),
+        script=project_path("scripts/page.py"),
+        forget=project_path("scripts/forget_plans.py"),
     shell:
         "(python {params.script:q} --artefacts {input.artefacts:q} --out {output:q}"
         " && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
@@ -167,7 +167,7 @@ rule page:
 
 rule report:
     input:
-        unpack(asked(INPUTS.report)),
+        unpack(of_wildcards(INPUTS.report)),
     output:
         report(
             "results/report.html",
@@ -184,6 +184,6 @@ rule report:
         mem_mb=1000,
         runtime=10,
     params:
-        script=here("scripts/report.py"),
+        script=project_path("scripts/report.py"),
     shell:
         "python {params.script:q} --out {output:q} > {log:q} 2>&1"

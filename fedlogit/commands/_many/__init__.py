@@ -1,1 +1,1 @@
-"""Many runs in one job: which runs, the calls that make them, processes, and archives."""
+"""What `train_many`, `bundle`, `unpack` and `pull` share: runs to make, processes, archives."""

@@ -21,7 +21,7 @@ import fedlogit
 from fedlogit.component import FrozenConfig
 from fedlogit.data.raw import BROKEN, BoundedHeader, check_inside
 from fedlogit.errors import DataError, FedlogitError, reading
-from fedlogit.files import LIMIT, file_digest, is_plain, write_atomic
+from fedlogit.files import LIMIT, file_digest, is_plain_name, write_atomic
 
 __all__ = ["Manifest", "kind_of", "pack", "unpack"]
 
@@ -155,7 +155,7 @@ def _members(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[byt
 def _check_plain(path: Path, name: str) -> None:
     """Refuse a name that is hidden, or that no line of a message should have."""
     parts = name.split("/")
-    if any(not is_plain(part) or part[0] == "." or "\\" in part for part in parts):
+    if any(not is_plain_name(part) or part[0] == "." or "\\" in part for part in parts):
         raise DataError(f"{path} is refused: its member {name!r} has no plain name")
 
 

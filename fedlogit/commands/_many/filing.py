@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.errors import DataError, FedlogitError, writing
-from fedlogit.files import read_json
 from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import remove_half_written
+from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.run import check_folder, run_lock
-from fedlogit.spec import RunSpec
 
-__all__ = ["Filed", "file_runs", "files_of_runs"]
+__all__ = ["Filed", "file_runs", "files_of_runs", "move_file"]
 
 # Arrays alone are exported: a module among them could be imported by a spec that names it.
 _MEMBER = re.compile(
@@ -103,7 +102,7 @@ def _file(source: Path, target: Path) -> bool:
                     f" {target} and unpack again"
                 )
             return False
-        check_folder(RunSpec.read(read_json(source / layout.SPEC), str(source)), target)
+        check_folder(read_spec(source), target)
         _move(source, target)
         remove_checkpoints(target)
         remove_half_written(target)
@@ -116,17 +115,26 @@ def _move(source: Path, target: Path) -> None:
     The spec goes first: by it a folder is known as a run's.
     """
     exports = [f"{layout.EXPORTS}/{path.name}" for path in (source / layout.EXPORTS).glob("*")]
+    for name in (layout.SPEC, *exports, layout.ROUNDS, layout.RESULT):
+        move_file(source / name, target / name)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Move a file to its place on the same file system; its folder is made if missing.
+
+    Raises:
+        FedlogitError: if the place cannot be written.
+    """
     with writing(target):
-        for name in (layout.SPEC, *exports, layout.ROUNDS, layout.RESULT):
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).replace(target / name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
 
 
 def _outcome(folder: Path) -> Any:
     """Return all that a run found, without when, where and how fast."""
     from fedlogit.results.runs.run import read_run
 
-    run = read_run(folder, RunSpec.read(read_json(folder / layout.SPEC), str(folder)).digest())
+    run = read_run(folder, read_spec(folder).digest())
     timed = [name for name in run.rounds.columns if name.startswith("seconds")]
-    told = run.result.model_dump(exclude={"provenance", "exports"})
-    return told, run.rounds.drop(columns=timed).to_csv(index=False)
+    result = run.result.model_dump(exclude={"provenance", "exports"})
+    return result, run.rounds.drop(columns=timed).to_csv(index=False)

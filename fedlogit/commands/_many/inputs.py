@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fedlogit.commands._many.filing import Filed
+from fedlogit.commands._many.filing import Filed, move_file
 from fedlogit.data.cards import card
 from fedlogit.data.dataset import load_arrays, preparing
 from fedlogit.data.embedded import EMBEDDED
-from fedlogit.errors import DataError, writing
+from fedlogit.errors import DataError
 from fedlogit.files import file_digest, load_npz, read_json, write_json
 from fedlogit.partition import Split
-from fedlogit.runs.own_code import outside_modules
-from fedlogit.runs.places import data_stems, run_dir, split_dir
+from fedlogit.runs.external_code import external_modules
+from fedlogit.runs.paths import data_stems, run_dir, split_dir
 from fedlogit.runs.setup import open_data
 from fedlogit.spec import RunSpec
 
@@ -72,7 +72,7 @@ def data_files(specs: Iterable[RunSpec], data: Path) -> dict[str, dict[str, Path
 def modules_of(specs: Iterable[RunSpec]) -> list[str]:
     """Return the modules outside fedlogit that any of the runs imports, in order."""
     return sorted(
-        {name for spec in specs for name in outside_modules(spec.model_dump(mode="json"))}
+        {name for spec in specs for name in external_modules(spec.model_dump(mode="json"))}
     )
 
 
@@ -93,7 +93,7 @@ def file_inputs(arrived: Path, files: Sequence[str], target: Path) -> Filed:
     filed = Filed()
     for name in files:
         if not (target / name).exists():
-            _move(arrived / name, target / name)
+            move_file(arrived / name, target / name)
             filed.new.append(name)
         elif file_digest(target / name) == file_digest(arrived / name):
             filed.there.append(name)
@@ -123,9 +123,3 @@ def _check_data(path: Path, dataset: str, tokens: str, suffix: str) -> None:
         load_npz(path, card(dataset).limit)
     else:
         load_arrays(dataset, path.parent)
-
-
-def _move(source: Path, target: Path) -> None:
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.replace(target)

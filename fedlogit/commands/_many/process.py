@@ -1,4 +1,4 @@
-"""A process that carries out tasks, as the one sees it that sends them."""
+"""A process that carries out tasks, from the side of the process that sends them."""
 
 from __future__ import annotations
 

@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from fedlogit.commands._many.selection import SelectedRuns
 from fedlogit.commands._many.tasks import clients_folder
-from fedlogit.commands._many.wanted import Wanted
 from fedlogit.errors import DataError
 from fedlogit.runs import layout
 from fedlogit.runs.integrity import check_finished
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["damaged", "report", "states"]
 
 _SAVED = (layout.CHECKPOINTS, layout.PARTS, layout.CLIENTS)
 
 
-def damaged(wanted: Wanted, results: Path) -> dict[str, str]:
+def damaged(selected: SelectedRuns, results: Path) -> dict[str, str]:
     """Return why a run that has a result is not whole, or not that of its spec, by its folder."""
     found: dict[str, str] = {}
-    for run, spec in wanted.runs.items():
+    for run, spec in selected.runs.items():
         folder = ResultsLayout(results).run(run)
         if (folder / layout.RESULT).exists():
             try:
@@ -31,16 +31,16 @@ def damaged(wanted: Wanted, results: Path) -> dict[str, str]:
     return found
 
 
-def states(wanted: Wanted, results: Path, failed: Mapping[str, str]) -> dict[str, str]:
+def states(selected: SelectedRuns, results: Path, failed: Mapping[str, str]) -> dict[str, str]:
     """Return what has become of each run: ``finished``, ``failed``, ``begun`` or ``left``.
 
     Args:
-        wanted: The runs.
+        selected: The runs.
         results: The folder of results.
         failed: The folders whose task failed, or whose files are damaged.
     """
     found: dict[str, str] = {}
-    for run, spec in wanted.runs.items():
+    for run, spec in selected.runs.items():
         folder = ResultsLayout(results).run(run)
         if str(folder) in failed:
             found[run] = "failed"

@@ -14,8 +14,7 @@ from typing import Any
 from fedlogit import methods
 from fedlogit.files import write_json
 from fedlogit.runs import layout
-from fedlogit.runs.places import run_dir, split_dir, stage_options
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout, run_dir, split_dir, stage_options
 from fedlogit.runs.stages import clients_spec, in_stages
 from fedlogit.spec import RunSpec
 

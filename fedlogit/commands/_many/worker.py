@@ -28,7 +28,7 @@ from fedlogit.commands._many.tasks import Call, Task
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.gpus import own_gpu
 from fedlogit.runs.setup import choose_device
-from fedlogit.stopping import SIGNALS, Stopped, asked_to_stop, exit_code, exit_when_asked
+from fedlogit.stopping import SIGNALS, Stopped, collect_signals, exit_code, exit_on_signal
 
 __all__ = ["Outcome", "serve"]
 
@@ -46,12 +46,12 @@ class Outcome:
     """How a task ended.
 
     Attributes:
-        said: What its commands printed.
+        output: What its commands printed.
         error: Why it failed, in one line, or "".
         stopped: Whether it was asked to stop, and saved what it had.
     """
 
-    said: str = ""
+    output: str = ""
     error: str = ""
     stopped: bool = False
 
@@ -70,26 +70,26 @@ def serve(connection: Connection, device: str, jobs: int) -> None:
     tqdm.set_lock(threading.RLock())  # its own is a semaphore, which outlives who is killed
     threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.freeze()  # what was imported before the fork need not be looked at after each task
-    with exit_when_asked():
+    with exit_on_signal():
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*SIGNALS, signal.SIGINT))
         try:
             with _taken(device, jobs) as name:
-                _answer(connection, lambda task, said: _outcome(task, name, said))
+                _answer(connection, lambda task, output: _outcome(task, name, output))
         except FedlogitError as error:
             reason = str(error)
-            _answer(connection, lambda _task, _said: Outcome(error=reason))
+            _answer(connection, lambda _task, _output: Outcome(error=reason))
 
 
 def _answer(connection: Connection, how: Callable[[Task, io.StringIO], Outcome]) -> None:
     """Answer how each task ended; a second signal must not cost the answer to the first."""
     with suppress(EOFError, BrokenPipeError):  # nobody is there any more
         while True:
-            task, said = connection.recv(), io.StringIO()
+            task, output = connection.recv(), io.StringIO()
             try:
-                outcome = how(task, said)
+                outcome = how(task, output)
             except Stopped:
-                outcome = Outcome(said.getvalue(), stopped=True)
-            with asked_to_stop():
+                outcome = Outcome(output.getvalue(), stopped=True)
+            with collect_signals():
                 connection.send(outcome)
 
 
@@ -109,10 +109,10 @@ def _taken(device: str, jobs: int) -> Iterator[str]:
         yield "cuda:0" if str(chosen) == "cuda" else str(chosen)
 
 
-def _outcome(task: Task, device: str, said: io.StringIO) -> Outcome:
+def _outcome(task: Task, device: str, output: io.StringIO) -> Outcome:
     error, stopped = "", False
     _forget(device)
-    with redirect_stdout(said), redirect_stderr(said):
+    with redirect_stdout(output), redirect_stderr(output):
         try:
             for call in task.calls:
                 _carry_out(call, device)
@@ -124,7 +124,7 @@ def _outcome(task: Task, device: str, said: io.StringIO) -> Outcome:
         except Exception as fault:
             traceback.print_exc()
             error = f"{type(fault).__name__}: {fault}".partition("\n")[0]
-    return Outcome(said.getvalue(), error, stopped)
+    return Outcome(output.getvalue(), error, stopped)
 
 
 def _carry_out(call: Call, device: str) -> None:

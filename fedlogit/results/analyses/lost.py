@@ -17,7 +17,7 @@ from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
-from fedlogit.runs.remedies import rerun_hint
+from fedlogit.runs.hints import rerun_hint
 
 __all__ = ["analyse", "losses"]
 

@@ -25,7 +25,7 @@ from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comp
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["embedded", "shell", "to_html", "write_page"]
 

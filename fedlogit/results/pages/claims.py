@@ -20,7 +20,7 @@ from fedlogit.results.verdicts.rules import (
     VERDICT_RULE,
     ClaimResult,
 )
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["ClaimOutcome", "claims_page"]
 

@@ -11,7 +11,7 @@ import pandas as pd
 from fedlogit.papers.model import TEST_SCALE, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.training import FILE, read_training
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["commands", "link", "memory"]
 

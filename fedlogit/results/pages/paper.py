@@ -21,7 +21,7 @@ from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.numbers import comparisons
 from fedlogit.results.verdicts.compare import MAKE_AGAIN, comparison_in
 from fedlogit.results.verdicts.rules import DECIDED, VERDICTS, ClaimResult, Unjudged
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["paper_page"]
 

@@ -13,7 +13,7 @@ import pandas as pd
 from pydantic import BeforeValidator
 
 from fedlogit.component import FrozenConfig
-from fedlogit.reading import load_yaml
+from fedlogit.yaml_files import load_yaml
 
 __all__ = ["Deviation", "NotRun", "Notes", "NumberSelection", "any_of", "read_notes"]
 

@@ -13,7 +13,7 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
-from fedlogit.papers.published import check_all
+from fedlogit.papers.published import check_published_files
 from fedlogit.results.formatting import read_csv
 from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import read_notes
@@ -25,7 +25,7 @@ from fedlogit.results.verdicts.number_rows import (
     recorded_numbers,
 )
 from fedlogit.results.verdicts.rules import Unjudged
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = [
     "as_comparison",
@@ -70,7 +70,7 @@ def record(
     Raises:
         DataError: if a comparison was made with other published numbers, or these are wrong.
     """
-    check_all(plan.papers.values(), references)
+    check_published_files(plan.papers.values(), references)
     parts = [
         _rows_of_paper(plan, paper, references, _comparisons_among(paper, results, among))
         for paper in plan.papers.values()

@@ -9,9 +9,9 @@ from pathlib import Path
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.runs import layout
+from fedlogit.runs.hints import rerun_hint
 from fedlogit.runs.integrity import read_spec
-from fedlogit.runs.places import run_dir
-from fedlogit.runs.remedies import rerun_hint
+from fedlogit.runs.paths import run_dir
 
 __all__ = ["SortedRuns", "check_run", "finished_runs", "folders_with", "sort_runs"]
 

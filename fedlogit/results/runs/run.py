@@ -22,8 +22,8 @@ from fedlogit.errors import DataError
 from fedlogit.files import load_npz, read_text
 from fedlogit.partition.base import Roles
 from fedlogit.runs import layout
+from fedlogit.runs.hints import rerun_hint
 from fedlogit.runs.integrity import check_export, read_result, read_spec
-from fedlogit.runs.remedies import rerun_hint
 from fedlogit.spec import RunSpec
 
 __all__ = ["Result", "Run", "read_run"]

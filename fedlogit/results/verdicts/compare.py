@@ -33,7 +33,7 @@ from fedlogit.results.verdicts.rules import (
     verdict,
 )
 from fedlogit.results.verdicts.statistics import Sample, interval
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = [
     "BEHIND",

@@ -1,4 +1,4 @@
-"""What two runs have come to, compared: to the bit, or as far as rounding carries them apart."""
+"""Comparison of two finished runs: bit by bit, or within what rounding of two engines explains."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from safetensors.torch import load_file
 
 from fedlogit.runs import layout
 
-__all__ = ["difference", "distance", "sent", "untimed_rows", "weights"]
+__all__ = [
+    "approximate_difference",
+    "exact_difference",
+    "exported_weights",
+    "total_bytes",
+    "untimed_rows",
+]
 
-# A vote may turn with the last bit, so that runs on two engines come apart: columns by this much,
-# each tensor of a model by this share of its length.
-_OF_A_COLUMN, _OF_A_MODEL = 0.02, 0.005
+# The last bit may decide a vote, so runs on two engines differ: columns by this much, relative or
+# absolute; each tensor of a model by this share of 1 + its norm.
+_COLUMN_TOLERANCE, _WEIGHTS_TOLERANCE = 0.02, 0.005
 
 
 def untimed_rows(folder: Path) -> list[dict[str, str]]:
@@ -27,12 +33,12 @@ def untimed_rows(folder: Path) -> list[dict[str, str]]:
     return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in rows]
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
+def exported_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Return the final weights of a run that exported them."""
     return load_file(folder / layout.EXPORTS / layout.WEIGHTS)
 
 
-def sent(folder: Path) -> dict[str, int]:
+def total_bytes(folder: Path) -> dict[str, int]:
     """Return the bytes of all rounds by column, such as ``bytes_up.logits``."""
     totals: dict[str, int] = {}
     for row in untimed_rows(folder):
@@ -42,33 +48,33 @@ def sent(folder: Path) -> dict[str, int]:
     return totals
 
 
-def difference(one: Path, other: Path) -> str:
-    """Return the first place in which two runs are not the same to the bit; "" if there is none."""
+def exact_difference(one: Path, other: Path) -> str:
+    """Return the first cell or tensor in which two runs are not equal bit by bit, or ""."""
     for column, number, a, b in _cells(one, other):
         if a != b:
             return f"round {number}: {column} is {a or 'missing'} and {b or 'missing'}"
-    ours, theirs = weights(one), weights(other)
+    ours, theirs = exported_weights(one), exported_weights(other)
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in ours or name not in theirs or not torch.equal(ours[name], theirs[name]):
             return f"the final weights {name} are not the same"
     return ""
 
 
-def distance(one: Path, other: Path) -> str:
-    """Return the first place in which two runs are further apart than engines; "" if none is."""
+def approximate_difference(one: Path, other: Path) -> str:
+    """Return the first cell or tensor in which two runs differ by more than engines may, or ""."""
     for column, number, a, b in _cells(one, other):
         if a != b and not (a and b and _near(float(a), float(b))):
             return f"round {number}: {column} is {a or 'missing'} and {b or 'missing'}"
-    theirs = weights(other)
-    for name, value in weights(one).items():
+    theirs = exported_weights(other)
+    for name, value in exported_weights(one).items():
         apart = (theirs[name].double() - value.double()).norm()
-        if apart > _OF_A_MODEL * (1 + value.double().norm()):
+        if apart > _WEIGHTS_TOLERANCE * (1 + value.double().norm()):
             return f"the final weights {name} are {apart:.2g} apart"
     return ""
 
 
 def _near(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=_OF_A_COLUMN, abs_tol=_OF_A_COLUMN)
+    return math.isclose(a, b, rel_tol=_COLUMN_TOLERANCE, abs_tol=_COLUMN_TOLERANCE)
 
 
 def _cells(one: Path, other: Path) -> Iterator[tuple[str, int, str, str]]:

@@ -1,4 +1,4 @@
-"""The first of many lines about what is wrong; all of them go into a file."""
+"""Prints the first of many lines about what is wrong; all of them go into a file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from fedlogit.errors import FedlogitError
 from fedlogit.files import write_atomic
 
-__all__ = ["tell_first", "write_lines"]
+__all__ = ["print_first", "write_lines"]
 
 _MOST = 5
 
 
-def tell_first(lines: Sequence[str], file: Path) -> None:
+def print_first(lines: Sequence[str], file: Path) -> None:
     """Print lines to standard error; of more than five, the first ones and where all are."""
     for line in lines[:_MOST]:
         print(line, file=sys.stderr)
@@ -22,7 +22,7 @@ def tell_first(lines: Sequence[str], file: Path) -> None:
         try:
             rest = str(write_lines(file, lines))
         except FedlogitError as error:  # as in a checkout that is read-only
-            rest = f"{error}; all are told only where it can be written"
+            rest = f"{error}; all lines are kept only where it can be written"
         print(f"and {len(lines) - _MOST} more: {rest}", file=sys.stderr)
 
 

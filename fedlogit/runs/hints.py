@@ -1,4 +1,4 @@
-"""What messages say about a file that cannot be used: how it is made again."""
+"""Hints at the end of error messages: how a file that cannot be used is made again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from fedlogit.errors import DataError
 from fedlogit.runs import layout
 
-__all__ = ["adding_remedy", "remake_hint", "rerun_hint"]
+__all__ = ["adding_hint", "remake_hint", "rerun_hint"]
 
 
 def rerun_hint(folder: Path) -> str:
@@ -28,11 +28,11 @@ def remake_hint(path: Path) -> str:
 
 
 @contextmanager
-def adding_remedy(remedy: str) -> Iterator[None]:
+def adding_hint(hint: str) -> Iterator[None]:
     """Add to the error of a file that cannot be used what to do about it.
 
     Args:
-        remedy: What follows the error's message, after a semicolon.
+        hint: What follows the error's message, after a semicolon.
 
     Raises:
         DataError: for each that is raised within.
@@ -40,4 +40,4 @@ def adding_remedy(remedy: str) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"{error}; {remedy}") from None
+        raise DataError(f"{error}; {hint}") from None

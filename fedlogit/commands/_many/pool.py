@@ -1,4 +1,4 @@
-"""Processes that share tasks, and the moment when they are asked to stop."""
+"""A pool of processes that carry out tasks, within a limit of time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Self
 from fedlogit.commands._many.process import CAUGHT, Process
 from fedlogit.commands._many.tasks import Queue, Task
 from fedlogit.commands._many.worker import Outcome
-from fedlogit.stopping import asked_to_stop
+from fedlogit.stopping import collect_signals
 
-__all__ = ["Crew", "Limits"]
+__all__ = ["Limits", "ProcessPool"]
 
 _POLL = 0.2  # seconds until a signal or a limit is noticed
 _GOES_ON = "the same command goes on"
@@ -47,15 +47,15 @@ class Limits:
         return cls(end - grace, end - grace / 4)
 
 
-class Crew:
-    """Up to so many processes, started as there is something to do, that share tasks.
+class ProcessPool:
+    """Up to so many processes, started when there is a task for them.
 
     Attributes:
         failed: Why a task failed, in one line, by its folder's path.
     """
 
     def __init__(
-        self, device: str, jobs: int, limits: Limits, told: Callable[[Task, Outcome], None]
+        self, device: str, jobs: int, limits: Limits, on_end: Callable[[Task, Outcome], None]
     ) -> None:
         """Start nothing yet.
 
@@ -63,20 +63,20 @@ class Crew:
             device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
             jobs: Processes at most.
             limits: When to stop.
-            told: Called with each task that ended, and how.
+            on_end: Called with each task that ended, and how.
         """
-        self._device, self._jobs, self._limits, self._told = device, jobs, limits, told
+        self._device, self._jobs, self._limits, self._on_end = device, jobs, limits, on_end
         self._workers: list[Process] = []
         self.failed: dict[str, str] = {}
 
-    def carry_out(self, tasks: Sequence[Task]) -> list[int]:
+    def run(self, tasks: Sequence[Task]) -> list[int]:
         """Carry out tasks until all have ended, a limit comes, or a signal.
 
         Returns:
             The signals that came; [] if none did.
         """
         queue = Queue(tasks)
-        with asked_to_stop(CAUGHT) as signals, self._ended_at_last():
+        with collect_signals(CAUGHT) as signals, self._ended_at_last():
             while self._busy() or (queue and not self._stopping(signals)):
                 if self._stopping(signals):
                     self._stop(signals)
@@ -119,7 +119,7 @@ class Crew:
             self._fail(task, outcome.error, queue)
         elif not outcome.stopped:
             queue.ended(task)
-        self._told(task, outcome)
+        self._on_end(task, outcome)
 
     def _outcome(self, worker: Process, stopping: bool) -> Outcome:
         """Return how its task ended; that it did not end though nobody here asked is an error."""

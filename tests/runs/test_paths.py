@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedlogit.runs.results_layout import ResultsLayout
+from fedlogit.runs.paths import ResultsLayout
 
 RULES = Path(__file__).resolve().parents[2] / "workflow/rules"
 LAYOUT = ResultsLayout(Path("results"))

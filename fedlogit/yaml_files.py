@@ -1,4 +1,4 @@
-"""Reading what people write: YAML with fewer traps, and errors that name the file and the key."""
+"""Reading YAML that people write: stricter than PyYAML, with errors that name file and key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run, or a part of one, is computed with: engines, workers, and the record of them."""
+"""What a run, or a stage of one, is computed with: data, engines, threads and provenance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fedlogit.runs.setup import federate, sample_shape
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
-__all__ = ["RunOptions", "Workplace"]
+__all__ = ["RunContext", "RunOptions"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class RunOptions:
     progress: bool = True
 
 
-class Workplace:
-    """Where a spec is computed. Its federation is built when it is asked for, and not before.
+class RunContext:
+    """What a spec is computed with. The federation is built by `federation`, and not before.
 
     Attributes:
         provenance: The record of what numbers come from.
@@ -52,7 +52,7 @@ class Workplace:
     def __init__(
         self, spec: RunSpec, method: Method, dataset: Dataset, split: Split, options: RunOptions
     ) -> None:
-        """Choose engines.
+        """Choose the engines of the clients and of the server.
 
         Args:
             spec: A resolved spec.
@@ -62,7 +62,7 @@ class Workplace:
             options: How to run.
 
         Raises:
-            FedlogitError: if the engine asked for cannot run it.
+            FedlogitError: if the engine named in the options cannot run it.
         """
         self._given = spec, method, dataset, split, options.device
         self._options = options
@@ -76,7 +76,7 @@ class Workplace:
 
     @contextmanager
     def federation(self, on_task: Callable[[], None]) -> Iterator[Federation]:
-        """Yield the federation, whose workers end with it.
+        """Yield the federation; its worker threads end with the block.
 
         Args:
             on_task: Called after each client's stage.

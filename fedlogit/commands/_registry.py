@@ -1,4 +1,4 @@
-"""Which commands there are: their names, what each does, and their modules."""
+"""The commands there are: their names, what each does, and their modules."""
 
 from __future__ import annotations
 

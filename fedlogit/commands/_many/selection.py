@@ -1,4 +1,4 @@
-"""Which runs are asked for: specs in files, or what tables and figures of a paper need."""
+"""Which runs the options select: specs in files, or what tables and figures of a paper need."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 from fedlogit import methods
 from fedlogit.errors import DataError, FedlogitError, missing_package
 from fedlogit.files import read_json
-from fedlogit.runs.places import run_dir
+from fedlogit.runs.paths import run_dir
 from fedlogit.runs.run import check_folder
 from fedlogit.spec import RunSpec
 
 __all__ = [
-    "Wanted",
-    "asked_runs",
-    "asks_for_paper",
+    "SelectedRuns",
+    "names_paper",
     "paper_options",
     "planned_runs",
-    "what_options",
+    "selected_runs",
+    "selection_options",
 ]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Runs that were asked for.
+class SelectedRuns:
+    """Runs that the options select.
 
     Attributes:
         runs: Each run's resolved spec, by its folder below that of all runs.
@@ -38,7 +38,7 @@ class Wanted:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def what_options(parser: argparse.ArgumentParser) -> None:
+def selection_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say which runs."""
     parser.add_argument(
         "specs", nargs="*", type=Path, metavar="SPECS",
@@ -58,23 +58,23 @@ def paper_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--papers", type=Path, default=Path("workflow/papers"), help="their folder")
 
 
-def asked_runs(args: argparse.Namespace) -> Wanted:
-    """Return the runs that the options of `what_options` ask for.
+def selected_runs(args: argparse.Namespace) -> SelectedRuns:
+    """Return the runs that the options of `selection_options` ask for.
 
     Raises:
         FedlogitError: if they ask for none, or for a paper, scale, table or figure that is not
             there.
     """
-    of_paper = asks_for_paper(args)
+    of_paper = names_paper(args)
     if bool(args.specs) == of_paper:
         raise FedlogitError("give either files of specs, or --paper and --scale")
-    wanted = Wanted(planned_runs(args, args.results)) if of_paper else _read(args.specs)
-    if not wanted.runs and not wanted.refused:
+    selected = SelectedRuns(planned_runs(args, args.results)) if of_paper else _read(args.specs)
+    if not selected.runs and not selected.refused:
         raise FedlogitError(f"no specs in {', '.join(map(str, args.specs))}")
-    return wanted
+    return selected
 
 
-def asks_for_paper(args: argparse.Namespace) -> bool:
+def names_paper(args: argparse.Namespace) -> bool:
     """Return whether any option of `paper_options` but the folder of papers is given."""
     return any((args.paper, args.scale, args.artefacts, args.seeds, args.datasets))
 
@@ -91,8 +91,8 @@ def planned_runs(args: argparse.Namespace, results: Path) -> dict[str, RunSpec]:
         from fedlogit.config import Settings
         from fedlogit.papers import Plan
     except ModuleNotFoundError as error:
-        remedy = "bring specs from where it is (python -m fedlogit bundle)"
-        raise missing_package(error, "--paper", remedy) from None
+        hint = "bring specs from where it is (python -m fedlogit bundle)"
+        raise missing_package(error, "--paper", hint) from None
     given = {key: getattr(args, key) for key in ("scale", "seeds", "datasets")}
     plan = Plan(Settings.load(given | {"papers": args.paper}, "options"), args.papers, results)
     found = plan.artefacts_of(args.paper, args.scale)
@@ -101,23 +101,23 @@ def planned_runs(args: argparse.Namespace, results: Path) -> dict[str, RunSpec]:
     return {run: plan.spec_of_run(run) for artefact in found for run in plan.runs(artefact)}
 
 
-def _read(paths: Iterable[Path]) -> Wanted:
-    wanted = Wanted()
+def _read(paths: Iterable[Path]) -> SelectedRuns:
+    selected = SelectedRuns()
     for path in (file for given in paths for file in _files(given)):
         try:
             data = read_json(path)
         except DataError as error:
-            wanted.refused[str(path)] = str(error).removeprefix(f"{path} ")
+            selected.refused[str(path)] = str(error).removeprefix(f"{path} ")
             continue
         entries = data if isinstance(data, list) else [data]
         for i, entry in enumerate(entries):
             where = f"{path}, entry {i}" if isinstance(data, list) else str(path)
             try:
                 spec = _resolved(entry, where, path)
-                wanted.runs[str(run_dir(spec))] = spec
+                selected.runs[str(run_dir(spec))] = spec
             except FedlogitError as error:
-                wanted.refused[where] = str(error).removeprefix(f"{where}: ")
-    return wanted
+                selected.refused[where] = str(error).removeprefix(f"{where}: ")
+    return selected
 
 
 def _resolved(data: Any, where: str, path: Path) -> RunSpec:

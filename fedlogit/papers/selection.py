@@ -1,4 +1,4 @@
-"""Which of the papers that are asked for have the data sets and the scale that are asked for."""
+"""Which of the chosen papers have the chosen data sets and scale."""
 
 from __future__ import annotations
 

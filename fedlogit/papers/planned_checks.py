@@ -1,4 +1,4 @@
-"""Cells of a table: whether the planned runs of each differ in nothing but the seed."""
+"""Checks of planned tables and figures: runs that share a cell, and metrics of one round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from fedlogit.papers.axis_values import comparable, scalar
 from fedlogit.papers.model import Table
 from fedlogit.papers.planned import Cell, PlannedArtefact
 
-__all__ = ["check_table_cells"]
+__all__ = ["check_metric_rounds", "check_table_cells"]
+
+# Columns of rounds.csv that only tested rounds have (`fedlogit.engine.evaluation.Scores.row`).
+_TESTED = ("accuracy", "balanced_accuracy", "loss_test", "perplexity", "ece")
 
 
 def check_table_cells(planned: PlannedArtefact) -> None:
@@ -49,3 +52,24 @@ def _varying_axis(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
         if other.get(axis) != value:
             return f"axis {axis} is {other.get(axis)} and {value}: put it into rows or columns"
     return "no axis tells them apart"
+
+
+def check_metric_rounds(planned: PlannedArtefact) -> None:
+    """Refuse metrics of a round that no run reaches, or that one reaches without being tested.
+
+    Raises:
+        FedlogitError: before anything is trained for it.
+    """
+    for name in planned.paper.artefacts[planned.id].shown:
+        column, at, when = name.partition("@")
+        if not at:
+            continue
+        long = [cell.spec for cell in planned.cells if cell.spec.rounds >= int(when)]
+        where = f"{planned.paper.paper}.yaml: {planned.id} at scale {planned.scale}: {name}"
+        if not long:
+            most = max(cell.spec.rounds for cell in planned.cells)
+            raise FedlogitError(f"{where}: no run has a round {when}; the longest has {most}")
+        if column.startswith(_TESTED) and not all(spec.tests_in(int(when)) for spec in long):
+            raise FedlogitError(
+                f"{where}: runs are not tested in round {when}; name it in evaluation.rounds"
+            )

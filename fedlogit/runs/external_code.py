@@ -12,12 +12,12 @@ from typing import Any
 import fedlogit
 from fedlogit.files import file_digest
 
-__all__ = ["outside_modules", "own_code"]
+__all__ = ["external_code", "external_modules"]
 
 _OUTSIDE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 
 
-def own_code(spec: Any) -> dict[str, str]:
+def external_code(spec: Any) -> dict[str, str]:
     """Return a digest of each module outside the package that a spec names, by module.
 
     It covers the named module's file, not what that imports in turn.
@@ -26,7 +26,7 @@ def own_code(spec: Any) -> dict[str, str]:
         spec: As plain data, complete or not.
     """
     found: dict[str, str] = {}
-    for name in outside_modules(spec):
+    for name in external_modules(spec):
         with suppress(ImportError, ValueError):  # it only looks like a name of code
             module = importlib.util.find_spec(name)
             if module and module.origin and Path(module.origin).is_file():
@@ -34,10 +34,10 @@ def own_code(spec: Any) -> dict[str, str]:
     return found
 
 
-def outside_modules(spec: Any) -> list[str]:
-    """Return what looks like the name of a module outside fedlogit that a run imports, in order.
+def external_modules(spec: Any) -> list[str]:
+    """Return the modules outside fedlogit that a spec names as ``module:attribute``, in order.
 
-    It is that of any ``module:attribute``, in parameters, too.
+    Texts of that form in parameters count, too.
 
     Args:
         spec: As plain data, complete or not.
