@@ -1,4 +1,4 @@
-"""Aggregators that are no method of a paper, a second time, for the method `aggregator`."""
+"""Aggregators that are no method of a paper, second version, for the method `aggregator`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CELM, a second time (CELM §4, Algorithm 1; where box and text differ, the text)."""
+"""CELM, second version (CELM §4, Algorithm 1; where box and text differ, the text)."""
 
 from __future__ import annotations
 

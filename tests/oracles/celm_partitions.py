@@ -1,4 +1,4 @@
-"""CELM's label skews, a second time (CELM §5; its author's asimukaye/spectralfuse, splits.py,
+"""CELM's label skews, second version (CELM §5; its author's asimukaye/spectralfuse, splits.py,
 decides all but the nested classes of `sls`)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CFFL, a second time (Lyu et al. 2020; the authors' pytorch/utils/Federated_Learner.py decides
+"""CFFL, second version (Lyu et al. 2020; the authors' pytorch/utils/Federated_Learner.py decides
 what `feedback`, `removal` and `sparse` do, CELM §5 that there is one global model)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CGSV, a second time (Xu et al. 2021; the authors' main.py and utils/utils.py decide, except that
+"""CGSV, second version (Xu et al. 2021; the authors' main.py and utils/utils.py decide, except that
 first weights are 1/N and a full reward is the whole layer)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What clients know together, a second time: mean, vote and oracle accuracy, sample by sample."""
+"""What clients know together, second version: mean, vote and oracle accuracy, sample by sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Fully Informed Reference, a second time: private and public samples (Who to Trust §4.3)."""
+"""The Fully Informed Reference, second version: private and public samples (Who to Trust §4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MinE, a second time (FedOL §V-A): the label of the client whose entropy is least."""
+"""MinE, second version (FedOL §V-A): the label of the client whose entropy is least."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Architectures, a second time, with their weights in the order in which a flat vector has them."""
+"""Architectures, second version, with their weights in the order in which a flat vector has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The round of FedOL and its peers, a second time: clients answer, the server learns (FedOL §II).
+"""The round of FedOL and its peers, second version: clients answer, the server learns (FedOL §II).
 
 In several rounds, all but the last end with clients distilling the server's predictions.
 """

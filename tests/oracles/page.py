@@ -14,17 +14,16 @@ __all__ = ["page", "row_of"]
 INTRODUCTION = """\
 # Second versions: every method implemented twice
 
-Each method has a second, independent implementation in `tests/oracles`: plain PyTorch or NumPy,
-with a loop where the library has a batch, written from the paper's algorithm box without
-importing the library. Both versions get the same data, initial weights and minibatches. After
-every round they must agree in all quantities listed above a section's table, and in those that a
-row adds: no entry may differ by more than the row's tolerance. Where the paper leaves a choice,
-[deviations.md](deviations.md) says which was made, and where an author's public code decides, the
-second version says so.
+Each method has a second, independent implementation in `tests/oracles`, written from the paper's
+algorithm box without importing the library. It is plain PyTorch or NumPy, with a loop where the
+library has a batch. Both versions get the same data, initial weights and minibatches. After every
+round they must agree in all quantities listed above a section's table, and in those that a row
+adds: no entry may differ by more than the row's tolerance. If the paper leaves a choice open,
+[deviations.md](deviations.md) says what we chose. If an author's public code decides, the second
+version says so.
 
-`make oracles` makes all comparisons and writes this page. Differences are those of one machine. A
-comparison uses digits (scikit-learn), four clients and a perceptron, unless it says otherwise in
-brackets.
+`make oracles` makes all comparisons and writes this page. Differences are from one machine. A
+comparison uses digits (scikit-learn), four clients and a perceptron, unless brackets say otherwise.
 """
 HEADER = (
     "| call | also compared | rounds x seeds | tolerance | largest difference |\n"

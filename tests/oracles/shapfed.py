@@ -1,4 +1,4 @@
-"""ShapFed, a second time (Tastan et al. 2024; the authors' main_cifar10.py decides, except that by
+"""ShapFed, second version (Tastan et al. 2024; the authors' main_cifar10.py decides, except that by
 default cosines are mapped to (1 + cos) / 2 and w_g is sent as it is)."""
 
 from __future__ import annotations
