@@ -1,4 +1,4 @@
-"""The Meta-Model, second version (Who to Trust §3.1.2, eq. 3-4; sizes as deviations.md has them)."""
+"""The Meta-Model, second version (Who to Trust §3.1.2, eq. 3-4; sizes as in deviations.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Architectures, second version, with their weights in the order in which a flat vector has them."""
+"""Architectures, second version, with their weights in the order of a flat vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mavericks, free riders, and k classes per client, second version (CELM §6.1-6.2, Who to Trust A.2;
+"""Mavericks, free riders, k classes per client, second version (CELM §6.1-6.2, Who to Trust A.2;
 sizes are the project's)."""
 
 from __future__ import annotations
