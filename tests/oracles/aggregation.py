@@ -1,4 +1,4 @@
-"""Formulas of aggregation, a second time: plain numbers, a client, a sample, a class at a time.
+"""Second versions of aggregation formulas: plain numbers, one client, sample and class at a time.
 
 UWA: Who to Trust, eq. 5-7. Votes: TallyTrain §3, appendices D and E. Robust means: Yin et al. 2018.
 Contributions: CELM eq. 8-12 and ShapFed's cosines (Tastan et al. 2024).

@@ -1,4 +1,4 @@
-"""Aggregators that are no method of a paper, a second time, for the method `aggregator`."""
+"""Second versions of aggregators that belong to no paper, for the method `aggregator`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Average, a second time (Who to Trust §3.1.1, eq. 1-2, in the loop of Algorithm 1)."""
+"""Second version of Average (Who to Trust §3.1.1, eq. 1-2, in the loop of Algorithm 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions of other frameworks, a second time (shards: McMahan et al. 2017, §3; quantity:
+"""Second versions of partitions of other frameworks (shards: McMahan et al. 2017, §3; quantity:
 NIID-Bench §4.4 and its code; dir_equal: Hsu et al. 2019, arXiv 1909.06335)."""
 
 from __future__ import annotations

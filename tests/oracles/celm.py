@@ -1,4 +1,4 @@
-"""CELM, a second time (CELM §4, Algorithm 1; where box and text differ, the text)."""
+"""Second version of CELM (CELM §4, Algorithm 1; the text where it differs from the box)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""CELM's label skews, a second time (CELM §5; its author's asimukaye/spectralfuse, splits.py,
-decides all but the nested classes of `sls`)."""
+"""Second versions of CELM's label skews (CELM §5). They follow splits.py of its author's
+asimukaye/spectralfuse, except the nested classes of `sls`."""
 
 from __future__ import annotations
 

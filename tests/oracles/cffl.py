@@ -1,5 +1,5 @@
-"""CFFL, a second time (Lyu et al. 2020; the authors' pytorch/utils/Federated_Learner.py decides
-what `feedback`, `removal` and `sparse` do, CELM §5 that there is one global model)."""
+"""Second version of CFFL (Lyu et al. 2020). `feedback`, `removal` and `sparse` follow the
+authors' pytorch/utils/Federated_Learner.py, the single global model CELM §5."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""CGSV, a second time (Xu et al. 2021; the authors' main.py and utils/utils.py decide, except that
-first weights are 1/N and a full reward is the whole layer)."""
+"""Second version of CGSV (Xu et al. 2021). It follows the authors' main.py and utils/utils.py,
+except that initial weights are 1/N and a full reward is the whole layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients know together, a second time: mean, vote and oracle accuracy, sample by sample."""
+"""Second version of what clients know together: mean, vote and oracle accuracy, by sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FedAvg, a second time (McMahan et al. 2017, Algorithm 1; CELM §3.1, eq. 2)."""
+"""Second version of FedAvg (McMahan et al. 2017, Algorithm 1; CELM §3.1, eq. 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FedDF in one round, a second time (Lin et al. 2020, eq. 3): softmax of the mean logits.
+"""Second version of one-shot FedDF (Lin et al. 2020, eq. 3): softmax of the mean logits.
 
 Its public code (epfml/federated-learning-public-code, ``avg_logits``) distils this too.
 """

@@ -1,4 +1,4 @@
-"""FedDF with a fused model in every round, a second time (Lin et al. 2020; TallyTrain, Table 2).
+"""Second version of FedDF with model fusion in every round (Lin et al. 2020; TallyTrain, Table 2).
 
 The author's code (epfml/federated-learning-public-code, pcode/aggregation/
 noise_knowledge_transfer.py) decides what is distilled, the softmax of the mean logits, and that

@@ -1,4 +1,4 @@
-"""FedET's consensus with diversity, a second time (Cho et al. 2022, §3.2, eq. 4-8).
+"""Second version of FedET's consensus with diversity (Cho et al. 2022, §3.2, eq. 4-8).
 
 α_k(x) is the variance of a client's logits as a share of all clients'. The label is the class of
 Σ α_k z_k; those who disagree form a second, soft target of weight λ, with their α made to sum to 1.

@@ -1,4 +1,4 @@
-"""FedHKT, a second time: Σ_k λ_k KL(p_k ‖ σ(w_s)) with λ of FedOL's eq. 14.
+"""Second version of FedHKT: Σ_k λ_k KL(p_k ‖ σ(w_s)) with λ of FedOL's eq. 14.
 
 No code of it is public. In several rounds clients that are strong in the same classes may share
 models, and the server may leave out what it knows better than the ensemble.

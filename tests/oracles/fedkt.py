@@ -1,4 +1,4 @@
-"""FedKT, a second time (Li et al. 2021, Algorithm 1, without privacy; FedOL §V-A).
+"""Second version of FedKT (Li et al. 2021, Algorithm 1, without privacy; FedOL §V-A).
 
 Its paper's consistent voting; in its public code (QinbinLi/FedKT) that check is commented out. Both
 votes are on the whole public set, and a sample that nobody votes on teaches nothing.

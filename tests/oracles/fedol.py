@@ -1,4 +1,4 @@
-"""FedOL, a second time (§III-IV, Algorithm 1, eq. 7-14), in the notation of the paper.
+"""Second version of FedOL (§III-IV, Algorithm 1, eq. 7-14), in the paper's notation.
 
 No code of it is public. "50 epochs" are of each iteration, from the weights of the one before and
 with a new optimizer. Algorithm 1 is in `pseudo_labels.py`.

@@ -1,4 +1,4 @@
-"""FedProx, a second time (Li et al. 2020, Algorithm 2; FedOL §V-A)."""
+"""Second version of FedProx (Li et al. 2020, Algorithm 2; FedOL §V-A)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Fully Informed Reference, a second time: private and public samples (Who to Trust §4.3)."""
+"""Second version of Fully Informed (Who to Trust §4.3): private and public samples."""
 
 from __future__ import annotations
 

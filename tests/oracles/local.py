@@ -1,4 +1,4 @@
-"""Local, a second time: every client trains alone (Who to Trust §4.3, FedOL §V-A)."""
+"""Second version of Local: every client trains alone (Who to Trust §4.3, FedOL §V-A)."""
 
 from __future__ import annotations
 

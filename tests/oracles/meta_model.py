@@ -1,4 +1,4 @@
-"""The Meta-Model, a second time (Who to Trust §3.1.2, eq. 3-4; sizes as deviations.md has them)."""
+"""Second version of the Meta-Model (Who to Trust §3.1.2, eq. 3-4; sizes from deviations.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MinE, a second time (FedOL §V-A): the label of the client whose entropy is least."""
+"""Second version of MinE (FedOL §V-A): the label from the client with the lowest entropy."""
 
 from __future__ import annotations
 

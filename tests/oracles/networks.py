@@ -1,4 +1,4 @@
-"""Architectures, a second time, with their weights in the order in which a flat vector has them."""
+"""Second versions of architectures, with their weights in the order of the flat vector."""
 
 from __future__ import annotations
 

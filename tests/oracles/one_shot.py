@@ -1,4 +1,4 @@
-"""The round of FedOL and its peers, a second time: clients answer, the server learns (FedOL §II).
+"""Second version of the round of FedOL and its peers: clients answer, the server learns (§II).
 
 In several rounds, all but the last end with clients distilling the server's predictions.
 """

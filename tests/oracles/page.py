@@ -14,17 +14,17 @@ __all__ = ["page", "row_of"]
 INTRODUCTION = """\
 # Second versions: every method implemented twice
 
-Each method has a second, independent implementation in `tests/oracles`: plain PyTorch or NumPy,
-with a loop where the library has a batch, written from the paper's algorithm box without
-importing the library. Both versions get the same data, initial weights and minibatches. After
-every round they must agree in all quantities listed above a section's table, and in those that a
-row adds: no entry may differ by more than the row's tolerance. Where the paper leaves a choice,
-[deviations.md](deviations.md) says which was made, and where an author's public code decides, the
-second version says so.
+Each method has a second, independent implementation in `tests/oracles`, written from the paper's
+algorithm box without importing the library. It is plain PyTorch or NumPy, with loops where the
+library has batches. Both versions get the same data, initial weights and minibatches. After every
+round, the quantities listed above a section's table, and those that a row adds, must agree: no
+entry may differ by more than the row's tolerance. [Deviations](deviations.md) lists what we chose
+where a paper leaves something open. If an author's public code decides a choice, the second version
+says so.
 
-`make oracles` makes all comparisons and writes this page. Differences are those of one machine. A
-comparison uses digits (scikit-learn), four clients and a perceptron, unless it says otherwise in
-brackets.
+`make oracles` runs all comparisons and writes this page. The differences were measured on one
+machine. Unless the brackets after a call say otherwise, a comparison uses digits (scikit-learn),
+four clients and an MLP.
 """
 HEADER = (
     "| call | also compared | rounds x seeds | tolerance | largest difference |\n"

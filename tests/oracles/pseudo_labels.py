@@ -1,4 +1,4 @@
-"""FedOL's Algorithm 1, a second time (eq. 10-13), a sample, a model and a class after another.
+"""Second version of FedOL's Algorithm 1 (eq. 10-13), one sample, model and class after another.
 
 The label is the argmax over classes that some model voted for, the lowest of a tie. Without
 negative votes, G is Σ C² of those who vote for a class, and is not divided.

@@ -1,4 +1,4 @@
-"""The light residual network with one bottleneck a stage, a second time, on digits.
+"""Second version of the light residual network with one bottleneck per stage, on digits.
 
 Batch norm is written out: by the batch's own statistics, as TallyTrain's appendix A has it, or by
 running ones (momentum 0.1, variances of a sample) where it predicts.

@@ -1,5 +1,5 @@
-"""Mavericks, free riders, and k classes a client, a second time (CELM §6.1-6.2, Who to Trust A.2;
-sizes are the project's)."""
+"""Second versions of mavericks, free riders and k classes per client (CELM §6.1-6.2, Who to
+Trust A.2; sizes are the project's)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""ShapFed, a second time (Tastan et al. 2024; the authors' main_cifar10.py decides, except that by
-default cosines are mapped to (1 + cos) / 2 and w_g is sent as it is)."""
+"""Second version of ShapFed (Tastan et al. 2024). It follows the authors' main_cifar10.py, except
+that by default cosines are mapped to (1 + cos) / 2 and w_g is sent unchanged."""
 
 from __future__ import annotations
 

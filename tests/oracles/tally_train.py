@@ -1,4 +1,4 @@
-"""TallyTrain, a second time (§3.4, Algorithm 1; merges and bytes as Tables 1 to 3 count them).
+"""Second version of TallyTrain (§3.4, Algorithm 1; merges and bytes as in Tables 1 to 3).
 
 FedMD, RC-FD, FedAvg, FedProx, "no consensus" and Local are points on its axes. The authors have
 published no code.

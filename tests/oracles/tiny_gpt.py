@@ -1,4 +1,4 @@
-"""TallyTrain's transformer (appendix I), a second time: one block on sequences of tokens."""
+"""Second version of TallyTrain's transformer (appendix I): one block on sequences of tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UWA, a second time (Who to Trust §3.1.3, eq. 5-7)."""
+"""Second version of UWA (Who to Trust §3.1.3, eq. 5-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TallyTrain's §3.3 speaks of, measured a second time: Lemma 1, Propositions 1 and 2."""
+"""Second version of what TallyTrain's §3.3 proves, measured: Lemma 1, Propositions 1 and 2."""
 
 from __future__ import annotations
 

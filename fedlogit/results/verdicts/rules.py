@@ -117,23 +117,23 @@ CLAIM_RULE = (
 VERDICT_DETAILS = (
     "A point is 0.01 of a share such as accuracy; of any other quantity, such as a perplexity or"
     " a distance, it is 1 % of the paper's value. Limits are inclusive.",
-    "Intervals are Welch's, with Welch-Satterthwaite degrees of freedom. The 90 % interval is taken"
-    " to be no narrower than that of either mean alone, as Welch's can shrink while a spread grows;"
-    " so more noise in our runs never improves a verdict.",
-    "Missing information never improves one either. For *reproduced* and *partly reproduced*, a"
-    " number without ± is given our standard deviation, and one without a number of runs is taken"
-    " as a single run, or as two if it has a ±; for *not reproduced*, either is taken as exact."
-    " If our deviation is used for both sides, only our degrees of freedom count.",
-    "A single run of ours has no interval. *Single run, within* says that it is at most 3 points"
+    "Intervals are Welch's, with Welch-Satterthwaite degrees of freedom. The 90 % interval is never"
+    " narrower than that of either mean alone, since Welch's can shrink while a spread grows. So"
+    " more noise in our runs never improves a verdict.",
+    "Missing information never improves a verdict either. For *reproduced* and *partly reproduced*,"
+    " a number without ± gets our standard deviation, and one without a number of runs counts as a"
+    " single run, or as two if it has a ±. For *not reproduced*, either counts as exact. If our"
+    " standard deviation is used for both sides, only our degrees of freedom count.",
+    "A single run of ours has no interval. *Single run, within* means that it is at most 3 points"
     " off, whatever the paper's spread.",
-    "Bytes that are counted, and distances computed from a split without training, have no sampling"
-    " error as long as all our runs agree: their difference itself is compared with 1 and 3 points,"
-    " also for a single run. Any other quantity that is the same in several runs has an interval"
-    " without width, which says less than it seems to: mostly it is at a bound, 0 or 1.",
-    "Runs at other scales, runs on stand-in data and runs that diverged have no verdict. Bytes have"
-    " one on stand-in data, too: the size of a message does not depend on what the samples show.",
-    "Where a scale shortens a setting, or a table has stand-in data, the runs that stand for a"
-    " published number are shown beside it with their own setting, and are not judged.",
+    "Counted bytes, and distances computed from a split without training, have no sampling error if"
+    " all our runs agree: the difference itself is compared with 1 and 3 points, also for a single"
+    " run. Any other quantity that is the same in several runs has an interval without width. This"
+    " says less than it seems to: usually the quantity is at a bound, 0 or 1.",
+    "Runs at other scales, runs on stand-in data and runs that diverged have no verdict. Bytes also"
+    " have one on stand-in data, since the size of a message does not depend on the samples.",
+    "If a scale shortens a setting, or a table has stand-in data, the runs that represent a"
+    " published number are shown next to it with their own setting, without a verdict.",
 )
 CLAIM_DETAILS = (
     "A cell is one combination of the axes that the statement is about; for `best`, one combination"
@@ -141,27 +141,27 @@ CLAIM_DETAILS = (
     "*Holds* needs no correction for multiple cells, since all of them must pass. *Does not hold*"
     " needs only one, so the p values of the opposite are corrected after Holm for the number of"
     " planned cells.",
-    "The pooled test is of the mean over cells of the differences, seed by seed, for each rival; it"
-    " is shown beside the cells. It can tell a small difference that is everywhere, which no cell"
-    " shows by itself. *Holds on average* says that it does and that some cell is undecided; *does"
-    " not hold on average*, that the mean is below the margin (for some rival, after Holm), though"
-    " no single cell surely is.",
-    "A cell counts as run once all planned seeds are there. Without all cells nothing holds, not"
-    " even on average; a cell that fails decides at once, as missing runs cannot change that.",
-    "*No difference larger than* is for shares such as accuracy: both sides differ by at most so"
-    " much in every cell, whichever is ahead, by two one-sided tests at 5 % each, as the usual test"
-    " of equivalence has it. It needs no correction, since all cells must pass.",
-    "*Undecided* says why: cells lack planned runs (“k of m run” counts cells), there is *one"
-    " seed*, *a run diverged*, or *intervals are too wide*, as the seeds differ too much.",
-    "Where planned runs are missing and a data set has all of its own, the statement is also tested"
-    " on that data set alone, and the result has this in brackets: by the same rule, as if no other"
-    " cells were planned.",
+    "The pooled test is on the mean over cells of the differences, seed by seed, for each rival; it"
+    " is shown next to the cells. It can detect a small difference that is present everywhere but"
+    " that no single cell shows. *Holds on average* means that the mean passes and some cell is"
+    " undecided. *Does not hold on average* means that the mean is below the margin (for some"
+    " rival, after Holm), though no single cell is significantly below.",
+    "A cell counts as run once all planned seeds are there. Without all cells, nothing holds, not"
+    " even on average. A cell that fails decides at once, since missing runs cannot change that.",
+    "*No difference larger than* is for shares such as accuracy: the two sides differ by at most"
+    " this much in every cell, in either direction, by two one-sided tests at 5 % each (the usual"
+    " equivalence test). It needs no correction, since all cells must pass.",
+    "*Undecided* gives the reason: cells lack planned runs (“k of m run” counts cells), there is"
+    " *one seed*, *a run diverged*, or *intervals are too wide*, since the seeds differ too much.",
+    "If planned runs are missing but one data set has all of its runs, the statement is also tested"
+    " on that data set alone, by the same rule, as if no other cells were planned. The result shows"
+    " this in brackets.",
     "A run that diverged leaves its cell, and the mean, undecided.",
-    "A statement may hold on average although a cell points the other way: the numbers behind it"
-    " say *not as claimed* there.",
+    "A statement may hold on average although a cell points the other way; the numbers behind it"
+    " then say *not as claimed* for this cell.",
     "Margins in points are the same at reduced scales, whose accuracies may be a third of the"
     " paper's: there 'no more than a point below' is easy to meet, and 'by over 5.8 points' hard.",
-    "There is no correction for the number of statements: at 5 % a few of so many may be chance.",
+    "There is no correction for the number of statements: at 5 %, a few of so many may be chance.",
 )
 
 
