@@ -11,7 +11,7 @@ import torch
 
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
-from fedlogit.engine.one_sample import batch_norm_in
+from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.models.layers import BatchStatNorm
@@ -125,7 +125,7 @@ class Engine(ABC):
     def forward(self, model: Client, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of one batch without gradients; the model's mode is the caller's."""
         self.pool.check()
-        with torch.no_grad(), self.autocast(), batch_norm_in(model, "prediction"):
+        with torch.no_grad(), self.autocast(), explain_single_sample(model, "prediction"):
             return self.logits(model, x)
 
     def logits(self, model: Client, x: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from fedlogit.data import Dataset
-from fedlogit.engine.transforms import cropped, normalise, to_nchw
+from fedlogit.engine.transforms import crop_and_flip, normalise, to_nchw
 
 __all__ = ["DeviceData", "DeviceText", "on_device"]
 
@@ -62,7 +62,7 @@ class DeviceData:
         """
         batch = self.x.index_select(0, index)
         if crops is not None:
-            batch = cropped(batch, crops)
+            batch = crop_and_flip(batch, crops)
         return normalise(batch, self.mean, self.std)
 
     def test_inputs(self, part: slice) -> torch.Tensor:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fedlogit import data
 from fedlogit.aggregation.attacks import Attack
-from fedlogit.aggregation.robust import Rule, trims_to
+from fedlogit.aggregation.robust import Rule, effective_rule
 from fedlogit.aggregation.votes import bits_per_vote
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.topology import Topology, check_degree
@@ -200,7 +200,7 @@ def _of_the_rule(settings: TallySettings, spec: RunSpec) -> Rules:
         return []
     neighbours = {"mesh": spec.clients, "ring": 3, "regular": settings.degree + 1}
     received = min(spec.clients, neighbours[settings.topology])
-    rule = trims_to(received, settings.trim)
+    rule = effective_rule(received, settings.trim)
     others = f", or trim from {1 / received:.3g} to less than {(received - 1) // 2 / received:.3g}"
     return [
         (

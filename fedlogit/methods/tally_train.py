@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from fedlogit.aggregation.attacks import corrupt, false_votes
-from fedlogit.aggregation.robust import combine
+from fedlogit.aggregation.attacks import false_soft_labels, false_votes
+from fedlogit.aggregation.robust import robust_average
 from fedlogit.aggregation.votes import (
     asymmetric,
     ballots,
@@ -185,7 +185,7 @@ class TallyTrain(TallySettings):
         drawn = self.lies(fed, honest.shape[1:] if votes else honest.shape[1:-1])
         if votes:
             return false_votes(honest, fed.classes, false, self.attack, drawn)
-        return corrupt(honest, false, self.attack, drawn, self.magnitude)
+        return false_soft_labels(honest, false, self.attack, drawn, self.magnitude)
 
     def lies(self, fed: Federation, probes: torch.Size) -> torch.Tensor:
         """Return a class at random for each adversary that is there and probe, whoever is absent.
@@ -232,7 +232,7 @@ class TallyTrain(TallySettings):
     def combine(self, received: torch.Tensor, classes: int, asymmetry: float) -> torch.Tensor:
         """Return what a peer makes of the messages it received, (probes, classes)."""
         if self.signal != "votes":
-            return combine(received, self.rule, self.trim)
+            return robust_average(received, self.rule, self.trim)
         if asymmetry:
             return asymmetric(received, classes, asymmetry)
         return tally(received, classes)
