@@ -99,8 +99,8 @@ def _inputs(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) ->
     if key not in fed.server_state:
         shape = (len(fed.everybody), len(at), fed.classes)
         fed.server_state[key] = torch.zeros(shape, device=sent.device)
-    heard = fed.server_state[key]
-    rows = heard[fed.present_indices]
+    last_sent = fed.server_state[key]
+    rows = last_sent[fed.present_indices]
     rows[:, at] = sent
-    heard[fed.present_indices] = rows
-    return heard[:, at]
+    last_sent[fed.present_indices] = rows
+    return last_sent[:, at]

@@ -197,7 +197,7 @@ def test_merges_of_the_bridge_and_of_fedavg():
         def merge(self, fed):
             Count.merges += 1
 
-        def learn_from_probes(self, fed, r):
+        def consensus_step(self, fed, r):
             pass
 
     class Nobody:
@@ -259,7 +259,7 @@ def test_unlabelled_probes_move_nobody_once_the_consensus_has_faded(federation):
     before = fed.vectors()
     fed.round = 3
     fed.ledger.start(3)
-    method.learn_from_probes(fed, 3)
+    method.consensus_step(fed, 3)
     assert torch.equal(before, fed.vectors())
     assert fed.ledger.of_round(3)["bytes_up"] == 4 * 3 * 16
 
@@ -279,7 +279,7 @@ def test_one_step_has_the_gradient_of_the_papers_loss(federation):
     kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1).mean()
     loss = 0.5 * torch.nn.functional.nll_loss(logs, y) + 0.5 * kl
     wanted = after_step(peer, loss)
-    TallyTrain(warm_up=0).learn_from_probes(fed, 1)
+    TallyTrain(warm_up=0).consensus_step(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
 
@@ -302,7 +302,7 @@ def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy)
     weighed = (1 + beta_dis * (1 - hot.mean(0).max(-1).values)) * kl
     loss = 0.5 * torch.nn.functional.nll_loss(logs, fed.labels(probes)) + 0.5 * weighed.mean()
     wanted = after_step(peer, loss)
-    TallyTrain(warm_up=0, emphasis=beta_dis, asymmetry=beta_asy).learn_from_probes(fed, 1)
+    TallyTrain(warm_up=0, emphasis=beta_dis, asymmetry=beta_asy).consensus_step(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
 
