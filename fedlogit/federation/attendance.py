@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from fedlogit.engine import Client
+from fedlogit.engine.client import Client
 from fedlogit.spec import RunSpec
 
 __all__ = ["Attendance"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from fedlogit.aggregation.attacks import false_logits
-from fedlogit.engine import Client
+from fedlogit.engine.client import Client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.ledger import Ledger
 from fedlogit.rng import torch_rng

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from fedlogit.aggregation.targets import Targets
-from fedlogit.engine import Client, ClientTask
+from fedlogit.aggregation import Targets
+from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
-from fedlogit.engine.task import minibatches
+from fedlogit.engine.task import ClientTask, minibatches
 from fedlogit.errors import FedlogitError
 from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec

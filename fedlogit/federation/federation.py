@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.data import UNKNOWN
-from fedlogit.engine import Client, ClientTask, Engine, State
+from fedlogit.engine.base import Engine
 from fedlogit.engine.build import build_client
+from fedlogit.engine.client import Client, State
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
+from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.attendance import Attendance
 from fedlogit.federation.averaging import average_states, same_architecture

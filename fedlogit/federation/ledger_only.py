@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fedlogit.engine import State
+from fedlogit.engine.client import State
 from fedlogit.federation.averaging import same_architecture
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.ledger import Entry

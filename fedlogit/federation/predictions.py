@@ -8,7 +8,8 @@ from operator import add
 import numpy as np
 import torch
 
-from fedlogit.engine import Client, Engine
+from fedlogit.engine.base import Engine
+from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores, count_correct, score
 from fedlogit.engine.task import cut

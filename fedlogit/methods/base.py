@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.component import Component, ComponentRef
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec

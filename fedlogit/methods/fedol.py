@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation import confidence
+from fedlogit.aggregation import Targets, confidence
 from fedlogit.aggregation.pseudo_labels import NO_PSEUDO_LABEL, pseudo_labels
-from fedlogit.aggregation.targets import Targets, one_hot_targets
+from fedlogit.aggregation.targets import one_hot_targets
 from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.one_shot import OneShot

@@ -42,7 +42,7 @@ def test_images_come_after_the_own_ones_and_nobody_knows_their_labels(tiles, dig
 
 def test_a_stand_in_says_so(tmp_path, digits):
     """Tiny-ImageNet stands in for STL-10, and every result with it names that."""
-    from fedlogit.data.cards import card
+    from fedlogit.data import card
 
     assert card("tiny_imagenet32").stands_for == "stl10"
     with pytest.raises(DataError, match=r"tiny_imagenet32.npz does not exist; make it with"):

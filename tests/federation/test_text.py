@@ -15,7 +15,7 @@ from support.small import TEXT, small_spec
 from torch import nn
 
 from fedlogit import methods
-from fedlogit.engine import ClientTask
+from fedlogit.engine.task import ClientTask
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.client_tasks import batches
 from fedlogit.methods.tally_train import TallyTrain

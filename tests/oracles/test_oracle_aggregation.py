@@ -11,10 +11,10 @@ from oracles import fedet, fedhkt, mine
 from oracles.fedkt import plurality
 from oracles.pseudo_labels import pseudo_labels
 
-from fedlogit.aggregation import confidence, contribution, hard_votes, robust, uwa, votes
+from fedlogit.aggregation import Targets, confidence, contribution, hard_votes, robust, uwa, votes
 from fedlogit.aggregation import pseudo_labels as algorithm1
 from fedlogit.aggregation.fedet import consensus_with_diversity
-from fedlogit.aggregation.targets import Targets, as_targets, one_hot_targets
+from fedlogit.aggregation.targets import as_targets, one_hot_targets
 from fedlogit.errors import FedlogitError
 
 KINDS = ("usual", "large", "twins", "flat")
