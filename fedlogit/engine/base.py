@@ -138,20 +138,14 @@ class Engine(ABC):
             self.data.device.type, torch.bfloat16, enabled=self.precision == "bf16"
         )
 
-    def map(
-        self,
-        fn: Callable[[Client], R],
-        models: Sequence[Client],
-        cost: Callable[[Client], float] | None = None,
-    ) -> list[R]:
+    def map(self, fn: Callable[[Client], R], models: Sequence[Client]) -> list[R]:
         """Return ``[fn(model) for model in models]``, several side by side in threads.
 
         Args:
             fn: It may change its own model only.
             models: Of any architectures.
-            cost: What decides who runs first.
         """
-        return self.pool.map(fn, models, cost)
+        return self.pool.map(fn, models)
 
     @property
     def clients_at_once(self) -> int | None:
@@ -167,4 +161,4 @@ class Engine(ABC):
         layers = (layer for model in models for layer in model.model.modules())
         if self.data.device.type != "cuda" or any(isinstance(k, BatchStatNorm) for k in layers):
             return self.data.batch
-        return self.data.wide
+        return self.data.gpu_batch

@@ -22,6 +22,7 @@ __all__ = [
     "State",
     "attach_gradient",
     "clean_gradients",
+    "flatten",
     "joint_optimizer",
     "make_optimizer",
 ]
@@ -97,11 +98,6 @@ class Client:
         """Set the learning rate to `factor` times the initial one."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.lr * factor
-
-    @property
-    def zeroes_nonfinite(self) -> bool:
-        """Whether entries of gradients that are not finite are set to 0."""
-        return self.settings.zero_nonfinite_grads
 
     @contextmanager
     def gradient(self, memory: torch.Tensor) -> Iterator[torch.Tensor]:

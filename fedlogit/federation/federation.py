@@ -406,15 +406,6 @@ class Federation:
             for client, vector in zip(self.clients, vectors, strict=True):
                 client.vector.copy_(vector)
 
-    def send_alike(self, name: str, step: Callable[[], None]) -> None:
-        """Do a step whose messages are as long in every round; who only counts does it once.
-
-        Args:
-            name: Tells a method's steps apart.
-            step: Sends the messages.
-        """
-        step()
-
     def merge(self, weights: Sequence[float] | None = None) -> State:
         """Return the weighted average of all clients' parameters and floating buffers.
 
@@ -509,6 +500,15 @@ class Federation:
         """
         self.ledger.exchange(kind, messages, links=links)
         return messages
+
+    def send_alike(self, name: str, step: Callable[[], None]) -> None:
+        """Do a step whose messages are as long in every round; `ledger_only` does it once.
+
+        Args:
+            name: Tells a method's steps apart.
+            step: Sends the messages.
+        """
+        step()
 
     def check_attack(self) -> None:
         """Refuse a round that is done if an attack on predictions passed its messages by.
