@@ -18,7 +18,7 @@ __all__ = ["LedgerOnlyFederation"]
 
 
 class LedgerOnlyFederation(Federation):
-    """Takes the same arguments, and has the same verbs."""
+    """Takes the same arguments, and has the same operations."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Put a federation together, of which no message has been counted yet."""

@@ -144,7 +144,7 @@ class CELM(ModelFederation):
         """Return X_g and X_i of all clients that exist, which are noise until they are probed."""
         if "celm/images" not in fed.server_state:
             again = 0 if self.warm_start else fed.round
-            fed.server_state["celm/images"] = _noise(fed, fed.everybody, again)
+            fed.server_state["celm/images"] = _noise(fed, fed.all_clients, again)
         return fed.server_state["celm/images"]
 
     def _places(self, fed: Federation) -> torch.Tensor:

@@ -26,7 +26,7 @@ class MetaModel(LogitFederation):
     what is done. ``refit``, the default: A has inputs for those present alone. ``pad``: A keeps the
     inputs of all clients; in the place of an absent one is what it last sent, and 0 before it has
     sent anything. (A constant in its place would be ``refit`` but for A's first weights.) Either
-    way, a sample trains A from the first round on in which a client that owns it is there, who
+    way, a sample trains A from the first round on in which a client that owns it is present, who
     sends its label; as long as no sample has one, the targets are the average's.
 
     Attributes:
@@ -97,7 +97,7 @@ def _inputs(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) ->
         return sent
     key = f"meta_model/{name}"
     if key not in fed.server_state:
-        shape = (len(fed.everybody), len(at), fed.classes)
+        shape = (len(fed.all_clients), len(at), fed.classes)
         fed.server_state[key] = torch.zeros(shape, device=sent.device)
     last_sent = fed.server_state[key]
     rows = last_sent[fed.present_indices]

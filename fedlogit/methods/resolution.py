@@ -177,7 +177,7 @@ def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
 
 
 def _participation(spec: RunSpec, method: Method) -> Participation | None:
-    """Return who is there, or None if that is everybody in every round."""
+    """Return which clients are present, or None if all are in every round."""
     participation = spec.participation
     if participation is None:
         return None

@@ -162,7 +162,7 @@ class TallyTrain(TallySettings):
         """Return which of so many peers are connected: of those present, as in the graph of all."""
         if fed.spec.participation is None:
             return adjacency(self.topology, peers, self.degree, fed.spec.seed)
-        graph = adjacency(self.topology, len(fed.everybody), self.degree, fed.spec.seed)
+        graph = adjacency(self.topology, len(fed.all_clients), self.degree, fed.spec.seed)
         places = fed.present_indices.numpy()
         return graph[np.ix_(places, places)]
 
@@ -170,7 +170,7 @@ class TallyTrain(TallySettings):
         """Return how many of the peers, which are the last of them, send false messages."""
         if fed.spec.participation is None or not self.adversaries:
             return self.adversaries
-        return int((fed.present_indices >= len(fed.everybody) - self.adversaries).sum())
+        return int((fed.present_indices >= len(fed.all_clients) - self.adversaries).sum())
 
     def messages(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return what each peer sends: a vote, (peers, probes), or a soft label like `logits`.
@@ -199,7 +199,7 @@ class TallyTrain(TallySettings):
         """
         generator = fed.torch_rng("lies", fed.round)
         drawn = torch.randint(fed.classes, (self.adversaries, *probes), generator=generator)
-        places = fed.present_indices - (len(fed.everybody) - self.adversaries)
+        places = fed.present_indices - (len(fed.all_clients) - self.adversaries)
         return drawn[places[places >= 0]]
 
     def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
