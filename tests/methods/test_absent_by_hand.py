@@ -268,7 +268,7 @@ def test_a_meta_model_is_fitted_anew_to_those_present(federation, monkeypatch):
     fed, seen = fitted(federation, monkeypatch)
     assert [len(known) for known, _, _ in seen] == [3, 3]  # 0, 1, 2 and then 1, 2, 3
     assert [len(wanted) for _, _, wanted in seen] == [3, 3]
-    samples = methods.get(fed.spec.method)._known(fed)
+    samples = methods.get(fed.spec.method)._auxiliary_samples(fed)
     owned = [torch.isin(samples, c.private) for c in fed.all_clients]
     early = owned[0] | owned[1] | owned[2]
     assert 0 < int(early.sum()) < len(samples), "client 3 holds some alone"
@@ -285,7 +285,7 @@ def test_a_padded_meta_model_goes_on_with_what_was_last_sent(federation, monkeyp
     assert len(first) == len(second) == len(asked) == 4
     assert not first[3].any(), "not heard yet"
     assert not asked[3].any()
-    samples = methods.get(fed.spec.method)._known(fed)
+    samples = methods.get(fed.spec.method)._auxiliary_samples(fed)
     early = torch.isin(samples, torch.cat([c.private for c in fed.all_clients[:3]]))
     assert torch.equal(second[0][early], first[0]), "client 0 has left"
     assert not second[0][~early].any(), "nobody asked it about these"
@@ -301,7 +301,7 @@ def test_without_any_label_a_meta_model_is_the_average(federation, monkeypatch):
     (there,) = fed.clients
     others = torch.cat([c.private for c in fed.all_clients if c is not there])
     others = others[~torch.isin(others, there.private)]
-    monkeypatch.setattr(type(method), "_known", lambda self, fed: others)
+    monkeypatch.setattr(type(method), "_auxiliary_samples", lambda self, fed: others)
     logits = logs([[0.7, 0.3]], [[0.1, 0.9]])
     assert torch.allclose(method.aggregate(fed, logits[:1]), torch.tensor([[0.7, 0.3]]))
     assert "up" not in fed.ledger.totals() or not fed.ledger.totals()["up"]
