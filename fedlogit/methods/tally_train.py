@@ -133,7 +133,7 @@ class TallyTrain(TallySettings):
         votes = logits.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
         fed.log(agreement=float(agreement))
-        neighbours = self.neighbours(fed, len(logits))
+        neighbours = self.neighbours(fed)
         links = int(neighbours.sum()) - len(neighbours)  # without those from a peer to itself
         received = self.send(fed, self.messages(fed, logits), links)
         if neighbours.all():
@@ -158,18 +158,14 @@ class TallyTrain(TallySettings):
         made = [self.combine(messages, fed.classes, asymmetry) for messages in received]
         return torch.stack(made) if len(made) > 1 else made[0]
 
-    def neighbours(self, fed: Federation, peers: int) -> np.ndarray:
-        """Return which of so many peers are connected: of those present, as in the graph of all."""
-        if fed.spec.participation is None:
-            return adjacency(self.topology, peers, self.degree, fed.spec.seed)
+    def neighbours(self, fed: Federation) -> np.ndarray:
+        """Return which present peers are connected, as they are in the graph of all peers."""
         graph = adjacency(self.topology, len(fed.all_clients), self.degree, fed.spec.seed)
         places = fed.present_indices.numpy()
         return graph[np.ix_(places, places)]
 
     def adversaries_present(self, fed: Federation) -> int:
-        """Return how many of the peers, which are the last of them, send false messages."""
-        if fed.spec.participation is None or not self.adversaries:
-            return self.adversaries
+        """Return how many of the present peers, which are the last ones, send false messages."""
         return int((fed.present_indices >= len(fed.all_clients) - self.adversaries).sum())
 
     def messages(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:

@@ -314,7 +314,7 @@ def test_on_a_ring_a_missing_peer_leaves_a_gap(federation):
     call = "tally_train(warm_up=0, topology='ring')"
     fed, method = peers_after(1, federation, call, clients=5, participation=WITHOUT_PEER_2)
     # Peers 0, 1, 3 and 4; 1 - 2 - 3 is broken.
-    assert method.neighbours(fed, 4).astype(int).tolist() == [
+    assert method.neighbours(fed).astype(int).tolist() == [
         [1, 1, 0, 1],
         [1, 1, 0, 0],
         [0, 0, 1, 1],
