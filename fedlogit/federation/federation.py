@@ -33,7 +33,7 @@ from fedlogit.federation.client_tasks import (
     server_tasks,
 )
 from fedlogit.federation.predictions import Predictions, finite_scores
-from fedlogit.federation.probes import accuracy, drawn_probes
+from fedlogit.federation.probes import accuracy, draw_probes
 from fedlogit.federation.round_log import RoundLog
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
@@ -534,7 +534,7 @@ class Federation:
             anchors: How many of them shall have labels, where the public set is another data set's.
         """
         labels = self.data.labels[self.public]
-        return drawn_probes(self.public, labels, size, anchors, self.rng("probes", self.round))
+        return draw_probes(self.public, labels, size, anchors, self.rng("probes", self.round))
 
     def rng(self, purpose: str, *ids: int) -> np.random.Generator:
         """Return the run's generator for a purpose (see `fedlogit.rng`)."""

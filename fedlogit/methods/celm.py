@@ -143,8 +143,8 @@ class CELM(ModelFederation):
     def _kept_images(self, fed: Federation) -> torch.Tensor:
         """Return X_g and X_i of all clients that exist, which are noise until they are probed."""
         if "celm/images" not in fed.server_state:
-            again = 0 if self.warm_start else fed.round
-            fed.server_state["celm/images"] = _noise(fed, fed.all_clients, again)
+            draw = 0 if self.warm_start else fed.round
+            fed.server_state["celm/images"] = _noise(fed, fed.all_clients, draw)
         return fed.server_state["celm/images"]
 
     def _places(self, fed: Federation) -> torch.Tensor:
@@ -164,11 +164,11 @@ class CELM(ModelFederation):
         fed.export("probes", images=state["celm/images"])
 
 
-def _noise(fed: Federation, clients: Sequence[Client], again: int) -> torch.Tensor:
-    """Return images of noise for the global model and for clients, of draw number `again`."""
+def _noise(fed: Federation, clients: Sequence[Client], draw: int) -> torch.Tensor:
+    """Return images of noise for the global model and for clients, of draw number `draw`."""
     shape = (fed.classes, *fed.data.shape)
     owners = [0, *(client.index + 1 for client in clients)]
-    noise = [torch.randn(shape, generator=fed.torch_rng("probe images", i, again)) for i in owners]
+    noise = [torch.randn(shape, generator=fed.torch_rng("probe images", i, draw)) for i in owners]
     return torch.stack(noise).to(fed.data.device)
 
 
