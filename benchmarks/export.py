@@ -49,8 +49,8 @@ def export(workload: Workload, data: Path, rounds: int, folder: Path) -> dict[st
 def _settings(workload: Workload, fed: Any, method: Any) -> dict[str, Any]:
     how = fed.spec
     return {
-        "kind": workload.kind, "model": how.models[0].name, "clients": len(fed.everybody),
-        "cohort": how.participation.number if how.participation else len(fed.everybody),
+        "kind": workload.kind, "model": how.models[0].name, "clients": len(fed.all_clients),
+        "cohort": how.participation.number if how.participation else len(fed.all_clients),
         "batch": how.batch, "optimizer": how.optimizer.name, "rate": how.optimizer.lr,
         "decay": how.optimizer.weight_decay, "augment": how.augment == "crop_flip",
         "shape": list(fed.data.shape), "classes": fed.classes, "pad": _pad(fed),
@@ -63,18 +63,18 @@ def _settings(workload: Workload, fed: Any, method: Any) -> dict[str, Any]:
 
 
 def _pad(fed: Any) -> int:
-    return int(getattr(fed.everybody[0].model, "pad", 0))
+    return int(getattr(fed.all_clients[0].model, "pad", 0))
 
 
 def _weights(folder: Path, fed: Any, *, shared: bool) -> None:
     """Write the first weights of each client; one for all where they are the same."""
-    for i, client in enumerate(fed.everybody[:1] if shared else fed.everybody):
+    for i, client in enumerate(fed.all_clients[:1] if shared else fed.all_clients):
         _numbered(folder / f"weights{i}.npz", [p.detach() for p in client.model.parameters()])
 
 
 def _clients(folder: Path, fed: Any, *, images: bool) -> None:
     """Write everybody's samples, a file each, so that nobody maps more than is asked for."""
-    parts = {str(c.index): c.private for c in fed.everybody}
+    parts = {str(c.index): c.private for c in fed.all_clients}
     if len(fed.public):
         parts["_public"] = fed.public
     for name, index in parts.items():
@@ -84,7 +84,7 @@ def _clients(folder: Path, fed: Any, *, images: bool) -> None:
 
 
 def _samples(folder: Path, which: str, fed: Any, x: torch.Tensor, y: torch.Tensor) -> None:
-    if hasattr(fed.everybody[0].model, "pad"):  # a perceptron takes rows
+    if hasattr(fed.all_clients[0].model, "pad"):  # a perceptron takes rows
         x = F.pad(x, [_pad(fed)] * 4).flatten(1)
     np.save(folder / f"x{which}.npy", x.numpy())
     np.save(folder / f"y{which}.npy", y.numpy())

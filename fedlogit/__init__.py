@@ -13,7 +13,7 @@ Layers, each importing only what lies below it::
     models/  partition/               architectures, divisions; neither knows of the other
     data/                             what data sets are, how they are got and loaded
     spec  config                      what a run is, and what a user may choose
-    adversaries  participation        who harms the others, and who is there in a round
+    adversaries  participation        clients that attack, and which clients are present
     component  files  rng  errors …   below all
 """
 

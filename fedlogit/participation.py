@@ -1,7 +1,7 @@
-"""Who is there in a round: a share or a number of clients, drawn anew, or a schedule.
+"""Which clients are present in a round: a share or a number of them, drawn anew, or a schedule.
 
-Who is there is a function of the settings, the seed and the round alone, so that a run that was
-stopped goes on with the same clients, and anybody can say later who was there.
+That is a function of the settings, the seed and the round alone, so that a run that was stopped
+goes on with the same clients, and anybody can say later which were present.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Participation(FrozenConfig):
 
         Raises:
             FedlogitError: naming the setting, its value and what would be right; or a round in
-                which nobody is there.
+                which nobody is present.
         """
         if self.number is not None and self.number > clients:
             raise FedlogitError(

@@ -15,7 +15,7 @@ from support.calls import script
 from support.many import specs_of
 from support.small import SMALL, TEXT
 
-from fedlogit.data.dataset import load_arrays
+from fedlogit.data import load_arrays
 from fedlogit.data.tokens import tokenise
 from fedlogit.files import read_json
 

@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from fedlogit.adversaries import Adversaries
 from fedlogit.aggregation.votes import tally
 
-__all__ = ["Attack", "corrupt", "false_logits", "false_votes"]
+__all__ = ["Attack", "false_logits", "false_soft_labels", "false_votes"]
 
 Attack = Literal["random", "colluding", "confident"]
 
 
-def corrupt(
+def false_soft_labels(
     messages: torch.Tensor,
     adversaries: int,
     attack: Attack,

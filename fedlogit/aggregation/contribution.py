@@ -7,12 +7,12 @@ import torch.nn.functional as F
 
 __all__ = [
     "class_similarity",
-    "divided_anew",
     "evidence",
-    "largest",
-    "scores",
-    "share_among",
-    "smooth",
+    "instantaneous_scores",
+    "keep_largest",
+    "moving_average",
+    "redistributed",
+    "shares_of_present",
     "to_shares",
 ]
 
@@ -29,7 +29,7 @@ def evidence(client_logits: torch.Tensor, global_logits: torch.Tensor) -> torch.
     return (client_logits - global_logits.mean()).clamp(min=0)
 
 
-def scores(q: torch.Tensor) -> torch.Tensor | None:
+def instantaneous_scores(q: torch.Tensor) -> torch.Tensor | None:
     """Return instantaneous contributions that sum to 1 (CELM eq. 10-12), or None without evidence.
 
     Each class's evidence is shared out among the clients, and a client's score is its mean share.
@@ -43,7 +43,7 @@ def scores(q: torch.Tensor) -> torch.Tensor | None:
     return mean / mean.sum() if float(mean.sum()) > 0 else None
 
 
-def smooth(old: torch.Tensor, new: torch.Tensor, keep: float) -> torch.Tensor:
+def moving_average(old: torch.Tensor, new: torch.Tensor, keep: float) -> torch.Tensor:
     """Return the moving average ``keep * old + (1 - keep) * new``; `new` where there is no old.
 
     Args:
@@ -61,7 +61,7 @@ def to_shares(values: torch.Tensor) -> torch.Tensor:
     return torch.full_like(values, 1 / len(values)) if float(total) == 0 else values / total
 
 
-def share_among(shares: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
+def shares_of_present(shares: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
     """Return the shares of some clients, scaled to sum to 1; those of everybody as they are.
 
     Args:
@@ -75,7 +75,7 @@ def share_among(shares: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
     return own if len(own) == len(shares) else to_shares(own)
 
 
-def divided_anew(shares: torch.Tensor, present: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+def redistributed(shares: torch.Tensor, present: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
     """Return shares in which some clients divide anew what they had together; the others' stay.
 
     Args:
@@ -101,7 +101,7 @@ def class_similarity(heads: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     return F.cosine_similarity(heads, average[None], dim=2, eps=1e-30)
 
 
-def largest(values: torch.Tensor, count: int) -> torch.Tensor:
+def keep_largest(values: torch.Tensor, count: int) -> torch.Tensor:
     """Return `values` (n,) with all but the `count` entries of largest magnitude set to 0.
 
     Entries as large as the last of these stay too, as in the code of CFFL's and CGSV's authors

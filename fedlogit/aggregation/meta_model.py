@@ -40,38 +40,38 @@ def features(logits: torch.Tensor) -> torch.Tensor:
 
 def fit_and_predict(
     kind: Classifier,
-    known: torch.Tensor,
+    auxiliary: torch.Tensor,
     labels: torch.Tensor,
-    wanted: torch.Tensor,
+    public: torch.Tensor,
     classes: int,
     seed: int,
 ) -> torch.Tensor:
-    """Train A on labelled samples' logits; return its class probabilities on others.
+    """Train A on the logits of labelled samples; return its class probabilities on public ones.
 
     Args:
         kind: Which classifier.
-        known: Clients' logits on labelled samples, (clients, n, classes).
+        auxiliary: Clients' logits on labelled samples, (clients, n, classes).
         labels: Their classes, (n,).
-        wanted: Clients' logits on public samples, (clients, points, classes).
+        public: Clients' logits on public samples, (clients, points, classes).
         classes: Number of classes C.
         seed: Of the classifier's own randomness.
 
     Returns:
         softmax(A(h(x))), float32 (points, classes).
     """
-    h, goal = features(known), features(wanted)
+    h, h_public = features(auxiliary), features(public)
     mean, std = h.mean(0), _scale(h)
-    h, goal = (h - mean) / std, (goal - mean) / std
+    h, h_public = (h - mean) / std, (h_public - mean) / std
     if kind == "mlp":
-        return _fit_mlp(h, labels, classes, seed)(goal)
-    return _fit_trees(kind, h, labels, goal, classes, seed)
+        return _fit_mlp(h, labels, classes, seed)(h_public)
+    return _fit_trees(kind, h, labels, h_public, classes, seed)
 
 
 def _scale(h: torch.Tensor) -> torch.Tensor:
     """Return what to divide each feature by: its deviation, or 1 where it is constant.
 
     As scikit-learn's `StandardScaler` has it: a network whose last hidden layer is dead on the
-    known samples has constant logits there, and a quotient by nearly 0 would make what other
+    labelled samples has constant logits there, and a quotient by nearly 0 would make what other
     samples have outweigh all other features. Constant is what rounding may explain.
     """
     std = h.std(0) if len(h) > 1 else torch.zeros_like(h[0])
@@ -140,7 +140,12 @@ def _epoch(
 
 
 def _fit_trees(
-    kind: str, h: torch.Tensor, labels: torch.Tensor, goal: torch.Tensor, classes: int, seed: int
+    kind: str,
+    h: torch.Tensor,
+    labels: torch.Tensor,
+    h_public: torch.Tensor,
+    classes: int,
+    seed: int,
 ) -> torch.Tensor:
     from sklearn import ensemble  # takes a second to import
 
@@ -150,11 +155,11 @@ def _fit_trees(
     else:
         model = ensemble.HistGradientBoostingClassifier(random_state=state)
     model.fit(h.cpu().numpy(), labels.cpu().numpy())
-    result = torch.zeros(len(goal), classes)
+    result = torch.zeros(len(h_public), classes)
     if len(model.classes_) == 1:  # for which boosting has two columns
         result[:, int(model.classes_[0])] = 1
-        return result.to(goal.device)
+        return result.to(h_public.device)
     result[:, torch.as_tensor(model.classes_)] = torch.as_tensor(
-        model.predict_proba(goal.cpu().numpy()), dtype=torch.float32
+        model.predict_proba(h_public.cpu().numpy()), dtype=torch.float32
     )
-    return result.to(goal.device)
+    return result.to(h_public.device)

@@ -8,9 +8,9 @@ import torch
 
 from fedlogit.aggregation.confidence import entropies
 
-__all__ = ["PSEUDO_NONE", "entropy_baselines", "pseudo_labels", "votes"]
+__all__ = ["NO_PSEUDO_LABEL", "entropy_baselines", "pseudo_labels", "weighted_votes"]
 
-PSEUDO_NONE = -1
+NO_PSEUDO_LABEL = -1
 
 
 def entropy_baselines(uncertainty: torch.Tensor, ratio: float) -> torch.Tensor:
@@ -28,7 +28,7 @@ def entropy_baselines(uncertainty: torch.Tensor, ratio: float) -> torch.Tensor:
     return uncertainty.kthvalue(rank, dim=1).values
 
 
-def votes(
+def weighted_votes(
     predicted: torch.Tensor, voters: torch.Tensor, confidence: torch.Tensor, *, negative: bool
 ) -> torch.Tensor:
     """Return G(x) of eq. 13 for every sample and class.
@@ -76,19 +76,19 @@ def pseudo_labels(
         logits: Of all source models, (models, points, classes).
         confidence: C², (models, classes).
         ratio: ρ, the share of samples that each model may vote on.
-        negative: See `votes`.
+        negative: See `weighted_votes`.
 
     Returns:
         int64 (points,): of the classes that some model votes for, the one with the largest G, the
-        lowest of a tie; `PSEUDO_NONE` where no model is confident enough to vote.
+        lowest of a tie; `NO_PSEUDO_LABEL` where no model is confident enough to vote.
     """
     uncertainty = entropies(logits)
     voters = uncertainty <= entropy_baselines(uncertainty, ratio)[:, None]
     predicted = logits.argmax(-1)
-    score = votes(predicted, voters, confidence, negative=negative)
+    score = weighted_votes(predicted, voters, confidence, negative=negative)
     # G of a class with next to no weight is -1 to the last bit, as that of one without a vote.
     chosen = score.masked_fill(~_voted(predicted, voters, score.shape[1]), -math.inf).argmax(1)
-    return torch.where(voters.any(0), chosen, torch.full_like(chosen, PSEUDO_NONE))
+    return torch.where(voters.any(0), chosen, torch.full_like(chosen, NO_PSEUDO_LABEL))
 
 
 def _voted(predicted: torch.Tensor, voters: torch.Tensor, classes: int) -> torch.Tensor:

@@ -13,12 +13,12 @@ import torch
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Rule", "combine", "normalise_rows", "trimmed", "trims_to"]
+__all__ = ["Rule", "effective_rule", "normalise_rows", "robust_average", "trimmed_count"]
 
 Rule = Literal["mean", "trimmed_mean", "median"]
 
 
-def combine(claims: torch.Tensor, rule: Rule, trim: float = 0.0) -> torch.Tensor:
+def robust_average(claims: torch.Tensor, rule: Rule, trim: float = 0.0) -> torch.Tensor:
     """Return one distribution a probe.
 
     Args:
@@ -38,12 +38,12 @@ def combine(claims: torch.Tensor, rule: Rule, trim: float = 0.0) -> torch.Tensor
         ranked, peers = claims.sort(0).values, len(claims)  # `quantile` has a largest size
         return normalise_rows(ranked[(peers - 1) // 2].lerp(ranked[peers // 2], 0.5))
     if rule == "trimmed_mean":
-        out = trimmed(len(claims), trim)
+        out = trimmed_count(len(claims), trim)
         return normalise_rows(claims.sort(0).values[out : len(claims) - out].mean(0))
     return normalise_rows(claims.mean(0))
 
 
-def trimmed(peers: int, trim: float) -> int:
+def trimmed_count(peers: int, trim: float) -> int:
     """Return how many peers a trimmed mean leaves out at each end.
 
     Raises:
@@ -55,12 +55,12 @@ def trimmed(peers: int, trim: float) -> int:
     return out
 
 
-def trims_to(peers: int, trim: float) -> Rule:
+def effective_rule(peers: int, trim: float) -> Rule:
     """Return the rule that a trimmed mean of so many peers is.
 
     Without anybody left out it is the mean; where one or two are left, the median.
     """
-    out = trimmed(peers, trim)
+    out = trimmed_count(peers, trim)
     return "mean" if not out else "median" if peers - 2 * out <= 2 else "trimmed_mean"
 
 

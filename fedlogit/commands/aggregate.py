@@ -16,8 +16,8 @@ from fedlogit.aggregation.targets import as_targets
 from fedlogit.commands._options import given_file, read_spec
 from fedlogit.component import ComponentRef
 from fedlogit.errors import Diverged, FedlogitError
+from fedlogit.methods import OneShot
 from fedlogit.methods.aggregator import Aggregator
-from fedlogit.methods.one_shot import OneShot
 from fedlogit.runs.logit_files import load_logits
 from fedlogit.runs.target_files import save_diverged_targets, save_targets
 

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 from fedlogit.commands._options import given_path
-from fedlogit.data.cards import card
+from fedlogit.data import card
 from fedlogit.data.download import download
 
 

@@ -22,9 +22,10 @@ from fedlogit.commands._options import given_path
 from fedlogit.data import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
-from fedlogit.partition import Split, SplitSpec, distances, divide
+from fedlogit.partition import Split, distances, divide
 from fedlogit.results.bubbles import bubble_plot
 from fedlogit.results.formatting import write_csv
+from fedlogit.spec import SplitSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.data import card
-from fedlogit.data.dataset import load_arrays
+from fedlogit.data import card, load_arrays
 from fedlogit.data.tokens import tokenise
 from fedlogit.errors import FedlogitError
 from fedlogit.spec import Text

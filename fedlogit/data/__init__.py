@@ -5,7 +5,6 @@
 """
 
 from fedlogit.data.cards import DATASETS, Card, card
-from fedlogit.data.content import content_digest
 from fedlogit.data.dataset import (
     UNKNOWN,
     Dataset,
@@ -22,7 +21,6 @@ __all__ = [
     "Dataset",
     "card",
     "check_probes",
-    "content_digest",
     "load",
     "load_arrays",
     "with_probes",

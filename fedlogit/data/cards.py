@@ -34,7 +34,7 @@ class Card:
         std: The same.
         licence: Under which it is distributed.
         homepage: Where it is described.
-        digest: SHA-256 of the decoded content (`fedlogit.data.content_digest`); "" if not pinned.
+        digest: SHA-256 of the decoded content (`content.content_digest`); "" if not pinned.
         ordered: Whether the order of rows is part of the content; a mirror may have another.
         balanced: Whether all classes have equally many samples, in each split.
         groups: Number of centres that the samples come from; 0 if they are not known.

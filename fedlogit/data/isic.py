@@ -31,7 +31,16 @@ from fedlogit.data.cards import Card
 from fedlogit.data.raw import Raw
 from fedlogit.errors import DataError
 
-__all__ = ["COUNTS", "TABLE", "colour_constancy", "decode_isic", "read_table", "survey"]
+__all__ = [
+    "COUNTS",
+    "TABLE",
+    "Row",
+    "colour_constancy",
+    "decode_isic",
+    "read_image",
+    "read_table",
+    "survey",
+]
 
 TABLE = "train_test_split"
 COUNTS = Path(__file__).resolve().parents[2] / "data" / "fed_isic2019_counts.csv"

@@ -11,7 +11,7 @@ import torch
 
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
-from fedlogit.engine.one_sample import batch_norm_in
+from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.models.layers import BatchStatNorm
@@ -125,7 +125,7 @@ class Engine(ABC):
     def forward(self, model: Client, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of one batch without gradients; the model's mode is the caller's."""
         self.pool.check()
-        with torch.no_grad(), self.autocast(), batch_norm_in(model, "prediction"):
+        with torch.no_grad(), self.autocast(), explain_single_sample(model, "prediction"):
             return self.logits(model, x)
 
     def logits(self, model: Client, x: torch.Tensor) -> torch.Tensor:
@@ -138,20 +138,14 @@ class Engine(ABC):
             self.data.device.type, torch.bfloat16, enabled=self.precision == "bf16"
         )
 
-    def map(
-        self,
-        fn: Callable[[Client], R],
-        models: Sequence[Client],
-        cost: Callable[[Client], float] | None = None,
-    ) -> list[R]:
+    def map(self, fn: Callable[[Client], R], models: Sequence[Client]) -> list[R]:
         """Return ``[fn(model) for model in models]``, several side by side in threads.
 
         Args:
             fn: It may change its own model only.
             models: Of any architectures.
-            cost: What decides who runs first.
         """
-        return self.pool.map(fn, models, cost)
+        return self.pool.map(fn, models)
 
     @property
     def clients_at_once(self) -> int | None:
@@ -167,4 +161,4 @@ class Engine(ABC):
         layers = (layer for model in models for layer in model.model.modules())
         if self.data.device.type != "cuda" or any(isinstance(k, BatchStatNorm) for k in layers):
             return self.data.batch
-        return self.data.wide
+        return self.data.gpu_batch

@@ -17,7 +17,15 @@ from fedlogit.errors import FedlogitError
 from fedlogit.optimizers import SGD, Adam, AdamW
 from fedlogit.spec import Optimizer
 
-__all__ = ["Client", "State", "attach_gradient", "clean", "joint_optimizer", "make_optimizer"]
+__all__ = [
+    "Client",
+    "State",
+    "attach_gradient",
+    "clean_gradients",
+    "flatten",
+    "joint_optimizer",
+    "make_optimizer",
+]
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,6 @@ class Client:
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.lr * factor
 
-    @property
-    def zeroes_nonfinite(self) -> bool:
-        """Whether entries of gradients that are not finite are set to 0."""
-        return self.settings.zero_nonfinite_grads
-
     @contextmanager
     def gradient(self, memory: torch.Tensor) -> Iterator[torch.Tensor]:
         """Let gradients fall into a vector for as long as it lasts; afterwards there are none.
@@ -114,7 +117,7 @@ class Client:
         """Take one optimizer step, on the gradient as the settings clean and clip it."""
         gradient = self.vector.grad
         assert gradient is not None
-        clean(gradient, self.settings)
+        clean_gradients(gradient, self.settings)
         self.optimizer.step()
 
     def layers(self) -> dict[str, slice]:
@@ -216,7 +219,7 @@ def make_optimizer(vectors: Sequence[torch.Tensor], o: Optimizer) -> torch.optim
     )
 
 
-def clean(gradients: torch.Tensor, o: Optimizer) -> None:
+def clean_gradients(gradients: torch.Tensor, o: Optimizer) -> None:
     """Zero what is not finite and clip, in place, as the settings say.
 
     Args:

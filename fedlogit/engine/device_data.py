@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from fedlogit.data import Dataset
-from fedlogit.engine.transforms import cropped, normalise, to_nchw
+from fedlogit.engine.transforms import crop_and_flip, normalise, to_nchw
 
 __all__ = ["DeviceData", "DeviceText", "on_device"]
 
@@ -25,13 +25,13 @@ class DeviceData:
         strata: What training samples are divided by where classes shall have their share, (n,).
         tokens: Samples are sequences of tokens.
         batch: Samples in a forward pass without gradients.
-        wide: The same on a GPU, for models whose answers do not depend on it.
+        gpu_batch: The same on a GPU, for models whose answers do not depend on it.
     """
 
     shape: tuple[int, ...]
     tokens = False
     batch = 500
-    wide = 2000
+    gpu_batch = 2000
 
     def __init__(
         self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
@@ -62,7 +62,7 @@ class DeviceData:
         """
         batch = self.x.index_select(0, index)
         if crops is not None:
-            batch = cropped(batch, crops)
+            batch = crop_and_flip(batch, crops)
         return normalise(batch, self.mean, self.std)
 
     def test_inputs(self, part: slice) -> torch.Tensor:
@@ -79,7 +79,7 @@ class DeviceText(DeviceData):
         self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
     ) -> None:
         super().__init__(dataset, device, test_index)
-        self.batch = self.wide = max(1, _POSITIONS // self.shape[0])
+        self.batch = self.gpu_batch = max(1, _POSITIONS // self.shape[0])
 
     def stored(self, samples: np.ndarray) -> torch.Tensor:
         """Return tokens, int64 (n, T)."""

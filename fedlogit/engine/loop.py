@@ -12,7 +12,7 @@ import torch
 
 from fedlogit.engine.base import Engine
 from fedlogit.engine.client import Client
-from fedlogit.engine.one_sample import batch_norm_in
+from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask, LossSum
 
 __all__ = ["LoopEngine"]
@@ -65,7 +65,7 @@ class LoopEngine(Engine):
     ) -> torch.Tensor:
         """Leave the gradient of a minibatch's mean loss in `gradient`; return the loss, ()."""
         gradient.zero_()
-        with self.autocast(), batch_norm_in(task.client, task.phase):
+        with self.autocast(), explain_single_sample(task.client, task.phase):
             loss = task.loss(self.logits(task.client, x), targets)
         loss.backward()
         return loss.detach()

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from fedlogit.engine.client import Client
 from fedlogit.errors import FedlogitError
 
-__all__ = ["batch_norm_in"]
+__all__ = ["explain_single_sample"]
 
 _PYTORCH = "Expected more than 1 value per channel"
 
 
 @contextmanager
-def batch_norm_in(model: Client, phase: str) -> Iterator[None]:
+def explain_single_sample(model: Client, phase: str) -> Iterator[None]:
     """Name the model and what it does where its batch norm meets a single sample.
 
     Images so large that a channel has several positions are no such sample, so that only the pass

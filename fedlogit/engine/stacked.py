@@ -18,11 +18,11 @@ import torch
 from torch.func import functional_call
 
 from fedlogit.engine.base import Engine
-from fedlogit.engine.client import Client, clean, joint_optimizer
+from fedlogit.engine.client import Client, clean_gradients, joint_optimizer
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.grouping import chunks, group_by
 from fedlogit.engine.loop import LoopEngine
-from fedlogit.engine.one_sample import batch_norm_in
+from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask, LossSum
 
 __all__ = ["StackedEngine"]
@@ -143,7 +143,7 @@ class _Stack:
 
     def all_outputs(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of all clients on the same samples, (clients, n, …)."""
-        with batch_norm_in(self.clients[0], "prediction"):
+        with explain_single_sample(self.clients[0], "prediction"):
             if len(self.clients) == 1:
                 with self.autocast():
                     return self.network(x).float()[None]
@@ -201,14 +201,14 @@ class _Phase:
         task = self.tasks[rows[0]]  # all do the same, each on its own samples
         vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
         inputs = self._inputs(rows, step)
-        with batch_norm_in(task.client, task.phase):
+        with explain_single_sample(task.client, task.phase):
             logits = self.stack.outputs(vectors, rows, inputs)
         losses = torch.vmap(task.loss)(logits, self._targets(rows, step))
         (gradients,) = torch.autograd.grad(losses.sum(), [vectors])
         if self._prox_centers is not None:  # the gradient of the proximal term
             away = vectors.detach() - self._prox_centers[self.stack.at(rows)]
             gradients.add_(away, alpha=task.proximal_mu)
-        clean(gradients, task.client.settings)
+        clean_gradients(gradients, task.client.settings)
         self.stack.step(rows, gradients)
         self.losses.add(losses.detach(), len(self._batches[rows[0]][step]), self.stack.at(rows))
 

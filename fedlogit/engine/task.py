@@ -14,7 +14,7 @@ from fedlogit.engine.client import Client
 from fedlogit.engine.transforms import draw_crops
 from fedlogit.errors import Diverged
 
-__all__ = ["ClientTask", "LossSum", "checked_mean", "minibatches"]
+__all__ = ["ClientTask", "LossSum", "checked_mean", "minibatches", "split_batches"]
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,16 @@ def minibatches(
     """
     if epochs is not None:
         orders = (torch.randperm(n, generator=generator) for _ in range(epochs))
-        return [part for order in orders for part in cut(order, batch)]
+        return [part for order in orders for part in split_batches(order, batch)]
     if steps is None:
         raise ValueError("give epochs or steps")
     result: list[torch.Tensor] = []
     while len(result) < steps:
-        result.extend(cut(torch.randperm(n, generator=generator), batch))
+        result.extend(split_batches(torch.randperm(n, generator=generator), batch))
     return result[:steps]
 
 
-def cut(order: torch.Tensor, batch: int) -> list[torch.Tensor]:
+def split_batches(order: torch.Tensor, batch: int) -> list[torch.Tensor]:
     """Cut samples, (n,), into batches; a last one of a single sample joins the one before.
 
     Batch norm has no variance to estimate from one sample, and raises.
@@ -135,7 +135,7 @@ class LossSum:
 
     def __init__(self, tasks: Sequence[ClientTask], device: torch.device) -> None:
         self._tasks = tasks
-        self._zeroes_nonfinite = tasks[0].client.zeroes_nonfinite
+        self._zeroes_nonfinite = tasks[0].client.settings.zero_nonfinite_grads
         self._totals = torch.zeros(len(tasks), device=device)
         self._skipped = torch.zeros(len(tasks), device=device)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-__all__ = ["cropped", "draw_crops", "normalise", "scale_and_shift", "to_nchw"]
+__all__ = ["crop_and_flip", "draw_crops", "normalise", "scale_and_shift", "to_nchw"]
 
 _PADDING = 4  # pixels of zeros on each side before a crop
 
@@ -66,7 +66,7 @@ def draw_crops(n: int, generator: torch.Generator) -> torch.Tensor:
     return torch.cat([shifts, flips[None].to(torch.int64)])
 
 
-def cropped(images: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:
+def crop_and_flip(images: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:
     """Return crops of zero-padded images, some of them mirrored.
 
     Args:

@@ -1,6 +1,6 @@
 """A federation: clients, a public set, and what they send each other."""
 
-from fedlogit.engine import Client, State
+from fedlogit.engine.client import Client, State
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.ledger import Ledger
 

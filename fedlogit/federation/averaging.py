@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from fedlogit.engine import Client, State
+from fedlogit.engine.client import Client, State
 from fedlogit.errors import FedlogitError
 
 __all__ = ["average_states", "same_architecture"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from fedlogit.aggregation.attacks import false_logits
-from fedlogit.engine import Client
+from fedlogit.engine.client import Client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.ledger import Ledger
 from fedlogit.rng import torch_rng
@@ -24,7 +24,7 @@ class Senders:
     """Who sends in a round.
 
     Attributes:
-        clients: Those that are there.
+        clients: Those present.
         honest: The least number of an adversary: all clients below it are honest.
         round: The round, from 1.
     """
@@ -35,12 +35,12 @@ class Senders:
 
     @property
     def adversaries(self) -> list[tuple[int, Client]]:
-        """The adversaries that are there, each with its place among `clients`."""
+        """The present adversaries, each with its place among `clients`."""
         return [(i, c) for i, c in enumerate(self.clients) if c.index >= self.honest]
 
 
 class Channel:
-    """Between clients and server, and from peer to peer; see `Federation` for its verbs.
+    """Messages between clients and server, and between peers, as `Federation` documents them.
 
     Attributes:
         ledger: Bytes sent.

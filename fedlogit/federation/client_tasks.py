@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from fedlogit.aggregation.targets import Targets
-from fedlogit.engine import Client, ClientTask
+from fedlogit.aggregation import Targets
+from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
-from fedlogit.engine.task import minibatches
+from fedlogit.engine.task import ClientTask, minibatches
 from fedlogit.errors import FedlogitError
 from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
@@ -33,8 +33,8 @@ class RoundContext:
         spec: The run's settings.
         data: The data set on its device.
         round: The round, from 1.
-        first_rounds: The round in which a client is there for the first time, by its number; empty
-            where everybody always is.
+        first_rounds: The first round in which a client is present, by its number; empty where all
+            always are.
     """
 
     spec: RunSpec
@@ -55,7 +55,7 @@ def private_tasks(
     Args:
         context: The round.
         clients: Who trains.
-        shared: Samples that everybody learns besides, with their labels, int64 (n,); may be empty.
+        shared: Samples that all learn besides, with their labels, int64 (n,); may be empty.
         centers: w_0 of each client, (clients, parameters); None takes where it starts.
         proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖²; 0 for none.
     """
@@ -93,7 +93,7 @@ def distillation_tasks(
         context: The round.
         learners: Who trains.
         indices: Which samples, int64 (n,).
-        targets: Distributions (n, classes), the same for everybody, or (learners, n, classes); (n,
+        targets: Distributions (n, classes), the same for all, or (learners, n, classes); (n,
             T, classes) or (learners, n, T, classes) where each position has one. Rows of another
             sum weigh as much. None for none.
         label_weight: Weight of the cross-entropy with the samples' labels.
@@ -101,7 +101,7 @@ def distillation_tasks(
     """
     soft = None if targets is None else targets.to(torch.float32)
     whole = [torch.arange(len(indices))]
-    shared = context.data.labels.dim() + 1  # axes of targets that are the same for everybody
+    shared = context.data.labels.dim() + 1  # axes of targets that are the same for all
     own = [soft] * len(learners) if soft is None or soft.dim() == shared else list(soft)
     return [
         ClientTask(
@@ -182,7 +182,7 @@ def batches(context: RoundContext, phase: str, client: Client, n: int) -> list[t
     """Return positions of the minibatches of n samples, as `spec.local` says.
 
     Args:
-        context: The round. Who is there for the first time trains as long as all do in round 1.
+        context: The round. A client that is new in it trains as long as all do in round 1.
         phase: Part of the address of the order.
         client: Whose minibatches they are.
         n: How many samples there are.

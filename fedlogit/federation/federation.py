@@ -1,8 +1,7 @@
-"""A federation and its verbs: train_private, logits, distil, merge, broadcast, and messages.
+"""A federation and its operations: train_private, logits, distil, merge, broadcast, and messages.
 
-Messages go by uplink and downlink between clients and server, and by exchange from peer to peer.
-
-It hides how clients run, which is the engine's, and not what they do.
+Messages go by uplink and downlink between clients and server, and by exchange between peers. How
+clients are run is left to the engine.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.data import UNKNOWN
-from fedlogit.engine import Client, ClientTask, Engine, State
+from fedlogit.engine.base import Engine
 from fedlogit.engine.build import build_client
+from fedlogit.engine.client import Client, State
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
+from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.attendance import Attendance
 from fedlogit.federation.averaging import average_states, same_architecture
@@ -32,7 +33,7 @@ from fedlogit.federation.client_tasks import (
     server_tasks,
 )
 from fedlogit.federation.predictions import Predictions, finite_scores
-from fedlogit.federation.probes import accuracy, drawn_probes
+from fedlogit.federation.probes import accuracy, draw_probes
 from fedlogit.federation.round_log import RoundLog
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
@@ -48,9 +49,9 @@ class Federation:
 
     Attributes:
         spec: The run's settings.
-        everybody: All clients that exist; `Client.index` is a client's number for good.
-        clients: Those of them that are there in this round, in the same order: who trains, sends
-            and receives. Without `spec.participation` it is `everybody`.
+        all_clients: All clients that exist; `Client.index` is a client's number for good.
+        clients: Those present in this round, in the same order: they train, send and receive.
+            Without `spec.participation` it is `all_clients`.
         server: The server's model, for a method that has one; else None.
         classes: Number of classes C.
         public: Indices of the public samples, int64 (points,); their labels stay with `data`.
@@ -61,11 +62,10 @@ class Federation:
         server_state: What a method remembers between rounds, by name; saved in checkpoints.
         exported: What a method wants exported, by file and array; the last value counts.
         round: The current round, from 1.
-        adversaries: How many of the last clients that exist send what is false; they are not
-            tested.
+        adversaries: How many of the last of `all_clients` send false messages; they are not tested.
         private_losses: Mean loss over samples, in nats, of each client's last `train_private`, by
             its number.
-        tested: What models of clients got right that have not been there since they were tested.
+        tested: Test counts of clients that have been absent since they were tested, by number.
         facts: What decides the bits besides the state (`Provenance.decisive`); a checkpoint and a
             client's part carry it, and go on only where it is the same.
         devices: Models of the devices that computed so far, in order; saved in checkpoints.
@@ -92,7 +92,7 @@ class Federation:
             engine: Runs the clients.
             server: The server's model.
             server_engine: Trains the server's model; None is `engine`, which predicts with it.
-            adversaries: How many of the last clients send what is false.
+            adversaries: How many of the last clients send false messages.
         """
         self.spec = spec
         self.data = data
@@ -126,23 +126,23 @@ class Federation:
     @property
     def models(self) -> list[Client]:
         """All models there are: the clients', and the global one if there is one."""
-        return self.everybody if self.server is None else [*self.everybody, self.server]
+        return self.all_clients if self.server is None else [*self.all_clients, self.server]
 
     @property
     def context(self) -> RoundContext:
         """What this round's tasks depend on besides models and samples."""
         return RoundContext(self.spec, self.data, self.round, self._attendance.first_rounds)
 
-    # --- who is there -------------------------------------------------------------------------
+    # --- which clients are present ------------------------------------------------------------
 
     @property
-    def everybody(self) -> list[Client]:
+    def all_clients(self) -> list[Client]:
         """All clients that exist."""
-        return self._attendance.everybody
+        return self._attendance.all_clients
 
     @property
     def clients(self) -> list[Client]:
-        """Those of them that are there."""
+        """Those of them that are present in this round."""
         return self._attendance.clients
 
     @property
@@ -151,7 +151,7 @@ class Federation:
         return self._attendance.present_indices()
 
     def start_round(self, round_: int) -> None:
-        """Begin round `round_`: `clients` are who is there, and messages are booked under it."""
+        """Begin round `round_`: find the present clients, and book messages under it."""
         self.round = round_
         self.ledger.start(round_)
         if self.spec.participation is None:
@@ -162,12 +162,12 @@ class Federation:
         self.log(present=len(self.clients))
 
     def end_rounds(self) -> None:
-        """Be complete again, once the last round is done: everybody is tested and exported."""
+        """Make all clients present after the last round, so that all are tested and exported."""
         self._attendance.end_rounds()
         self.tested.clear()
 
     def restricted_to(self, clients: Sequence[Client]) -> AbstractContextManager[None]:
-        """Let only these clients be there within a ``with``, whoever else is."""
+        """Make only these clients present within a ``with``."""
         return self._attendance.restricted_to(clients)
 
     def scatter_rows(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
@@ -232,10 +232,10 @@ class Federation:
 
         Args:
             indices: The samples, int64 (n,).
-            targets: What they shall predict: probabilities, (n, classes), the same for everybody,
-                or (learners, n, classes), each its own; (n, T, classes) or (learners, n, T,
-                classes) where each of T positions has one. A row that does not sum to 1 weighs as
-                much as it sums to. None for none: then only labels are learned.
+            targets: What they shall predict: probabilities, (n, classes), the same for all, or
+                (learners, n, classes), each its own; (n, T, classes) or (learners, n, T, classes)
+                where each of T positions has one. A row that does not sum to 1 weighs as much as it
+                sums to. None: only labels are learned.
             label_weight: Weight of the cross-entropy with the samples' labels, beside that with
                 `targets`; 0 looks at no label.
             once: Do a single step on all samples together instead.
@@ -370,7 +370,7 @@ class Federation:
         Raises:
             Diverged: naming the first model whose cross-entropy is not finite.
         """
-        honest = self.everybody[: len(self.everybody) - self.adversaries]
+        honest = self.all_clients[: len(self.all_clients) - self.adversaries]
         tested = [self.server] if self.server else honest
         scores = finite_scores(tested, self._counts_of_all(tested))
         if self.server is None and self.spec.participation is not None:
@@ -379,7 +379,7 @@ class Federation:
         return scores
 
     def _counts_of_all(self, models: Sequence[Client]) -> list[EvalCounts]:
-        """Return what each model gets right; one that has waited since its last test, as then."""
+        """Return what each model gets right; one absent since its last test is not tested again."""
         if self.server or self.spec.participation is None:
             return self.test_counts(models)
         left = [model for model in models if model.index not in self.tested]
@@ -403,15 +403,6 @@ class Federation:
         with torch.no_grad():
             for client, vector in zip(self.clients, vectors, strict=True):
                 client.vector.copy_(vector)
-
-    def send_alike(self, name: str, step: Callable[[], None]) -> None:
-        """Do a step whose messages are as long in every round; who only counts does it once.
-
-        Args:
-            name: Tells a method's steps apart.
-            step: Sends the messages.
-        """
-        step()
 
     def merge(self, weights: Sequence[float] | None = None) -> State:
         """Return the weighted average of all clients' parameters and floating buffers.
@@ -508,6 +499,15 @@ class Federation:
         self.ledger.exchange(kind, messages, links=links)
         return messages
 
+    def send_alike(self, name: str, step: Callable[[], None]) -> None:
+        """Do a step whose messages are as long in every round; `ledger_only` does it once.
+
+        Args:
+            name: Tells a method's steps apart.
+            step: Sends the messages.
+        """
+        step()
+
     def check_attack(self) -> None:
         """Refuse a round that is done if an attack on predictions passed its messages by.
 
@@ -518,7 +518,7 @@ class Federation:
 
     @property
     def _senders(self) -> Senders:
-        return Senders(self.clients, len(self.everybody) - self.adversaries, self.round)
+        return Senders(self.clients, len(self.all_clients) - self.adversaries, self.round)
 
     # --- samples ------------------------------------------------------------------------------
 
@@ -534,7 +534,7 @@ class Federation:
             anchors: How many of them shall have labels, where the public set is another data set's.
         """
         labels = self.data.labels[self.public]
-        return drawn_probes(self.public, labels, size, anchors, self.rng("probes", self.round))
+        return draw_probes(self.public, labels, size, anchors, self.rng("probes", self.round))
 
     def rng(self, purpose: str, *ids: int) -> np.random.Generator:
         """Return the run's generator for a purpose (see `fedlogit.rng`)."""

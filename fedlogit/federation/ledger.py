@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["Entry", "Ledger"]
+__all__ = ["Entry", "Ledger", "message_bytes"]
 
 Entry = tuple[str, str, int]
 """A direction, a kind of message, and bytes."""

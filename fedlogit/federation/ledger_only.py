@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fedlogit.engine import State
+from fedlogit.engine.client import State
 from fedlogit.federation.averaging import same_architecture
 from fedlogit.federation.federation import Federation
 from fedlogit.federation.ledger import Entry
@@ -18,7 +18,7 @@ __all__ = ["LedgerOnlyFederation"]
 
 
 class LedgerOnlyFederation(Federation):
-    """Takes the same arguments, and has the same verbs."""
+    """Takes the same arguments, and has the same operations."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Put a federation together, of which no message has been counted yet."""

@@ -8,10 +8,11 @@ from operator import add
 import numpy as np
 import torch
 
-from fedlogit.engine import Client, Engine
+from fedlogit.engine.base import Engine
+from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores, count_correct, score
-from fedlogit.engine.task import cut
+from fedlogit.engine.task import split_batches
 from fedlogit.errors import Diverged
 
 __all__ = ["Predictions", "finite_scores"]
@@ -65,12 +66,12 @@ class Predictions:
 
     def test_parts(self) -> list[slice]:
         """Return the test samples of each forward pass."""
-        parts = cut(torch.arange(len(self._data.x_test)), self._data.batch)
+        parts = split_batches(torch.arange(len(self._data.x_test)), self._data.batch)
         return [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
 
     def _inputs(self, indices: torch.Tensor) -> Iterable[torch.Tensor]:
         """Return the samples of each forward pass."""
-        return (self._data.inputs(part) for part in cut(indices, self._data.batch))
+        return (self._data.inputs(part) for part in split_batches(indices, self._data.batch))
 
     def _answers(
         self, models: Sequence[Client], batches: Iterable[torch.Tensor], samples: int

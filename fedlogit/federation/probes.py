@@ -7,10 +7,10 @@ import torch
 
 from fedlogit.data import UNKNOWN
 
-__all__ = ["accuracy", "drawn_probes"]
+__all__ = ["accuracy", "draw_probes"]
 
 
-def drawn_probes(
+def draw_probes(
     public: torch.Tensor,
     labels: torch.Tensor,
     size: int,
@@ -27,13 +27,13 @@ def drawn_probes(
         generator: Draws them.
     """
     if not anchors:
-        return _drawn(public, size, generator)
+        return _draw(public, size, generator)
     known = labels != UNKNOWN
-    first = _drawn(public[known], anchors, generator)
-    return torch.cat([first, _drawn(public[~known], size - anchors, generator)])
+    first = _draw(public[known], anchors, generator)
+    return torch.cat([first, _draw(public[~known], size - anchors, generator)])
 
 
-def _drawn(pool: torch.Tensor, size: int, generator: np.random.Generator) -> torch.Tensor:
+def _draw(pool: torch.Tensor, size: int, generator: np.random.Generator) -> torch.Tensor:
     chosen = generator.choice(len(pool), size, replace=False)
     return pool[torch.as_tensor(chosen, device=pool.device)]
 

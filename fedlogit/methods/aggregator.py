@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from fedlogit.aggregation import Targets
 from fedlogit.aggregation.custom import load_function
-from fedlogit.aggregation.targets import Targets
 from fedlogit.methods.one_shot import OneShot
 
 if TYPE_CHECKING:

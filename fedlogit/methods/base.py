@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.component import Component, ComponentRef
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
@@ -16,7 +16,7 @@ __all__ = ["Method", "get"]
 
 
 class Method(Component, ABC):
-    """A method of the papers, composed of the verbs of `Federation`.
+    """A method of the papers, composed of the operations of `Federation`.
 
     A new method is one module in `fedlogit.methods` (or anywhere importable, as
     ``package.module:Class``) and one line in a paper's YAML.
@@ -38,8 +38,8 @@ class Method(Component, ABC):
             with `spec.ledger_only` can count them.
         min_clients: The least number of clients it makes sense with, in every round.
         supports_partial_participation: Clients may be absent in a round (`spec.participation`): it
-            takes `fed.clients` for those who are there, and finds what it remembers of each by its
-            number (`fed.present_indices`), since who they are changes from round to round.
+            takes `fed.clients` for those present, and finds what it remembers of each by its number
+            (`fed.present_indices`), since they change from round to round.
         fixed_width: It has an input for each client that exists, so that
             `spec.participation.meta_model` says what it does without one.
     """

@@ -10,11 +10,11 @@ import torch
 from pydantic import Field
 
 from fedlogit.aggregation.contribution import (
-    divided_anew,
     evidence,
-    scores,
-    share_among,
-    smooth,
+    instantaneous_scores,
+    moving_average,
+    redistributed,
+    shares_of_present,
 )
 from fedlogit.aggregation.logit_maximisation import (
     Ascent,
@@ -89,17 +89,17 @@ class CELM(ModelFederation):
     def contributions(self, fed: Federation) -> list[float]:
         """Return c among those present, estimated anew during warm-up (lines 22-37)."""
         of_all = fed.server_state["celm/contributions"].cpu()
-        c = share_among(of_all, fed.present_indices)
+        c = shares_of_present(of_all, fed.present_indices)
         if fed.round <= self.horizon(fed):
             q = self._evidence(fed).cpu()
             probed = ~q.isnan().any(0)
-            instantaneous = scores(q[:, probed])
+            instantaneous = instantaneous_scores(q[:, probed])
             if instantaneous is not None:  # without any evidence, c stays as it is
-                c = smooth(c, instantaneous, self.smoothing)
+                c = moving_average(c, instantaneous, self.smoothing)
                 c = c / c.sum()  # only rounding can have moved the sum off 1
             total = q[:, probed].sum(0)
             fed.log(evidence=float(total.sum()), classes_without_evidence=float((total == 0).sum()))
-            of_all = divided_anew(of_all, fed.present_indices, c)
+            of_all = redistributed(of_all, fed.present_indices, c)
             fed.server_state["celm/contributions"] = of_all
             self._remember(fed, fed.scatter_rows(q, torch.nan), of_all)
         return c.tolist()
@@ -143,8 +143,8 @@ class CELM(ModelFederation):
     def _kept_images(self, fed: Federation) -> torch.Tensor:
         """Return X_g and X_i of all clients that exist, which are noise until they are probed."""
         if "celm/images" not in fed.server_state:
-            again = 0 if self.warm_start else fed.round
-            fed.server_state["celm/images"] = _noise(fed, fed.everybody, again)
+            draw = 0 if self.warm_start else fed.round
+            fed.server_state["celm/images"] = _noise(fed, fed.all_clients, draw)
         return fed.server_state["celm/images"]
 
     def _places(self, fed: Federation) -> torch.Tensor:
@@ -164,11 +164,11 @@ class CELM(ModelFederation):
         fed.export("probes", images=state["celm/images"])
 
 
-def _noise(fed: Federation, clients: Sequence[Client], again: int) -> torch.Tensor:
-    """Return images of noise for the global model and for clients, of draw number `again`."""
+def _noise(fed: Federation, clients: Sequence[Client], draw: int) -> torch.Tensor:
+    """Return images of noise for the global model and for clients, of draw number `draw`."""
     shape = (fed.classes, *fed.data.shape)
     owners = [0, *(client.index + 1 for client in clients)]
-    noise = [torch.randn(shape, generator=fed.torch_rng("probe images", i, again)) for i in owners]
+    noise = [torch.randn(shape, generator=fed.torch_rng("probe images", i, draw)) for i in owners]
     return torch.stack(noise).to(fed.data.device)
 
 

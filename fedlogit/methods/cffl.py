@@ -9,10 +9,10 @@ import torch
 from pydantic import Field, model_validator
 
 from fedlogit.aggregation.contribution import (
-    divided_anew,
-    largest,
-    share_among,
-    smooth,
+    keep_largest,
+    moving_average,
+    redistributed,
+    shares_of_present,
     to_shares,
 )
 from fedlogit.component import refuse_unused
@@ -145,7 +145,7 @@ class CFFL(Method):
         """Reduce every client's update to its largest entries, clipped."""
         updates = (fed.vectors() - start).clamp(-self.clip, self.clip)
         count = max(1, int(self.upload * updates.shape[1]))
-        kept = torch.stack([largest(u, count) for u in updates])
+        kept = torch.stack([keep_largest(u, count) for u in updates])
         fed.load_vectors(start + kept)
         # A value and its index, 32 + 32 bits; ties at the clip make messages longer than `count`.
         sent = int(kept.count_nonzero(dim=1).clamp(min=count).sum())
@@ -163,18 +163,18 @@ class CFFL(Method):
         reputable = self._reputable(fed)
         score = to_shares(accuracy * reputable)
         of_all, scored = state["cffl/reputation"].cpu(), state["cffl/scored"].cpu()
-        old = share_among(of_all, present).masked_fill(~scored[present], torch.nan)
+        old = shares_of_present(of_all, present).masked_fill(~scored[present], torch.nan)
         if self.feedback:
             before = old.nan_to_num(nan=0.0)
-            reputation = self._sinh(smooth(before, score, self.smoothing)) * reputable
+            reputation = self._sinh(moving_average(before, score, self.smoothing)) * reputable
         else:
-            reputation = smooth(old, self._sinh(score) * reputable, self.smoothing)
+            reputation = moving_average(old, self._sinh(score) * reputable, self.smoothing)
         reputation = to_shares(reputation)
         if self.removal:
             least = 1 / (3 * int(reputable.sum()))
             reputable = reputable & (reputation >= least)
             reputation = to_shares(reputation * reputable)
-        state["cffl/reputation"] = divided_anew(of_all, present, reputation)
+        state["cffl/reputation"] = redistributed(of_all, present, reputation)
         state["cffl/reputable"] = state["cffl/reputable"].cpu().index_copy(0, present, reputable)
         state["cffl/scored"] = scored.index_fill(0, present, True)
         return reputation

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from pydantic import Field
 
 from fedlogit.aggregation.contribution import (
-    divided_anew,
-    largest,
-    share_among,
-    smooth,
+    keep_largest,
+    moving_average,
+    redistributed,
+    shares_of_present,
     to_shares,
 )
 from fedlogit.federation import Federation
@@ -82,7 +82,7 @@ class CGSV(Method):
 
         state, present = fed.server_state, fed.present_indices.to(updates.device)
         of_all = state["cgsv/weights"].to(updates.device)
-        weights = share_among(of_all, present)
+        weights = shares_of_present(of_all, present)
         average = weights.to(updates) @ updates  # u = Σ ω_i Δ_i
         model = fed.server.state()
         merged = replace(fed.merge(weights.tolist()), vector=model.vector + average)
@@ -91,9 +91,9 @@ class CGSV(Method):
         similarity = F.cosine_similarity(updates.double(), average.double()[None], dim=1)
         rated = state["cgsv/rated"].to(updates.device)
         old = weights.masked_fill(~rated[present], 0)
-        reputation = smooth(old, similarity, self.smoothing)
+        reputation = moving_average(old, similarity, self.smoothing)
         reputation = to_shares(reputation.clamp(min=_LEAST))
-        state["cgsv/weights"] = divided_anew(of_all, present, reputation)
+        state["cgsv/weights"] = redistributed(of_all, present, reputation)
         state["cgsv/rated"] = rated.index_fill(0, present, True)
         fed.contribute(check_shares(reputation.tolist(), self.name))
         kept = own if self.restore else trained
@@ -119,7 +119,7 @@ class CGSV(Method):
             sent = 0
             for place in fed.clients[i].layers().values():
                 count = math.ceil(q * (place.stop - place.start))
-                rewards[i, place] = largest(average[place], count)
+                rewards[i, place] = keep_largest(average[place], count)
                 sent += max(count, int(rewards[i, place].count_nonzero()))  # with ties
             # A value and its index: 32 + 32 bits.
             fed.downlink("reward", average.new_empty(sent), bits=64, receivers=1)

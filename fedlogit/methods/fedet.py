@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field
 
+from fedlogit.aggregation import Targets
 from fedlogit.aggregation.fedet import consensus_with_diversity
-from fedlogit.aggregation.targets import Targets
 from fedlogit.methods.one_shot import OneShot
 
 __all__ = ["FedET"]

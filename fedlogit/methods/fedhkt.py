@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 
+from fedlogit.aggregation import Targets
 from fedlogit.aggregation.client_groups import similar_clients
 from fedlogit.aggregation.confidence import (
     class_confidence,
@@ -14,7 +15,7 @@ from fedlogit.aggregation.confidence import (
     entropy_weights,
     mixture,
 )
-from fedlogit.aggregation.targets import Targets, as_targets
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.component import NonNegativeInt
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation

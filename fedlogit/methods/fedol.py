@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from fedlogit.aggregation import confidence
-from fedlogit.aggregation.pseudo_labels import PSEUDO_NONE, pseudo_labels
-from fedlogit.aggregation.targets import Targets, one_hot_targets
+from fedlogit.aggregation import Targets, confidence
+from fedlogit.aggregation.pseudo_labels import NO_PSEUDO_LABEL, pseudo_labels
+from fedlogit.aggregation.targets import one_hot_targets
 from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation
 from fedlogit.methods.one_shot import OneShot
@@ -111,7 +111,7 @@ class FedOL(OneShot):
 
 def _record(fed: Federation, labels: torch.Tensor, iteration: int) -> None:
     """Log how many samples have a pseudo-label, and how many of these are right."""
-    known = labels != PSEUDO_NONE
+    known = labels != NO_PSEUDO_LABEL
     fed.log(**{f"pseudo_share_{iteration}": float(known.double().mean())})
     if fed.public_known:
         true = fed.labels(fed.public)

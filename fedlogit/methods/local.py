@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 

@@ -26,7 +26,7 @@ class MetaModel(LogitFederation):
     what is done. ``refit``, the default: A has inputs for those present alone. ``pad``: A keeps the
     inputs of all clients; in the place of an absent one is what it last sent, and 0 before it has
     sent anything. (A constant in its place would be ``refit`` but for A's first weights.) Either
-    way, a sample trains A from the first round on in which a client that owns it is there, who
+    way, a sample trains A from the first round on in which a client that owns it is present, who
     sends its label; as long as no sample has one, the targets are the average's.
 
     Attributes:
@@ -43,18 +43,19 @@ class MetaModel(LogitFederation):
 
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax(A(h(x))), eq. 3-4."""
-        samples = self._known(fed)
-        labelled, news = self._labelled(fed, samples)
-        wanted = _inputs(fed, "public", logits, torch.ones_like(fed.public, dtype=torch.bool))
+        samples = self._auxiliary_samples(fed)
+        labelled, new = self._labelled(fed, samples)
+        every_point = torch.ones_like(fed.public, dtype=torch.bool)
+        public = _inputs(fed, "public", logits, every_point)
         if not labelled.any():
             return average_logits(logits).softmax(1)
-        known_logits = fed.uplink("auxiliary_logits", fed.logits(samples[labelled]))
-        if len(news):
+        sent = fed.uplink("auxiliary_logits", fed.logits(samples[labelled]))
+        if len(new):
             bits = bits_per_vote(fed.classes, packed=False)  # a label is a class, as a vote is
-            fed.uplink("auxiliary_labels", fed.labels(news)[None], bits=bits)
-        known, labels = _inputs(fed, "known", known_logits, labelled), fed.labels(samples[labelled])
+            fed.uplink("auxiliary_labels", fed.labels(new)[None], bits=bits)
+        auxiliary, labels = _inputs(fed, "known", sent, labelled), fed.labels(samples[labelled])
         seed = derive(fed.spec.seed, "meta_model", fed.round)
-        return fit_and_predict(self.aggregator, known, labels, wanted, fed.classes, seed)
+        return fit_and_predict(self.aggregator, auxiliary, labels, public, fed.classes, seed)
 
     def _labelled(
         self, fed: Federation, samples: torch.Tensor
@@ -69,7 +70,7 @@ class MetaModel(LogitFederation):
         state[name] = sent | owned
         return state[name], samples[owned & ~sent]
 
-    def _known(self, fed: Federation) -> torch.Tensor:
+    def _auxiliary_samples(self, fed: Federation) -> torch.Tensor:
         """Return up to `per_class` samples of each class from the union of the private sets."""
         labels = fed.data.labels.cpu().numpy()[fed.private_samples]
         generator = fed.rng("auxiliary")
@@ -97,10 +98,10 @@ def _inputs(fed: Federation, name: str, sent: torch.Tensor, at: torch.Tensor) ->
         return sent
     key = f"meta_model/{name}"
     if key not in fed.server_state:
-        shape = (len(fed.everybody), len(at), fed.classes)
+        shape = (len(fed.all_clients), len(at), fed.classes)
         fed.server_state[key] = torch.zeros(shape, device=sent.device)
-    heard = fed.server_state[key]
-    rows = heard[fed.present_indices]
+    last_sent = fed.server_state[key]
+    rows = last_sent[fed.present_indices]
     rows[:, at] = sent
-    heard[fed.present_indices] = rows
-    return heard[:, at]
+    last_sent[fed.present_indices] = rows
+    return last_sent[:, at]

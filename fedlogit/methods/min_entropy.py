@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import torch
 
+from fedlogit.aggregation import Targets
 from fedlogit.aggregation.hard_votes import least_entropy
-from fedlogit.aggregation.targets import Targets, one_hot_targets
+from fedlogit.aggregation.targets import one_hot_targets
 from fedlogit.methods.one_shot import OneShot
 
 __all__ = ["MinE"]

@@ -12,7 +12,13 @@ from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation, State
 from fedlogit.methods.base import Method
 
-__all__ = ["ModelFederation"]
+__all__ = [
+    "ModelFederation",
+    "check_shares",
+    "model_message",
+    "model_messages",
+    "send_buffers",
+]
 
 
 class ModelFederation(Method):

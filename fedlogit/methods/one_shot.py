@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import torch
 
+from fedlogit.aggregation import Targets
 from fedlogit.aggregation.confidence import entropy_weights
-from fedlogit.aggregation.targets import Targets, as_targets
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.aggregation.votes import vote_counts
 from fedlogit.data import UNKNOWN
 from fedlogit.federation import Federation

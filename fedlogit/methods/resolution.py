@@ -12,8 +12,8 @@ from fedlogit.spec import RunSpec, Server
 
 __all__ = ["resolve"]
 
-_OF_METHODS = {"aggregation", "evidence", "probes", "theory"}
-_MOST_PLAYERS = 10
+_METHOD_EXPORTS = {"aggregation", "evidence", "probes", "theory"}
+_MOST_CLIENTS = 10  # of exact Shapley values: all subsets are tested
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -98,13 +98,13 @@ def _check_text(spec: RunSpec, method: Method) -> None:
 
 def _check_exports(spec: RunSpec, method: Method) -> None:
     """Refuse an export that the method does not have, or that would take for ever."""
-    lacking = sorted((set(spec.export) & _OF_METHODS) - method.exports)
+    lacking = sorted((set(spec.export) & _METHOD_EXPORTS) - method.exports)
     if lacking:
         raise FedlogitError(f"export = {lacking[0]!r}: method {spec.method.name} has none to write")
-    if "shapley" in spec.export and not (method.global_model and spec.clients <= _MOST_PLAYERS):
+    if "shapley" in spec.export and not (method.global_model and spec.clients <= _MOST_CLIENTS):
         raise FedlogitError(
             "export = 'shapley' tests an average of every subset of clients: it needs a method with"
-            f" a global model and at most {_MOST_PLAYERS} clients, not {spec.method.name} with"
+            f" a global model and at most {_MOST_CLIENTS} clients, not {spec.method.name} with"
             f" {spec.clients}"
         )
 
@@ -177,7 +177,7 @@ def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
 
 
 def _participation(spec: RunSpec, method: Method) -> Participation | None:
-    """Return who is there, or None if that is everybody in every round."""
+    """Return which clients are present, or None if all are in every round."""
     participation = spec.participation
     if participation is None:
         return None

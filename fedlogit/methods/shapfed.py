@@ -9,9 +9,9 @@ from pydantic import Field
 
 from fedlogit.aggregation.contribution import (
     class_similarity,
-    divided_anew,
-    share_among,
-    smooth,
+    moving_average,
+    redistributed,
+    shares_of_present,
     to_shares,
 )
 from fedlogit.federation import Federation, State
@@ -77,15 +77,15 @@ class ShapFed(ModelFederation):
             similarity = (1 + similarity) / 2
         state, present = fed.server_state, fed.present_indices.to(heads.device)
         before_all = state["shapfed/gamma"].to(heads)
-        gamma = smooth(before_all[present], similarity.mean(1), self.smoothing)
+        gamma = moving_average(before_all[present], similarity.mean(1), self.smoothing)
         state["shapfed/gamma"] = before_all.index_copy(0, present, gamma)
         shares = gamma.clamp(min=0)
         if self.cosine == "raw":
             fed.log(no_positive_share=float(not shares.any()))
         own = to_shares(shares)
-        state["shapfed/weights"] = divided_anew(state["shapfed/weights"].to(own), present, own)
+        state["shapfed/weights"] = redistributed(state["shapfed/weights"].to(own), present, own)
         return own.tolist()
 
     def _weights(self, fed: Federation) -> torch.Tensor:
         """Return ω of those present, float64 (clients,), which sum to 1."""
-        return share_among(fed.server_state["shapfed/weights"], fed.present_indices)
+        return shares_of_present(fed.server_state["shapfed/weights"], fed.present_indices)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fedlogit import data
 from fedlogit.aggregation.attacks import Attack
-from fedlogit.aggregation.robust import Rule, trims_to
+from fedlogit.aggregation.robust import Rule, effective_rule
 from fedlogit.aggregation.votes import bits_per_vote
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.topology import Topology, check_degree
@@ -99,11 +99,11 @@ class TallySettings(Method):
         """
         check_probing(self.probes_per_round, self.warm_up, spec)
         for key, fits, wanted in (
-            *_of_the_channel(self, spec),
-            *_of_probes(self, spec),
-            *_of_adversaries(self, spec),
-            *_of_the_rule(self, spec),
-            *_without_effect(self, spec),
+            *_channel_rules(self, spec),
+            *_probe_rules(self, spec),
+            *_adversary_rules(self, spec),
+            *_trim_rules(self, spec),
+            *_no_effect_rules(self, spec),
         ):
             if not fits:
                 value = getattr(self, key)
@@ -117,7 +117,7 @@ class TallySettings(Method):
             check_degree(spec.clients, self.degree)
 
 
-def _of_the_channel(settings: TallySettings, spec: RunSpec) -> Rules:
+def _channel_rules(settings: TallySettings, spec: RunSpec) -> Rules:
     classes = spec.text.vocabulary if spec.text else data.card(spec.dataset).classes
     if settings.signal in ("votes", "top_k"):
         bits_per_vote(classes, packed=settings.packed)
@@ -153,7 +153,7 @@ def _of_the_channel(settings: TallySettings, spec: RunSpec) -> Rules:
     ]
 
 
-def _of_probes(settings: TallySettings, spec: RunSpec) -> Rules:
+def _probe_rules(settings: TallySettings, spec: RunSpec) -> Rules:
     public = spec.public
     elsewhere = public is not None and public.dataset is not None
     anchors = public.anchors if public else 0
@@ -173,7 +173,7 @@ def _of_probes(settings: TallySettings, spec: RunSpec) -> Rules:
     ]
 
 
-def _of_adversaries(settings: TallySettings, spec: RunSpec) -> Rules:
+def _adversary_rules(settings: TallySettings, spec: RunSpec) -> Rules:
     attacked = settings.adversaries > 0
     return [
         (
@@ -194,13 +194,13 @@ def _of_adversaries(settings: TallySettings, spec: RunSpec) -> Rules:
     ]
 
 
-def _of_the_rule(settings: TallySettings, spec: RunSpec) -> Rules:
+def _trim_rules(settings: TallySettings, spec: RunSpec) -> Rules:
     """Refuse a trim that makes the mean or the median: two rows of a table would be one run."""
     if settings.rule != "trimmed_mean":
         return []
     neighbours = {"mesh": spec.clients, "ring": 3, "regular": settings.degree + 1}
     received = min(spec.clients, neighbours[settings.topology])
-    rule = trims_to(received, settings.trim)
+    rule = effective_rule(received, settings.trim)
     others = f", or trim from {1 / received:.3g} to less than {(received - 1) // 2 / received:.3g}"
     return [
         (
@@ -212,7 +212,7 @@ def _of_the_rule(settings: TallySettings, spec: RunSpec) -> Rules:
     ]
 
 
-def _without_effect(settings: TallySettings, spec: RunSpec) -> Rules:
+def _no_effect_rules(settings: TallySettings, spec: RunSpec) -> Rules:
     """Settings that would be ignored: who gives one expects it to matter."""
     changed = settings.changed()
     silent = settings.signal == "none"

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from fedlogit.aggregation.attacks import corrupt, false_votes
-from fedlogit.aggregation.robust import combine
+from fedlogit.aggregation.attacks import false_soft_labels, false_votes
+from fedlogit.aggregation.robust import robust_average
 from fedlogit.aggregation.votes import (
     asymmetric,
     ballots,
@@ -74,7 +74,7 @@ class TallyTrain(TallySettings):
         centers = None if anchors is None else fed.gather_rows(anchors)
         fed.train_private(proximal_mu=self.proximal, prox_centers=centers)
         if r > self.warm_up and (self.signal != "none" or self.label_weight):
-            fed.send_alike("probes", lambda: self.learn_from_probes(fed, r))
+            fed.send_alike("probes", lambda: self.consensus_step(fed, r))
         if "theory" in fed.spec.export and fed.spec.tests_in(r):
             fed.log(**measure(fed, self.probes_per_round))  # before a merge makes all peers equal
         if r > self.warm_up and self.merge_every and r % self.merge_every == 0:
@@ -95,8 +95,8 @@ class TallyTrain(TallySettings):
         fed.server_state["tally/margin"] = average
         return float(average)
 
-    def learn_from_probes(self, fed: Federation, r: int) -> None:
-        """Do one step on α CE(f, y) + λ_r (1 - α) KL(H̄ ‖ f).
+    def consensus_step(self, fed: Federation, r: int) -> None:
+        """Do one step on α CE(f, y) + λ_r (1 - α) KL(H̄ ‖ f): Algorithm 1's consensus channel.
 
         Votes are sent also where λ_r is 0, as the paper's Table 7 counts them; the step is left out
         where both weights are.
@@ -104,8 +104,8 @@ class TallyTrain(TallySettings):
         probes = fed.probes(self.probes_per_round, self.anchors_per_round)
         soft, targets = 0.0, None
         if self.signal != "none":
-            heard = self.heard(fed, fed.claimed(fed.logits(probes), "probes"))
-            consensus = self.consensus(fed, heard)
+            received = self.exchange_messages(fed, fed.claimed(fed.logits(probes), "probes"))
+            consensus = self.consensus(fed, received)
             right = float(fed.accuracy(consensus, probes).mean())
             if not math.isnan(right):  # NaN where nobody knows the labels
                 fed.log(consensus_accuracy=right)
@@ -113,13 +113,13 @@ class TallyTrain(TallySettings):
             weight = self.consensus_weight(r) if faded else self.follow_margin(fed, consensus)
             fed.log(consensus_weight=weight)
             soft = weight * (1 - self.label_weight)
-            uniform = self.consensus(fed, heard, uniform=True) if self.asymmetry else consensus
+            uniform = self.consensus(fed, received, uniform=True) if self.asymmetry else consensus
             targets = consensus * (soft * emphasis(uniform, self.emphasis))[..., None]
         if self.label_weight or soft:
             fed.distil(probes, targets, label_weight=self.label_weight, once=True)
 
-    def heard(self, fed: Federation, logits: torch.Tensor) -> list[torch.Tensor]:
-        """Exchange messages about probes, and return what each peer hears.
+    def exchange_messages(self, fed: Federation, logits: torch.Tensor) -> list[torch.Tensor]:
+        """Exchange messages about probes, and return what each peer receives.
 
         Args:
             fed: The peers.
@@ -127,13 +127,13 @@ class TallyTrain(TallySettings):
                 whose T positions is then voted on.
 
         Returns:
-            For each peer the messages of its neighbours and of itself, (heard, probes, …); a single
-            entry where all are connected and so hear the same.
+            For each peer the messages of its neighbours and its own, (messages, probes, …); a
+            single entry where all are connected and so receive the same.
         """
         votes = logits.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
         fed.log(agreement=float(agreement))
-        neighbours = self.neighbours(fed, len(logits))
+        neighbours = self.neighbours(fed)
         links = int(neighbours.sum()) - len(neighbours)  # without those from a peer to itself
         received = self.send(fed, self.messages(fed, logits), links)
         if neighbours.all():
@@ -141,13 +141,13 @@ class TallyTrain(TallySettings):
         return [received[row] for row in torch.from_numpy(neighbours).to(received.device)]
 
     def consensus(
-        self, fed: Federation, heard: Sequence[torch.Tensor], *, uniform: bool = False
+        self, fed: Federation, received: Sequence[torch.Tensor], *, uniform: bool = False
     ) -> torch.Tensor:
-        """Return what peers make of what they `heard`: H̄, or H̃ where votes are weighted.
+        """Return what peers learn from the messages: H̄, or H̃ where votes are weighted.
 
         Args:
             fed: The peers.
-            heard: As from `heard`.
+            received: As from `exchange_messages`.
             uniform: H̄ in any case, in which all votes count alike.
 
         Returns:
@@ -155,22 +155,18 @@ class TallyTrain(TallySettings):
             connected, one for each peer, (peers, probes, …).
         """
         asymmetry = 0.0 if uniform else self.asymmetry
-        made = [self.combine(messages, fed.classes, asymmetry) for messages in heard]
+        made = [self.combine(messages, fed.classes, asymmetry) for messages in received]
         return torch.stack(made) if len(made) > 1 else made[0]
 
-    def neighbours(self, fed: Federation, peers: int) -> np.ndarray:
-        """Return which of so many peers are connected: of those present, as in the graph of all."""
-        if fed.spec.participation is None:
-            return adjacency(self.topology, peers, self.degree, fed.spec.seed)
-        graph = adjacency(self.topology, len(fed.everybody), self.degree, fed.spec.seed)
+    def neighbours(self, fed: Federation) -> np.ndarray:
+        """Return which present peers are connected, as they are in the graph of all peers."""
+        graph = adjacency(self.topology, len(fed.all_clients), self.degree, fed.spec.seed)
         places = fed.present_indices.numpy()
         return graph[np.ix_(places, places)]
 
     def adversaries_present(self, fed: Federation) -> int:
-        """Return how many of the peers, which are the last of them, send false messages."""
-        if fed.spec.participation is None or not self.adversaries:
-            return self.adversaries
-        return int((fed.present_indices >= len(fed.everybody) - self.adversaries).sum())
+        """Return how many of the present peers, which are the last ones, send false messages."""
+        return int((fed.present_indices >= len(fed.all_clients) - self.adversaries).sum())
 
     def messages(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return what each peer sends: a vote, (peers, probes), or a soft label like `logits`.
@@ -182,28 +178,28 @@ class TallyTrain(TallySettings):
         false = self.adversaries_present(fed)
         if not false:
             return honest
-        drawn = self.lies(fed, honest.shape[1:] if votes else honest.shape[1:-1])
+        drawn = self.random_classes(fed, honest.shape[1:] if votes else honest.shape[1:-1])
         if votes:
             return false_votes(honest, fed.classes, false, self.attack, drawn)
-        return corrupt(honest, false, self.attack, drawn, self.magnitude)
+        return false_soft_labels(honest, false, self.attack, drawn, self.magnitude)
 
-    def lies(self, fed: Federation, probes: torch.Size) -> torch.Tensor:
-        """Return a class at random for each adversary that is there and probe, whoever is absent.
+    def random_classes(self, fed: Federation, probes: torch.Size) -> torch.Tensor:
+        """Draw a class for each present adversary and probe, the same whoever else is absent.
 
         Args:
             fed: The peers.
             probes: The shape of a peer's votes.
 
         Returns:
-            int64 (adversaries that are there, *probes).
+            int64 (present adversaries, *probes).
         """
         generator = fed.torch_rng("lies", fed.round)
         drawn = torch.randint(fed.classes, (self.adversaries, *probes), generator=generator)
-        places = fed.present_indices - (len(fed.everybody) - self.adversaries)
+        places = fed.present_indices - (len(fed.all_clients) - self.adversaries)
         return drawn[places[places >= 0]]
 
     def send(self, fed: Federation, messages: torch.Tensor, links: int) -> torch.Tensor:
-        """Send each peer's message to its neighbours, and return what they read in it.
+        """Send each peer's message to its neighbours; return the messages as received.
 
         Args:
             fed: The peers.
@@ -223,16 +219,16 @@ class TallyTrain(TallySettings):
         return torch.zeros_like(messages).scatter_(-1, named, values)
 
     def send_votes(self, fed: Federation, votes: torch.Tensor, links: int) -> torch.Tensor:
-        """Send votes, (peers, …), in as few bytes as `packed` allows; return them as read."""
+        """Send votes, (peers, …), in as few bytes as `packed` allows; return them as received."""
         rows = votes.flatten(1)
         packed = pack(rows, fed.classes, packed=self.packed)
         received = fed.exchange("votes", packed, links=links)
         return unpack(received, rows.shape[1], fed.classes, packed=self.packed).view_as(votes)
 
     def combine(self, received: torch.Tensor, classes: int, asymmetry: float) -> torch.Tensor:
-        """Return what a peer makes of the messages it received, (probes, classes)."""
+        """Return the consensus of the messages that a peer received, (probes, classes)."""
         if self.signal != "votes":
-            return combine(received, self.rule, self.trim)
+            return robust_average(received, self.rule, self.trim)
         if asymmetry:
             return asymmetric(received, classes, asymmetry)
         return tally(received, classes)

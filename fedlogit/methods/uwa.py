@@ -64,7 +64,7 @@ class UWA(LogitFederation):
         densities = torch.stack([m.log_density(z) for m, z in zip(mixtures, logits, strict=True)])
         fed.uplink("densities", densities, bits=32)
         weights = density_weights(densities)
-        self._tell(fed, densities, weights)
+        self._record(fed, densities, weights)
         return weighted_logits(logits, weights).softmax(1)
 
     def _mixtures(self, fed: Federation) -> list[Density]:
@@ -96,8 +96,8 @@ class UWA(LogitFederation):
             return fit_flow(groups, self.variance_floor, draws)
         return fit_full(z, y, self.variance_floor, shrunk=self.fit == "ledoit_wolf")
 
-    def _tell(self, fed: Federation, densities: torch.Tensor, weights: torch.Tensor) -> None:
-        """Log and export whom the weights trust; nobody learns from that."""
+    def _record(self, fed: Federation, densities: torch.Tensor, weights: torch.Tensor) -> None:
+        """Log and export the weights; no model learns from them."""
         labels, of_all = fed.labels(fed.public), fed.scatter_rows(weights.float(), absent=0)
         fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
         top = weights.max(0).values

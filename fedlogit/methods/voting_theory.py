@@ -36,7 +36,7 @@ def measure(fed: Federation, probes_per_round: int) -> dict[str, float]:
 
     Accuracies are left out where nobody knows the probes' labels.
     """
-    points = _some(fed)
+    points = _compared_samples(fed)
     logits = fed.logits(points)
     votes = logits.argmax(-1)
     hard, soft = tally(votes, fed.classes), average_probabilities(logits)
@@ -76,7 +76,7 @@ def correlation(right: torch.Tensor) -> float:
     return float((table.sum() - table.trace()) / (len(table) * (len(table) - 1)))
 
 
-def _some(fed: Federation) -> torch.Tensor:
+def _compared_samples(fed: Federation) -> torch.Tensor:
     """Return up to 512 public samples, the same in all rounds."""
     size = min(_PROBES, len(fed.public))
     chosen = fed.rng("theory").choice(len(fed.public), size, replace=False)

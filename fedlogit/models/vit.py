@@ -17,7 +17,7 @@ from fedlogit.errors import FedlogitError, missing_package
 from fedlogit.models.base import ImageShape, ModelConfig, Shape
 from fedlogit.user_folders import cache_folder
 
-__all__ = ["VitB16", "VitTiny"]
+__all__ = ["VitB16", "VitTiny", "weights_file"]
 
 _WEIGHTS = "https://download.pytorch.org/models/vit_b_16-c867db91.pth"
 

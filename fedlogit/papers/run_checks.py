@@ -48,7 +48,7 @@ def refuse_unfit(plan: Plan, runs: Iterable[str]) -> None:
     # With PyTorch, which planning does without where nothing has to be checked.
     from fedlogit import methods
     from fedlogit.data import card
-    from fedlogit.engine import check_engine
+    from fedlogit.engine.choose import check_engine
     from fedlogit.runs.workloads import client_workloads
 
     device = "cuda" if settings.device.startswith("cuda") else "cpu"

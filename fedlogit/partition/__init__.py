@@ -4,11 +4,8 @@
 `make_split` does to labels alone; `distances` measures how far a division is from a uniform one.
 """
 
-from __future__ import annotations
-
-from fedlogit.partition.base import Partition, get
+from fedlogit.partition.base import Partition, Roles, get
 from fedlogit.partition.distances import distances
 from fedlogit.partition.split import Split, divide, make_split
-from fedlogit.spec import SplitSpec
 
-__all__ = ["Partition", "Split", "SplitSpec", "distances", "divide", "get", "make_split"]
+__all__ = ["Partition", "Roles", "Split", "distances", "divide", "get", "make_split"]

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, draw_until, ends
+from fedlogit.partition.tools import by_class, cut_points, draw_until
 from fedlogit.rng import rng
 
 __all__ = ["DirClass"]
@@ -67,7 +67,7 @@ class DirClass(Partition):
                 shares = shares * (held < sum(sizes) / clients)
             if not shares.sum() > 0:  # nobody can take it: a draw that min_size refuses
                 return [], np.zeros(clients, np.int64)
-            where = ends(shares / shares.sum(), size)
+            where = cut_points(shares / shares.sum(), size)
             held += np.diff(where, prepend=0, append=size)
             cuts.append(where)
         return cuts, held

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, ends, legacy
+from fedlogit.partition.tools import by_class, cut_points, legacy_generator
 
-__all__ = ["DirClient", "draw"]
+__all__ = ["DirClient", "dirichlet_parts"]
 
 _ATTEMPTS = 1000
 
@@ -41,10 +41,10 @@ class DirClient(Partition):
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        return draw(labels, clients, classes, self.alpha, legacy(seed))
+        return dirichlet_parts(labels, clients, classes, self.alpha, legacy_generator(seed))
 
 
-def draw(
+def dirichlet_parts(
     labels: np.ndarray, clients: int, classes: int, alpha: float, rng: np.random.RandomState
 ) -> list[np.ndarray]:
     """Divide the samples as `DirClient` does, with a generator that others go on to use."""
@@ -52,7 +52,7 @@ def draw(
     parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
     for k, pool in enumerate(by_class(labels, classes)):
         rng.shuffle(pool)
-        for client, piece in enumerate(np.split(pool, ends(shares[:, k], len(pool)))):
+        for client, piece in enumerate(np.split(pool, cut_points(shares[:, k], len(pool)))):
             parts[client].append(piece)
     return [np.concatenate(pieces) for pieces in parts]
 

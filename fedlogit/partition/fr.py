@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.roles import LastClientRides, class_order, rider, shared
+from fedlogit.partition.roles import WithFreeRider, class_order, free_rider_samples, iid_parts
 
 __all__ = ["Fr"]
 
 
-class Fr(LastClientRides):
+class Fr(WithFreeRider):
     """The last client holds few samples of common classes; clients 0..N-2 share the rest IID.
 
     CELM §6.1 says that a free rider "mainly carries labels that are globally well-represented" and
@@ -36,9 +36,9 @@ class Fr(LastClientRides):
         if clients < 2:
             raise FedlogitError(f"clients = {clients}: fr needs at least 2")
         size = round(self.share * len(labels) / clients)
-        few = rider(labels, class_order(classes, seed)[: self.common], size, seed)
+        few = free_rider_samples(labels, class_order(classes, seed)[: self.common], size, seed)
         rest = np.setdiff1d(np.arange(len(labels)), few)
-        return [*shared(rest, clients - 1, seed), few]
+        return [*iid_parts(rest, clients - 1, seed), few]
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add who the free rider is."""

@@ -8,14 +8,14 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.dir_client import draw
-from fedlogit.partition.roles import LastClientRides
-from fedlogit.partition.tools import legacy
+from fedlogit.partition.dir_client import dirichlet_parts
+from fedlogit.partition.roles import WithFreeRider
+from fedlogit.partition.tools import legacy_generator
 
 __all__ = ["FrRepeat"]
 
 
-class FrRepeat(LastClientRides):
+class FrRepeat(WithFreeRider):
     """`dir_client` for everybody; then the last client keeps few samples, many times over.
 
     It draws `keep` of its samples with replacement and repeats them, in order, up to the mean size
@@ -39,8 +39,8 @@ class FrRepeat(LastClientRides):
         """Divide the samples; see `Partition.split`."""
         if clients < 2:
             raise FedlogitError(f"clients = {clients}: fr_repeat needs at least 2")
-        rng = legacy(seed)
-        *others, own = draw(labels, clients, classes, self.alpha, rng)
+        rng = legacy_generator(seed)
+        *others, own = dirichlet_parts(labels, clients, classes, self.alpha, rng)
         if len(own) == 0:
             return [*others, own]
         few = rng.choice(own, self.keep, replace=True)

@@ -12,11 +12,11 @@ from fedlogit.partition.base import Partition, Roles
 from fedlogit.partition.roles import (
     RareClasses,
     class_order,
-    held,
-    mavericks,
-    rider,
-    shared,
-    within,
+    classes_held,
+    free_rider_samples,
+    iid_parts,
+    maverick_samples,
+    samples_of_classes,
 )
 
 __all__ = ["Frm"]
@@ -48,18 +48,18 @@ class Frm(Partition):
         if clients < 3:
             raise FedlogitError(f"clients = {clients}: frm needs at least 3")
         order = class_order(classes, seed, self.rare, self.rare_classes)
-        alone = mavericks(labels, order[-self.rare :])
+        alone = maverick_samples(labels, order[-self.rare :])
         size = round(self.share * len(labels) / clients)
-        few = rider(labels, order[: self.common], size, seed)
-        rest = np.setdiff1d(within(labels, order[: -self.rare]), few)
-        return [alone, *shared(rest, clients - 2, seed), few]
+        few = free_rider_samples(labels, order[: self.common], size, seed)
+        rest = np.setdiff1d(samples_of_classes(labels, order[: -self.rare]), few)
+        return [alone, *iid_parts(rest, clients - 2, seed), few]
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add which classes are rare and who the free rider is."""
-        rare = ", ".join(map(str, held(labels, parts[0])))
+        rare = ", ".join(map(str, classes_held(labels, parts[0])))
         said = f"client 0 alone holds classes {rare}; client {len(parts) - 1} is the free rider"
         return (*super().notes(labels, parts), f"{self}: {said}")
 
     def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
         """Return that the classes of client 0 are rare and the last client rides free."""
-        return Roles(held(labels, parts[0]), free_riders=(len(parts) - 1,))
+        return Roles(classes_held(labels, parts[0]), free_riders=(len(parts) - 1,))

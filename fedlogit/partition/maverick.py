@@ -9,7 +9,14 @@ from pydantic import Field
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition, Roles
-from fedlogit.partition.roles import RareClasses, class_order, held, mavericks, shared, within
+from fedlogit.partition.roles import (
+    RareClasses,
+    class_order,
+    classes_held,
+    iid_parts,
+    maverick_samples,
+    samples_of_classes,
+)
 
 __all__ = ["Maverick"]
 
@@ -41,14 +48,15 @@ class Maverick(Partition):
         if clients < 2:
             raise FedlogitError(f"clients = {clients}: maverick needs at least 2")
         order = class_order(classes, seed, self.rare, self.rare_classes)
-        alone, rest = mavericks(labels, order[-self.rare :]), within(labels, order[: -self.rare])
-        return [alone, *shared(rest, clients - 1, seed)]
+        alone = maverick_samples(labels, order[-self.rare :])
+        rest = samples_of_classes(labels, order[: -self.rare])
+        return [alone, *iid_parts(rest, clients - 1, seed)]
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add which classes are rare."""
-        rare = ", ".join(map(str, held(labels, parts[0])))
+        rare = ", ".join(map(str, classes_held(labels, parts[0])))
         return (*super().notes(labels, parts), f"{self}: client 0 alone holds classes {rare}")
 
     def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
         """Return that the classes of client 0 are rare."""
-        return Roles(rare_classes=held(labels, parts[0]))
+        return Roles(rare_classes=classes_held(labels, parts[0]))

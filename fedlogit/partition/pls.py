@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, legacy, steps
+from fedlogit.partition.tools import by_class, class_counts, legacy_generator
 
 __all__ = ["Pls"]
 
@@ -49,13 +49,13 @@ class Pls(Partition):
         """Divide the samples; see `Partition.split`."""
         self.at_most("m0", classes, "the number of classes")
         self.at_most("s_min", self.s_max, "the s_max")
-        rng = legacy(seed)
+        rng = legacy_generator(seed)
         unused = by_class(labels, classes)
         step = (self.s_max - self.s_min) // clients
         parts = [
             self._take(rng.choice(classes, size, replace=False), quota, unused, rng)
             for size, quota in zip(
-                steps(self.m0, classes, clients),
+                class_counts(self.m0, classes, clients),
                 (self.s_min + (clients - i) * step for i in range(clients)),
                 strict=True,
             )

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import draw_until, ends
+from fedlogit.partition.tools import cut_points, draw_until
 from fedlogit.rng import rng
 
 __all__ = ["Quantity"]
@@ -39,7 +39,7 @@ class Quantity(Partition):
         generator = rng(seed, "partition")
 
         def draw() -> tuple[np.ndarray, np.ndarray]:
-            cuts = ends(generator.dirichlet(np.full(clients, self.beta)), len(labels))
+            cuts = cut_points(generator.dirichlet(np.full(clients, self.beta)), len(labels))
             return cuts, np.diff(cuts, prepend=0, append=len(labels))
 
         cuts = draw_until(draw, self.min_size, f"partition {self}", "beta")

@@ -16,21 +16,21 @@ from fedlogit.partition.base import Partition, Roles
 from fedlogit.rng import rng
 
 __all__ = [
-    "LastClientRides",
     "RareClasses",
+    "WithFreeRider",
     "class_order",
-    "held",
-    "mavericks",
-    "rider",
-    "shared",
-    "within",
+    "classes_held",
+    "free_rider_samples",
+    "iid_parts",
+    "maverick_samples",
+    "samples_of_classes",
 ]
 
 # "last": the last classes are rare whatever the seed; "drawn": every seed draws its own.
 RareClasses = Literal["last", "drawn"]
 
 
-class LastClientRides(Partition):
+class WithFreeRider(Partition):
     """A partition whose last client is a free rider, and in which no class is rare."""
 
     def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
@@ -49,12 +49,12 @@ def class_order(
     return np.concatenate([common, np.arange(classes - rare, classes)])
 
 
-def within(labels: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def samples_of_classes(labels: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Return the ascending indices of all samples of the chosen classes."""
     return np.flatnonzero(np.isin(labels, chosen))
 
 
-def mavericks(labels: np.ndarray, rare: np.ndarray) -> np.ndarray:
+def maverick_samples(labels: np.ndarray, rare: np.ndarray) -> np.ndarray:
     """Return the indices of all samples of the rare classes.
 
     Raises:
@@ -66,15 +66,15 @@ def mavericks(labels: np.ndarray, rare: np.ndarray) -> np.ndarray:
             f"rare class {missing[0]} has no samples, so no client holds it;"
             " use another seed, or fewer rare classes"
         )
-    return within(labels, rare)
+    return samples_of_classes(labels, rare)
 
 
-def held(labels: np.ndarray, part: np.ndarray) -> tuple[int, ...]:
+def classes_held(labels: np.ndarray, part: np.ndarray) -> tuple[int, ...]:
     """Return the classes that these samples have, ascending."""
     return tuple(np.unique(labels[part]).tolist())
 
 
-def rider(labels: np.ndarray, common: np.ndarray, size: int, seed: int) -> np.ndarray:
+def free_rider_samples(labels: np.ndarray, common: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Draw a free rider's samples: `size` in all, equally many of each common class."""
     generator = rng(seed, "partition", 1)
     each, more = divmod(size, len(common))
@@ -85,6 +85,6 @@ def rider(labels: np.ndarray, common: np.ndarray, size: int, seed: int) -> np.nd
     return np.concatenate(drawn)
 
 
-def shared(pool: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
+def iid_parts(pool: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
     """Divide the pool IID among this many clients."""
     return np.array_split(rng(seed, "partition", 2).permutation(pool), clients)

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, legacy, share_classes, steps
+from fedlogit.partition.tools import by_class, class_counts, legacy_generator, share_classes
 
 __all__ = ["Sls"]
 
@@ -35,9 +35,9 @@ class Sls(Partition):
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
         self.at_most("m0", classes, "the number of classes")
-        rng = legacy(seed)
+        rng = legacy_generator(seed)
         rank = np.argsort(self.order(classes, rng))
-        sizes = [*steps(self.m0, classes, clients)[:-1], classes]
+        sizes = [*class_counts(self.m0, classes, clients)[:-1], classes]
         owners = [[i for i, size in enumerate(sizes) if rank[k] < size] for k in range(classes)]
         return share_classes(by_class(labels, classes), owners, clients, rng)
 

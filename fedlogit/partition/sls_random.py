@@ -8,7 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, legacy, owners_of, share_classes, steps
+from fedlogit.partition.tools import (
+    by_class,
+    class_counts,
+    legacy_generator,
+    owners_of,
+    share_classes,
+)
 
 __all__ = ["SlsRandom"]
 
@@ -31,6 +37,7 @@ class SlsRandom(Partition):
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
         self.at_most("m0", classes, "the number of classes")
-        rng = legacy(seed)
-        sets = [rng.choice(classes, n, replace=False) for n in steps(self.m0, classes, clients)]
+        rng = legacy_generator(seed)
+        sizes = class_counts(self.m0, classes, clients)
+        sets = [rng.choice(classes, size, replace=False) for size in sizes]
         return share_classes(by_class(labels, classes), owners_of(sets, classes), clients, rng)

@@ -12,12 +12,12 @@ from fedlogit.errors import FedlogitError
 __all__ = [
     "balanced_sets",
     "by_class",
+    "class_counts",
+    "cut_points",
     "draw_until",
-    "ends",
-    "legacy",
+    "legacy_generator",
     "owners_of",
     "share_classes",
-    "steps",
 ]
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _ATTEMPTS = 10_000
 AnyGenerator = np.random.RandomState | np.random.Generator
 
 
-def legacy(seed: int) -> np.random.RandomState:
+def legacy_generator(seed: int) -> np.random.RandomState:
     """Return NumPy's legacy generator, which code by CELM's author draws with.
 
     It is the generator that ``np.random.seed(seed)`` sets, without touching the global state.
@@ -48,7 +48,7 @@ def by_class(labels: np.ndarray, classes: int) -> list[np.ndarray]:
     return np.split(order, stops[:-1])
 
 
-def ends(shares: np.ndarray, size: int) -> np.ndarray:
+def cut_points(shares: np.ndarray, size: int) -> np.ndarray:
     """Return where to cut `size` samples into pieces of these shares (N,), which sum to 1.
 
     The N - 1 cuts lie at ``floor(cumsum(shares) * size)``; the last piece takes the rest.
@@ -80,7 +80,7 @@ def draw_until(
     )
 
 
-def steps(first: int, classes: int, clients: int) -> list[int]:
+def class_counts(first: int, classes: int, clients: int) -> list[int]:
     """Return the class counts ``m0 + i * floor((K - m0) / (N - 1))`` of CELM's PLS and SLS."""
     step = (classes - first) // max(clients - 1, 1)
     return [first + i * step for i in range(clients)]

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Roles
+from fedlogit.partition import Roles
 from fedlogit.results.style import INK, PALETTE, save_figure, use_house_style
 
 __all__ = ["bubble_panels", "bubble_plot", "bubbles"]

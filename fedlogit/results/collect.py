@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.data.cards import DATASETS
+from fedlogit.data import DATASETS
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.papers.axis_values import comparable, scalar

@@ -159,7 +159,7 @@ def _restore(fed: Federation, tensors: dict[str, torch.Tensor]) -> None:
         client.optimizer.load_state_dict(state)
     fed.tested = {
         client.index: EvalCounts(**{name: tensors[f"{at}/{name}"].to(device) for name in _COUNTS})
-        for client in fed.everybody
+        for client in fed.all_clients
         if f"{(at := f'{client.name}/tested')}/{_COUNTS[0]}" in tensors
     }
 

@@ -13,8 +13,8 @@ import torch
 
 from fedlogit import partition
 from fedlogit.data import UNKNOWN, Dataset, load, with_probes
-from fedlogit.engine import Client
 from fedlogit.engine.build import build_client
+from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData, on_device
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError, FedlogitError

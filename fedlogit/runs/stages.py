@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.component import ComponentRef
 from fedlogit.engine.client import Client
 from fedlogit.errors import DataError, Diverged, FedlogitError

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.component import ComponentRef
 from fedlogit.errors import DataError
 from fedlogit.files import arrays_digest, load_npz, save_npz

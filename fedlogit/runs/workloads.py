@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedlogit.engine import Engine, LoopEngine, Workload, choose_engine
+from fedlogit.engine.base import Engine, Workload
+from fedlogit.engine.choose import choose_engine
 from fedlogit.engine.ledger_only import LedgerOnlyEngine
+from fedlogit.engine.loop import LoopEngine
 from fedlogit.methods import Method
 from fedlogit.spec import RunSpec
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from fedlogit import cli, commands
 from fedlogit.component import Component, catalogue
 from fedlogit.config import Settings
-from fedlogit.data.cards import DATASETS, Card
+from fedlogit.data import DATASETS, Card
 from fedlogit.methods import Method
 from fedlogit.models import ModelConfig
 from fedlogit.papers import Paper

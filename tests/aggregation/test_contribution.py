@@ -5,12 +5,12 @@ import torch
 
 from fedlogit.aggregation.contribution import (
     class_similarity,
-    divided_anew,
     evidence,
-    largest,
-    scores,
-    share_among,
-    smooth,
+    instantaneous_scores,
+    keep_largest,
+    moving_average,
+    redistributed,
+    shares_of_present,
     to_shares,
 )
 
@@ -25,30 +25,32 @@ def test_scores_are_mean_class_shares():
     # Class 0: 3 and 1 of 4, so .75 and .25. Class 1: 0 and 2 of 2, so 0 and 1 (eq. 10).
     # Means .375 and .625 (eq. 11), which already sum to 1 (eq. 12).
     q = torch.tensor([[3.0, 0.0], [1.0, 2.0]], dtype=torch.float64)
-    assert scores(q).tolist() == pytest.approx([0.375, 0.625], abs=1e-11)
+    assert instantaneous_scores(q).tolist() == pytest.approx([0.375, 0.625], abs=1e-11)
 
 
 def test_a_class_without_evidence_gives_nothing_to_anybody():
     # Class 1 is nobody's: means (.75/2, .25/2), renormalised to .75, .25.
     q = torch.tensor([[3.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
-    assert scores(q).tolist() == pytest.approx([0.75, 0.25], abs=1e-11)
+    assert instantaneous_scores(q).tolist() == pytest.approx([0.75, 0.25], abs=1e-11)
 
 
 def test_an_exclusive_class_outweighs_many_shared_samples():
     # Client 0 alone has class 1; three clients share class 0 equally: 1/6 + 1/2 against 1/6.
     q = torch.tensor([[9.0, 1.0], [9.0, 0.0], [9.0, 0.0]], dtype=torch.float64)
-    assert scores(q).tolist() == pytest.approx([4 / 6, 1 / 6, 1 / 6], abs=1e-11)
+    assert instantaneous_scores(q).tolist() == pytest.approx([4 / 6, 1 / 6, 1 / 6], abs=1e-11)
 
 
 def test_no_evidence_at_all_is_no_score():
-    assert scores(torch.zeros(3, 4, dtype=torch.float64)) is None
+    assert instantaneous_scores(torch.zeros(3, 4, dtype=torch.float64)) is None
 
 
 def test_moving_average():
     old, new = torch.tensor([0.2, 0.8]), torch.tensor([0.6, 0.4])
-    assert smooth(old, new, 0.5).tolist() == pytest.approx([0.4, 0.6])
-    assert smooth(old, new, 0.0).tolist() == pytest.approx([0.6, 0.4])
-    assert smooth(torch.tensor([torch.nan, 0.8]), new, 0.5).tolist() == pytest.approx([0.6, 0.6])
+    assert moving_average(old, new, 0.5).tolist() == pytest.approx([0.4, 0.6])
+    assert moving_average(old, new, 0.0).tolist() == pytest.approx([0.6, 0.4])
+    assert moving_average(torch.tensor([torch.nan, 0.8]), new, 0.5).tolist() == pytest.approx(
+        [0.6, 0.6]
+    )
 
 
 def test_class_similarity_by_hand():
@@ -74,14 +76,14 @@ def test_class_similarity_is_with_the_weighted_average():
 
 def test_largest_keeps_entries_of_largest_magnitude():
     values = torch.tensor([0.1, -3.0, 2.0, 0.0])
-    assert largest(values, 2).tolist() == [0.0, -3.0, 2.0, 0.0]
-    assert largest(values, 9).tolist() == values.tolist()
+    assert keep_largest(values, 2).tolist() == [0.0, -3.0, 2.0, 0.0]
+    assert keep_largest(values, 9).tolist() == values.tolist()
 
 
 def test_largest_keeps_entries_as_large_as_the_last_one():
     values = torch.tensor([2.0, -1.0, 0.5, 1.0, 1.0])
-    assert largest(values, 2).tolist() == [2.0, -1.0, 0.0, 1.0, 1.0]
-    assert largest(torch.tensor([0.0, 3.0, 0.0]), 2).tolist() == [0.0, 3.0, 0.0]
+    assert keep_largest(values, 2).tolist() == [2.0, -1.0, 0.0, 1.0, 1.0]
+    assert keep_largest(torch.tensor([0.0, 3.0, 0.0]), 2).tolist() == [0.0, 3.0, 0.0]
 
 
 def test_shares_of_nothing_are_equal():
@@ -97,23 +99,23 @@ HALF = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
 def test_shares_of_everybody_are_left_as_they_are_to_the_bit():
     everybody = torch.arange(4)
     assert float(NEARLY.sum()) != 1
-    assert torch.equal(share_among(NEARLY, everybody), NEARLY)
-    assert torch.equal(divided_anew(NEARLY, everybody, NEARLY.flip(0)), NEARLY.flip(0))
+    assert torch.equal(shares_of_present(NEARLY, everybody), NEARLY)
+    assert torch.equal(redistributed(NEARLY, everybody, NEARLY.flip(0)), NEARLY.flip(0))
 
 
 def test_some_share_what_they_have_together_and_the_others_keep_theirs():
     present = torch.tensor([0, 2])
-    assert share_among(HALF, present).tolist() == pytest.approx([5 / 7, 2 / 7])
-    found = divided_anew(HALF, present, torch.tensor([0.25, 0.75], dtype=torch.float64))
+    assert shares_of_present(HALF, present).tolist() == pytest.approx([5 / 7, 2 / 7])
+    found = redistributed(HALF, present, torch.tensor([0.25, 0.75], dtype=torch.float64))
     assert found.tolist() == pytest.approx([0.175, 0.3, 0.525])
     assert found[1] == HALF[1]
 
 
 def test_some_who_have_nothing_count_alike():
     nothing = torch.tensor([0.0, 0.0, 1.0])
-    assert share_among(nothing, torch.tensor([0, 1])).tolist() == [0.5, 0.5]
+    assert shares_of_present(nothing, torch.tensor([0, 1])).tolist() == [0.5, 0.5]
 
 
 def test_an_average_begins_where_there_is_no_old_value():
     old, new = torch.tensor([torch.nan, 1.0]), torch.tensor([3.0, 3.0])
-    assert smooth(old, new, 0.5).tolist() == [3, 2]
+    assert moving_average(old, new, 0.5).tolist() == [3, 2]

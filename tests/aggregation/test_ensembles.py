@@ -6,10 +6,11 @@ import re
 import pytest
 import torch
 
+from fedlogit.aggregation import Targets
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.fedet import consensus_with_diversity, variance_weights
 from fedlogit.aggregation.hard_votes import consistent_votes, least_entropy, majority
-from fedlogit.aggregation.targets import Targets, as_distributions, as_targets, one_hot_targets
+from fedlogit.aggregation.targets import as_distributions, as_targets, one_hot_targets
 from fedlogit.errors import FedlogitError
 from fedlogit.methods.fedet import FedET
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from support.logits import logs
 
-from fedlogit.aggregation.pseudo_labels import entropy_baselines, pseudo_labels, votes
+from fedlogit.aggregation.pseudo_labels import entropy_baselines, pseudo_labels, weighted_votes
 from fedlogit.methods.fedol import FedOL
 
 
@@ -25,20 +25,20 @@ def test_votes_of_two_models():
     # C² = (0.7, 0.3) and (0.2, 0.8); model 0 says class 0, model 1 says class 1.
     confidence = torch.tensor([[0.7, 0.3], [0.2, 0.8]])
     both = torch.ones(2, 1, dtype=torch.bool)
-    found = votes(torch.tensor([[0], [1]]), both, confidence, negative=True)
+    found = weighted_votes(torch.tensor([[0], [1]]), both, confidence, negative=True)
     # G_0 = (0.7 - 0.2) / 0.9, G_1 = (0.8 - 0.3) / 1.1
     assert found[0].tolist() == pytest.approx([0.5 / 0.9, 0.5 / 1.1])
     # Equal to 2 P_c - 1 with P_c the share that voted for c: 2 · 0.7 / 0.9 - 1.
     assert found[0, 0].item() == pytest.approx(2 * 0.7 / 0.9 - 1)
     # Without rejections the larger weight wins instead: 0.7 against 0.8.
-    plain = votes(torch.tensor([[0], [1]]), both, confidence, negative=False)
+    plain = weighted_votes(torch.tensor([[0], [1]]), both, confidence, negative=False)
     assert plain[0].tolist() == pytest.approx([0.7, 0.8])
 
 
 def test_votes_lie_between_minus_one_and_one_and_skip_the_unsure():
     confidence = torch.tensor([[0.7, 0.3], [0.2, 0.8]])
     only_second = torch.tensor([[False], [True]])
-    found = votes(torch.tensor([[0], [1]]), only_second, confidence, negative=True)
+    found = weighted_votes(torch.tensor([[0], [1]]), only_second, confidence, negative=True)
     assert found[0].tolist() == pytest.approx([-1, 1])
 
 
@@ -80,7 +80,9 @@ def test_votes_of_next_to_no_weight_still_beat_none(unknown):
 
 def test_a_class_of_no_weight_has_the_least_score():
     everybody = torch.ones(1, 1, dtype=torch.bool)
-    found = votes(torch.tensor([[1]]), everybody, torch.tensor([[0.0, 1.0]]), negative=True)
+    found = weighted_votes(
+        torch.tensor([[1]]), everybody, torch.tensor([[0.0, 1.0]]), negative=True
+    )
     assert found.tolist() == [[-1.0, 1.0]]
 
 
@@ -102,7 +104,7 @@ def test_votes_of_three_models_sample_by_sample():
     confidence = torch.tensor([[0.5, 0.5], [0.8, 0.2], [0.4, 0.6]])
     predicted = torch.tensor([[0, 1], [0, 1], [1, 0]])
     voters = torch.tensor([[True, True], [True, False], [True, True]])
-    found = votes(predicted, voters, confidence, negative=True)
+    found = weighted_votes(predicted, voters, confidence, negative=True)
     # Sample 0: ((0.5 + 0.8 - 0.4) / 1.7, (0.6 - 0.5 - 0.2) / 1.3); sample 1 without model 1.
     assert found[0].tolist() == pytest.approx([0.9 / 1.7, -0.1 / 1.3])
     assert found[1].tolist() == pytest.approx([-0.1 / 0.9, -0.1 / 1.1])

@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlogit.adversaries import Adversaries
-from fedlogit.aggregation.attacks import corrupt, false_logits, false_votes
+from fedlogit.aggregation.attacks import false_logits, false_soft_labels, false_votes
 from fedlogit.aggregation.average import average_probabilities
-from fedlogit.aggregation.robust import combine, normalise_rows, trimmed, trims_to
+from fedlogit.aggregation.robust import (
+    effective_rule,
+    normalise_rows,
+    robust_average,
+    trimmed_count,
+)
 from fedlogit.aggregation.votes import ballots, margin
 from fedlogit.errors import FedlogitError
 
@@ -20,33 +25,35 @@ CLAIMS = torch.tensor(
 
 def test_the_mean_follows_a_liar_of_sufficient_magnitude():
     # Sums 2.6, 1.1, 10.3 of 14.
-    assert combine(CLAIMS, "mean")[0].tolist() == pytest.approx([2.6 / 14, 1.1 / 14, 10.3 / 14])
+    assert robust_average(CLAIMS, "mean")[0].tolist() == pytest.approx(
+        [2.6 / 14, 1.1 / 14, 10.3 / 14]
+    )
 
 
 def test_the_trimmed_mean_leaves_out_one_of_five_at_each_end():
     # Class 0: .5 .6 .7 left, 0 and .8 out: .6; class 1: .1 .3 .3: .7/3; class 2: 0 .1 .2: .1.
     kept = torch.tensor([0.6, 0.7 / 3, 0.1])
-    assert torch.allclose(combine(CLAIMS, "trimmed_mean", 0.2)[0], kept / kept.sum())
+    assert torch.allclose(robust_average(CLAIMS, "trimmed_mean", 0.2)[0], kept / kept.sum())
 
 
 def test_the_median():
     # .6, .3, .1, which happen to sum to 1; of four peers the mean of the middle two.
-    assert combine(CLAIMS, "median")[0].tolist() == pytest.approx([0.6, 0.3, 0.1])
-    four = combine(CLAIMS[:4], "median")[0]
+    assert robust_average(CLAIMS, "median")[0].tolist() == pytest.approx([0.6, 0.3, 0.1])
+    four = robust_average(CLAIMS[:4], "median")[0]
     kept = torch.tensor([0.65, 0.3, 0.05])
     assert torch.allclose(four, kept / kept.sum())
 
 
 def test_peers_that_leave_nothing_are_silent_and_not_nan():
     three = torch.eye(3)[:, None]  # each names another class: no class has a median above 0
-    assert combine(three, "median")[0].tolist() == [0, 0, 0]
+    assert robust_average(three, "median")[0].tolist() == [0, 0, 0]
 
 
 def test_a_trimmed_mean_that_leaves_nobody_is_refused():
-    assert [trimmed(n, 0.4) for n in (1, 2, 5, 10)] == [0, 0, 2, 4]
-    assert trimmed(100, 0.29) == 29  # the product is a hair below
+    assert [trimmed_count(n, 0.4) for n in (1, 2, 5, 10)] == [0, 0, 2, 4]
+    assert trimmed_count(100, 0.29) == 29  # the product is a hair below
     with pytest.raises(FedlogitError, match=r"trim = 0\.5: leaves none of 4 peers"):
-        trimmed(4, 0.5)
+        trimmed_count(4, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -63,18 +70,18 @@ def test_a_trimmed_mean_that_leaves_nobody_is_refused():
 )
 def test_what_a_trimmed_mean_is_with_so_many_peers(peers, trim, rule):
     claims = torch.rand(peers, 7, 4, generator=torch.Generator().manual_seed(peers)).softmax(-1)
-    found = {r: combine(claims, r, trim) for r in ("mean", "trimmed_mean", "median")}
+    found = {r: robust_average(claims, r, trim) for r in ("mean", "trimmed_mean", "median")}
     alike = {r for r in found if torch.allclose(found[r], found["trimmed_mean"], atol=1e-6)}
     assert alike == {"trimmed_mean", rule}
-    assert trims_to(peers, trim) == rule
+    assert effective_rule(peers, trim) == rule
 
 
 def test_each_probe_is_normalised_by_itself():
     claims = torch.tensor([[[1.0, 3.0], [0.5, 0.5]], [[1.0, 1.0], [2.0, 0.0]]])  # two peers
     # Probe 0: means 1 and 2 of 3; probe 1: 1.25 and .25 of 1.5.
     wanted = [pytest.approx([1 / 3, 2 / 3]), pytest.approx([5 / 6, 1 / 6])]
-    assert combine(claims, "mean").tolist() == wanted
-    assert combine(claims, "median").tolist() == wanted  # of two peers the same
+    assert robust_average(claims, "mean").tolist() == wanted
+    assert robust_average(claims, "median").tolist() == wanted  # of two peers the same
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e-38, 1e-44])
@@ -93,19 +100,19 @@ def test_a_majority_that_agrees_wins_the_tally_against_any_lie(peers, seed):
     honest = torch.nn.functional.one_hot(torch.tensor([4, 1]), 5).float()
     claims = honest.expand(peers, 2, 5).clone()
     for attack in ("random", "colluding", "confident"):
-        told = corrupt(claims, adversaries, attack, drawn)
-        assert combine(told, "mean").argmax(-1).tolist() == [4, 1]
-        assert combine(told, "median").argmax(-1).tolist() == [4, 1]
+        told = false_soft_labels(claims, adversaries, attack, drawn)
+        assert robust_average(told, "mean").argmax(-1).tolist() == [4, 1]
+        assert robust_average(told, "median").argmax(-1).tolist() == [4, 1]
 
 
 def test_lies_by_hand():
     logits = torch.tensor([[[3.0, 0, 0]], [[3.0, 0, 0]], [[0, 3.0, 0]], [[0, 0, 3.0]]])
     claims = torch.nn.functional.one_hot(logits.argmax(-1), 3).float()
-    assert corrupt(claims, 2, "colluding")[2:].argmax(-1).tolist() == [[1], [1]]
-    assert corrupt(claims, 2, "confident")[2:].argmax(-1).tolist() == [[2], [0]]
+    assert false_soft_labels(claims, 2, "colluding")[2:].argmax(-1).tolist() == [[1], [1]]
+    assert false_soft_labels(claims, 2, "confident")[2:].argmax(-1).tolist() == [[2], [0]]
     drawn = torch.tensor([[0], [2]])
-    assert corrupt(claims, 2, "random", drawn).argmax(-1).tolist() == [[0], [0], [0], [2]]
-    scaled = corrupt(claims, 1, "confident", magnitude=9.0)
+    assert false_soft_labels(claims, 2, "random", drawn).argmax(-1).tolist() == [[0], [0], [0], [2]]
+    scaled = false_soft_labels(claims, 1, "confident", magnitude=9.0)
     assert scaled[3].tolist() == [[9.0, 0, 0]]
 
 

@@ -12,7 +12,7 @@ from support.calls import ROOT
 
 from fedlogit.commands._cache import read_listing
 from fedlogit.commands.publish import LIMIT
-from fedlogit.data.cards import DATASETS
+from fedlogit.data import DATASETS
 from fedlogit.papers import run_dir
 from fedlogit.spec import RunSpec
 

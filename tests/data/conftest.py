@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from fedlogit.data.cards import DATASETS, Card
+from fedlogit.data import DATASETS, Card
 from fedlogit.data.content import content_digest
 
 NAMES = {

@@ -15,8 +15,7 @@ import pytest
 from support.refusals import refused
 
 from fedlogit.cli import call, run_main
-from fedlogit.data import transport
-from fedlogit.data.cards import DATASETS
+from fedlogit.data import DATASETS, transport
 from fedlogit.data.decode import FORMATS
 from fedlogit.data.download import download, read_mark
 from fedlogit.data.sources import read_sources

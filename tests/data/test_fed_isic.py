@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedlogit.data import card, isic
-from fedlogit.data.cards import DATASETS
+from fedlogit.data import DATASETS, card, isic
 from fedlogit.data.content import check
 from fedlogit.data.download import download
 from fedlogit.data.isic import COUNTS, colour_constancy, decode_isic, read_table, survey

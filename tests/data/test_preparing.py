@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from fedlogit.data import embedded, load
-from fedlogit.data.cards import DATASETS
+from fedlogit.data import DATASETS, embedded, load
 from fedlogit.data.content import canonical, check, content_digest
 from fedlogit.data.download import download
 from fedlogit.data.prepare import _at_once, _moments, prepare

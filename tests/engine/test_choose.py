@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from support.refusals import refused
 
-from fedlogit.engine import Workload, choose_engine
 from fedlogit.engine import choose as chooser
+from fedlogit.engine.base import Workload
+from fedlogit.engine.choose import choose_engine
 from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.spec import Optimizer
 

@@ -18,8 +18,8 @@ from support.small import TEXT, enlarged
 from support.tiers import first_of_each
 
 from fedlogit.data import UNKNOWN
-from fedlogit.engine import Client, ClientTask
-from fedlogit.engine.task import minibatches
+from fedlogit.engine.client import Client
+from fedlogit.engine.task import ClientTask, minibatches
 from fedlogit.engine.worker_pool import Cancelled
 from fedlogit.errors import Diverged
 from fedlogit.federation import Federation

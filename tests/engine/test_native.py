@@ -14,13 +14,15 @@ from support.gradients import flat_with_gradient
 from support.refusals import refused
 
 from fedlogit.data import UNKNOWN
-from fedlogit.engine import ClientTask, Workload, check_engine
+from fedlogit.engine.base import Workload
+from fedlogit.engine.choose import check_engine
 from fedlogit.engine.client import flatten
 from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
 from fedlogit.engine.native.passes import LENET, LENET_BN, TF_CNN
+from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
 from fedlogit.models.layers import BatchStatNorm

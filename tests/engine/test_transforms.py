@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedlogit.engine.transforms import cropped, draw_crops, normalise, to_nchw
+from fedlogit.engine.transforms import crop_and_flip, draw_crops, normalise, to_nchw
 
 
 def crop_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return cropped(images, draw_crops(len(images), generator))
+    return crop_and_flip(images, draw_crops(len(images), generator))
 
 
 def test_channels_move_to_the_front():
@@ -89,7 +89,7 @@ def test_several_draws_at_once_crop_as_each_alone(images):
     alone = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
     apart = [crop_flip(x, g) for x, g in zip((first, second), alone, strict=True)]
     drawn = [draw_crops(n, torch.Generator().manual_seed(s)) for n, s in ((3, 1), (7, 2))]
-    assert torch.equal(cropped(images[:10], torch.cat(drawn, 1)), torch.cat(apart))
+    assert torch.equal(crop_and_flip(images[:10], torch.cat(drawn, 1)), torch.cat(apart))
 
 
 def test_the_global_generator_is_not_used(images):

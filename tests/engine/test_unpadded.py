@@ -11,7 +11,8 @@ from support.gradients import flat_with_gradient
 from support.refusals import refused
 
 from fedlogit import models
-from fedlogit.engine import Workload, check_engine
+from fedlogit.engine.base import Workload
+from fedlogit.engine.choose import check_engine
 from fedlogit.engine.unpadded import _places, _SumOfProducts, _Unpadded
 from fedlogit.spec import Optimizer
 

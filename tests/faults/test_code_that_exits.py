@@ -21,7 +21,7 @@ from fedlogit.stopping import Stopped, exit_code, exit_on_signal
 ROOT = Path(__file__).resolve().parents[2]
 METHOD = """
 import sys
-from fedlogit.methods.logit_federation import LogitFederation
+from fedlogit.methods import LogitFederation
 class Leaves(LogitFederation):
     def aggregate(self, fed, logits):
         sys.exit(0)

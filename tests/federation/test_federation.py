@@ -1,4 +1,4 @@
-"""The verbs: merging, broadcasting, logits, hold-outs."""
+"""The operations: merging, broadcasting, logits, hold-outs."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.gradients import after_step
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
@@ -303,14 +303,14 @@ def test_only_some_clients_take_part_for_a_while_and_all_do_after_an_error(feder
         fed.logits(broken(fed, 1).public)
     moved = [not torch.equal(c.vector, was) for c, was in zip(fed.clients, before, strict=True)]
     assert moved == [False, True, True, False]
-    assert fed.clients == fed.everybody
+    assert fed.clients == fed.all_clients
 
 
 def test_rows_of_those_present_are_a_view_where_all_are(federation):
     fed = federation()
-    rows = torch.arange(len(fed.everybody) * 2).view(-1, 2)
+    rows = torch.arange(len(fed.all_clients) * 2).view(-1, 2)
     assert fed.gather_rows(rows) is rows
-    with fed.restricted_to(fed.everybody[2:]):
+    with fed.restricted_to(fed.all_clients[2:]):
         assert torch.equal(fed.gather_rows(rows), rows[2:])
         assert torch.equal(fed.scatter_rows(fed.gather_rows(rows), absent=-1)[2:], rows[2:])
 

@@ -42,7 +42,7 @@ def test_images_come_after_the_own_ones_and_nobody_knows_their_labels(tiles, dig
 
 def test_a_stand_in_says_so(tmp_path, digits):
     """Tiny-ImageNet stands in for STL-10, and every result with it names that."""
-    from fedlogit.data.cards import card
+    from fedlogit.data import card
 
     assert card("tiny_imagenet32").stands_for == "stl10"
     with pytest.raises(DataError, match=r"tiny_imagenet32.npz does not exist; make it with"):
@@ -95,7 +95,7 @@ def test_votes_on_tiles_are_learnt_from_and_their_accuracy_is_unknown(tiles):
     probes = fed.probes(16)
     assert (probes >= 1437).all()
     assert math.isnan(fed.accuracy(fed.logits(probes), probes)[0])
-    methods.get(fed.spec.method).learn_from_probes(fed, 1)
+    methods.get(fed.spec.method).consensus_step(fed, 1)
     assert not torch.equal(before, fed.vectors())
     assert "consensus_accuracy" not in fed.take_log()
 
@@ -118,7 +118,7 @@ def test_arm_c_has_the_gradient_of_the_papers_loss(tiles):
     kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1).mean()
     loss = 0.3 * torch.nn.functional.nll_loss(logs[:4], y[:4]) + 0.7 * kl
     wanted = after_step(peer, loss)
-    methods.get(spec.method).learn_from_probes(fed, 1)
+    methods.get(spec.method).consensus_step(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from fedlogit.federation.ledger import Ledger, message_bytes
+from fedlogit.federation import Ledger
+from fedlogit.federation.ledger import message_bytes
 
 
 def test_logits_up_and_down_by_hand():

@@ -15,7 +15,7 @@ from support.small import TEXT, small_spec
 from torch import nn
 
 from fedlogit import methods
-from fedlogit.engine import ClientTask
+from fedlogit.engine.task import ClientTask
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.client_tasks import batches
 from fedlogit.methods.tally_train import TallyTrain
@@ -95,7 +95,7 @@ def test_peers_on_a_ring_learn_a_tally_of_their_own_at_every_position(federation
         h = F.one_hot(votes[heard], 300).float().mean(0)
         loss = -(h * peer.model(fed.data.inputs(probes)).log_softmax(-1)).sum(-1).mean()
         wanted.append(after_step(peer, loss))
-    method.learn_from_probes(fed, 1)
+    method.consensus_step(fed, 1)
     assert torch.allclose(fed.vectors(), torch.stack(wanted), atol=1e-6)
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.ledger import Ledger
+from fedlogit.federation import Ledger
 from fedlogit.federation.topology import adjacency
 
 

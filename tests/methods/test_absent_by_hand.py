@@ -42,8 +42,8 @@ def test_fedavg_weighs_those_present_by_their_samples(federation):
     call = "fedavg(weighting='samples')"
     fed, method = family(federation, call, partition="sls(2)", participation=late)
     play(fed, method)
-    sizes = torch.tensor([c.samples for c in fed.everybody[2:]]).double()
-    expected = (sizes / sizes.sum()).float() @ torch.stack([c.vector for c in fed.everybody[2:]])
+    sizes = torch.tensor([c.samples for c in fed.all_clients[2:]]).double()
+    expected = (sizes / sizes.sum()).float() @ torch.stack([c.vector for c in fed.all_clients[2:]])
     assert torch.allclose(fed.server.vector, expected, atol=1e-6)
     log = fed.take_log()
     assert [log["contribution_0"], log["contribution_1"]] == [0, 0]
@@ -56,18 +56,18 @@ def test_who_comes_late_starts_from_the_global_model(federation):
     first = fed.server.vector.detach().clone()
     vectors_after(fed, torch.ones(1, 1))  # each local stage adds 1 to every parameter
     go_on(fed, method)
-    assert torch.equal(fed.everybody[1].vector, first), "it waits with w_g^(0)"
+    assert torch.equal(fed.all_clients[1].vector, first), "it waits with w_g^(0)"
     go_on(fed, method)
-    assert torch.allclose(fed.everybody[1].vector, first + 2)
+    assert torch.allclose(fed.all_clients[1].vector, first + 2)
 
 
 def test_who_comes_late_among_peers_starts_from_its_own_weights(federation):
     fed, method = three(federation, "average", LATE_1, public={"size": 60}, same_init=False)
-    first = fed.everybody[1].vector.detach().clone()
+    first = fed.all_clients[1].vector.detach().clone()
     begun = []
     go_on(fed, method)
     train = fed.train_private
-    fed.train_private = lambda: (begun.append(fed.everybody[1].vector.detach().clone()), train())
+    fed.train_private = lambda: (begun.append(fed.all_clients[1].vector.detach().clone()), train())
     go_on(fed, method)
     assert torch.equal(begun[0], first)
 
@@ -247,7 +247,7 @@ def test_in_one_shot_the_server_learns_from_those_present(federation, monkeypatc
     assert len(fed.clients) == 2
     assert torch.allclose(taught[0].distributions, mean.softmax(1), atol=1e-6)
     weights = fed.exported["aggregation"]["weights"]
-    assert [bool(row.any()) for row in weights] == [c in fed.clients for c in fed.everybody]
+    assert [bool(row.any()) for row in weights] == [c in fed.clients for c in fed.all_clients]
 
 
 def fitted(federation, monkeypatch, **participation):
@@ -268,8 +268,8 @@ def test_a_meta_model_is_fitted_anew_to_those_present(federation, monkeypatch):
     fed, seen = fitted(federation, monkeypatch)
     assert [len(known) for known, _, _ in seen] == [3, 3]  # 0, 1, 2 and then 1, 2, 3
     assert [len(wanted) for _, _, wanted in seen] == [3, 3]
-    samples = methods.get(fed.spec.method)._known(fed)
-    owned = [torch.isin(samples, c.private) for c in fed.everybody]
+    samples = methods.get(fed.spec.method)._auxiliary_samples(fed)
+    owned = [torch.isin(samples, c.private) for c in fed.all_clients]
     early = owned[0] | owned[1] | owned[2]
     assert 0 < int(early.sum()) < len(samples), "client 3 holds some alone"
     assert torch.equal(seen[0][1], fed.labels(samples[early]))
@@ -285,8 +285,8 @@ def test_a_padded_meta_model_goes_on_with_what_was_last_sent(federation, monkeyp
     assert len(first) == len(second) == len(asked) == 4
     assert not first[3].any(), "not heard yet"
     assert not asked[3].any()
-    samples = methods.get(fed.spec.method)._known(fed)
-    early = torch.isin(samples, torch.cat([c.private for c in fed.everybody[:3]]))
+    samples = methods.get(fed.spec.method)._auxiliary_samples(fed)
+    early = torch.isin(samples, torch.cat([c.private for c in fed.all_clients[:3]]))
     assert torch.equal(second[0][early], first[0]), "client 0 has left"
     assert not second[0][~early].any(), "nobody asked it about these"
     assert torch.equal(asked_again[0], asked[0])
@@ -299,9 +299,9 @@ def test_without_any_label_a_meta_model_is_the_average(federation, monkeypatch):
     method = methods.get(fed.spec.method)
     fed.start_round(1)
     (there,) = fed.clients
-    others = torch.cat([c.private for c in fed.everybody if c is not there])
+    others = torch.cat([c.private for c in fed.all_clients if c is not there])
     others = others[~torch.isin(others, there.private)]
-    monkeypatch.setattr(type(method), "_known", lambda self, fed: others)
+    monkeypatch.setattr(type(method), "_auxiliary_samples", lambda self, fed: others)
     logits = logs([[0.7, 0.3]], [[0.1, 0.9]])
     assert torch.allclose(method.aggregate(fed, logits[:1]), torch.tensor([[0.7, 0.3]]))
     assert "up" not in fed.ledger.totals() or not fed.ledger.totals()["up"]
@@ -314,7 +314,7 @@ def test_on_a_ring_a_missing_peer_leaves_a_gap(federation):
     call = "tally_train(warm_up=0, topology='ring')"
     fed, method = peers_after(1, federation, call, clients=5, participation=WITHOUT_PEER_2)
     # Peers 0, 1, 3 and 4; 1 - 2 - 3 is broken.
-    assert method.neighbours(fed, 4).astype(int).tolist() == [
+    assert method.neighbours(fed).astype(int).tolist() == [
         [1, 1, 0, 1],
         [1, 1, 0, 0],
         [0, 0, 1, 1],
@@ -346,14 +346,14 @@ def test_votes_of_those_present_are_tallied(federation):
 def test_those_present_merge_and_the_others_keep_what_they_are_pulled_to(federation):
     call = "tally_train(signal='none', label_weight=0.0, warm_up=0, merge_every=1, proximal=0.1)"
     fed, method = peers_after(0, federation, call, clients=4, participation=WITHOUT_PEER_2)
-    own = fed.everybody[2].vector.detach().clone()
+    own = fed.all_clients[2].vector.detach().clone()
     go_on(fed, method)
     anchors = fed.server_state["tally/anchor"]
     assert torch.equal(anchors[2], own)
     for i in (0, 1, 3):
-        assert torch.equal(fed.everybody[i].vector, fed.everybody[0].vector)
-        assert torch.equal(anchors[i], fed.everybody[0].vector)
-    assert torch.equal(fed.everybody[2].vector, own)
+        assert torch.equal(fed.all_clients[i].vector, fed.all_clients[0].vector)
+        assert torch.equal(anchors[i], fed.all_clients[0].vector)
+    assert torch.equal(fed.all_clients[2].vector, own)
     pulled = []
     fed.train_private = lambda **given: pulled.append(given["prox_centers"])
     go_on(fed, method)

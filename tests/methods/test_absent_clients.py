@@ -87,11 +87,11 @@ def test_nobody_absent_changes_is_asked_sends_or_receives(federation, monkeypatc
     method.init(fed)
     for _ in range(3):
         models.clear()
-        before = {client.index: kept(client) for client in fed.everybody}
+        before = {client.index: kept(client) for client in fed.all_clients}
         go_on(fed, method)
         there = {client.index for client in fed.clients}
         assert {model.index for model in models} - {-1} == there, "all of them, and no other"
-        absent = [client for client in fed.everybody if client.index not in there]
+        absent = [client for client in fed.all_clients if client.index not in there]
         assert len(absent) == 2
         assert all(equal(kept(client), before[client.index]) for client in absent)
     up, down, exchange = (ways[name].call_args_list for name in WAYS)
@@ -158,7 +158,7 @@ def test_clients_that_wait_are_not_tested_again(federation, monkeypatch):
     assert {model.index for model in models} == there
     for i in set(range(4)) - there:
         assert second.per_client[i] == first.per_client[i]
-    again = fed.test_counts(fed.everybody)
+    again = fed.test_counts(fed.all_clients)
     assert [int(m.hits.sum()) for m in again] == pytest.approx(
         [accuracy * len(fed.data.test_labels) for accuracy in second.per_client]
     )
@@ -181,7 +181,7 @@ def test_a_checkpoint_keeps_the_scores_of_who_waits(federation, tmp_path):
     play(fed, method)
     fed.evaluate()
     go_on(fed, method)
-    waiting = {client.index for client in fed.everybody} - {c.index for c in fed.clients}
+    waiting = {client.index for client in fed.all_clients} - {c.index for c in fed.clients}
     assert fed.tested.keys() == waiting
     save_checkpoint(tmp_path, fed, [])
     other, _ = begun(federation, "average")

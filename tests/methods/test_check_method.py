@@ -16,7 +16,7 @@ import threading
 import torch
 
 from fedlogit.federation import Federation
-from fedlogit.methods.logit_federation import LogitFederation
+from fedlogit.methods import LogitFederation
 
 
 class Median(LogitFederation):

@@ -135,7 +135,7 @@ def test_methods_describe_themselves(name):
 
 def test_a_method_from_outside_is_found_by_path(train, tmp_path, monkeypatch):
     (tmp_path / "outside.py").write_text(
-        "from fedlogit.methods.logit_federation import LogitFederation\n"
+        "from fedlogit.methods import LogitFederation\n"
         "class Median(LogitFederation):\n"
         "    def aggregate(self, fed, logits):\n"
         "        return logits.median(0).values.softmax(1)\n"

@@ -34,7 +34,7 @@ def test_on_a_ring_each_peer_learns_from_itself_and_its_two_neighbours(federatio
         h = torch.nn.functional.one_hot(votes[row], 10).float().mean(0)
         loss = -(h * peer.model(fed.data.inputs(probes)).log_softmax(1)).sum(1).mean()
         wanted.append(after_step(peer, loss))
-    method.learn_from_probes(fed, 1)
+    method.consensus_step(fed, 1)
     assert torch.allclose(fed.vectors(), torch.stack(wanted), atol=1e-6)
     assert fed.ledger.of_round(1)["bytes_up"] == 5 * 2 * 16
 
@@ -89,7 +89,7 @@ def test_lies_at_random_are_others_in_each_round(federation):
     fed, method = peers_after(0, federation, call)
     told = []
     for fed.round in (1, 2, 1):
-        told.append(method.lies(fed, torch.Size([16])))
+        told.append(method.random_classes(fed, torch.Size([16])))
     assert torch.equal(told[0], told[2])
     assert not torch.equal(told[0], told[1])
     assert not torch.equal(told[0][0], told[0][1]), "nor do liars agree"

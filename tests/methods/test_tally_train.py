@@ -51,12 +51,13 @@ def test_bytes_of_what_peers_say(federation):
 
 
 class Peers:
-    """As much of a federation as messages need: classes, a channel with its ledger, and a round."""
+    """As much of a federation as messages need: peers, classes, a channel, and a round."""
 
     uplink, downlink, exchange = Federation.uplink, Federation.downlink, Federation.exchange
     _senders = None  # who falsifies nothing
 
-    def __init__(self, classes: int = 10) -> None:
+    def __init__(self, peers: int, classes: int = 10) -> None:
+        self.all_clients, self.present_indices = [None] * peers, torch.arange(peers)
         self.classes, self.round, self.spec = classes, 1, small_spec()
         self._channel = Channel(self.spec)
         self.ledger = self._channel.ledger
@@ -74,7 +75,7 @@ def test_votes_are_tallied_as_they_are_read(classes, bits, packed):
     logits = torch.randn(5, 3, 7, classes, generator=torch.Generator().manual_seed(0))
     wanted = torch.nn.functional.one_hot(logits.argmax(-1), classes).float().mean(0)
     for shaped, target in ((logits, wanted), (logits.flatten(1, 2), wanted.flatten(0, 1))):
-        fed = Peers(classes)
+        fed = Peers(5, classes)
         torch.testing.assert_close(consensus_of(method, fed, shaped), target)
         message = -(-21 * bits[packed] // 8)
         assert fed.ledger.totals()["up"] == {"votes": 5 * 4 * message}
@@ -92,7 +93,7 @@ def test_what_is_tallied_was_in_the_message(monkeypatch):
     monkeypatch.setattr(tally_train, "pack", flipped)
     logits = torch.zeros(2, 2, 10)
     logits[..., 3] = 1.0
-    found = consensus_of(TallyTrain(packed=True), Peers(), logits)
+    found = consensus_of(TallyTrain(packed=True), Peers(2), logits)
     assert found[0, 2:4].tolist() == [0.5, 0.5]
     assert found[1, 3] == 1
 
@@ -102,8 +103,8 @@ def test_what_is_tallied_was_in_the_message(monkeypatch):
 def test_ranks_and_probabilities_come_back_to_the_bit(k, packed):
     method = TallyTrain(signal="top_k", k=k, packed=packed)
     logits = torch.randn(4, 6, 10, generator=torch.Generator().manual_seed(0))
-    sent = method.messages(Peers(), logits)
-    assert torch.equal(method.send(Peers(), sent, 12), sent)
+    sent = method.messages(Peers(4), logits)
+    assert torch.equal(method.send(Peers(4), sent, 12), sent)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_ranks_and_probabilities_come_back_to_the_bit(k, packed):
 )
 def test_published_payloads_of_the_channel(classes, settings, rounds, megabytes):
     """What ten peers really send of one round's probes, for so many rounds."""
-    method, fed = TallyTrain(**settings), Peers(classes)
+    method, fed = TallyTrain(**settings), Peers(10, classes)
     logits = torch.randn(10, method.probes_per_round, classes)
     if method.signal != "none":
         consensus_of(method, fed, logits)
@@ -136,7 +137,7 @@ def test_published_payloads_of_the_language_model():
     logits = torch.randn(8, 1, 256, 2048, generator=torch.Generator().manual_seed(0))
     found = []
     for signal in ("votes", "probabilities"):
-        fed = Peers(2048)
+        fed = Peers(8, 2048)
         consensus_of(TallyTrain(signal=signal, probes_per_round=32), fed, logits)
         found.append(32 * 2700 * sum(fed.ledger.totals()["up"].values()) / 8 / 1e9)
     assert found == pytest.approx([0.3096576, 1268.3575296])
@@ -146,7 +147,7 @@ class Merging(Peers):
     """Peers with models of a size and no numbers."""
 
     def __init__(self, peers: int, parameters: int) -> None:
-        super().__init__()
+        super().__init__(peers)
         vector = torch.empty(parameters, device="meta")
         self.model = State(vector, vector[:0], vector[:0])
         self.clients = [self] * peers
@@ -197,7 +198,7 @@ def test_merges_of_the_bridge_and_of_fedavg():
         def merge(self, fed):
             Count.merges += 1
 
-        def learn_from_probes(self, fed, r):
+        def consensus_step(self, fed, r):
             pass
 
     class Nobody:
@@ -259,7 +260,7 @@ def test_unlabelled_probes_move_nobody_once_the_consensus_has_faded(federation):
     before = fed.vectors()
     fed.round = 3
     fed.ledger.start(3)
-    method.learn_from_probes(fed, 3)
+    method.consensus_step(fed, 3)
     assert torch.equal(before, fed.vectors())
     assert fed.ledger.of_round(3)["bytes_up"] == 4 * 3 * 16
 
@@ -279,7 +280,7 @@ def test_one_step_has_the_gradient_of_the_papers_loss(federation):
     kl = (h * (h.clamp_min(1e-30).log() - logs)).sum(1).mean()
     loss = 0.5 * torch.nn.functional.nll_loss(logs, y) + 0.5 * kl
     wanted = after_step(peer, loss)
-    TallyTrain(warm_up=0).learn_from_probes(fed, 1)
+    TallyTrain(warm_up=0).consensus_step(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
 
@@ -302,7 +303,7 @@ def test_one_step_with_the_weights_of_appendix_d(federation, beta_dis, beta_asy)
     weighed = (1 + beta_dis * (1 - hot.mean(0).max(-1).values)) * kl
     loss = 0.5 * torch.nn.functional.nll_loss(logs, fed.labels(probes)) + 0.5 * weighed.mean()
     wanted = after_step(peer, loss)
-    TallyTrain(warm_up=0, emphasis=beta_dis, asymmetry=beta_asy).learn_from_probes(fed, 1)
+    TallyTrain(warm_up=0, emphasis=beta_dis, asymmetry=beta_asy).consensus_step(fed, 1)
     assert torch.allclose(peer.vector, wanted, atol=1e-6)
 
 

@@ -38,7 +38,7 @@ def test_what_is_told_of_the_weights(federation):
     held = torch.as_tensor(fed.class_mask)[:, labels]
     densities = torch.arange(12.0, dtype=torch.float64).reshape(4, 3)
     weights = torch.full((4, 3), 0.25, dtype=torch.float64)
-    methods.get(fed.spec.method)._tell(fed, densities, weights)
+    methods.get(fed.spec.method)._record(fed, densities, weights)
     told = fed.take_log()
     assert told["log_likelihood"] == pytest.approx(float(densities[held].mean()))
     assert told["weight_on_holders"] == pytest.approx(0.25 * held.sum().item() / 3)

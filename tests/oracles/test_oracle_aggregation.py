@@ -11,10 +11,10 @@ from oracles import fedet, fedhkt, mine
 from oracles.fedkt import plurality
 from oracles.pseudo_labels import pseudo_labels
 
-from fedlogit.aggregation import confidence, contribution, hard_votes, robust, uwa, votes
+from fedlogit.aggregation import Targets, confidence, contribution, hard_votes, robust, uwa, votes
 from fedlogit.aggregation import pseudo_labels as algorithm1
 from fedlogit.aggregation.fedet import consensus_with_diversity
-from fedlogit.aggregation.targets import Targets, as_targets, one_hot_targets
+from fedlogit.aggregation.targets import as_targets, one_hot_targets
 from fedlogit.errors import FedlogitError
 
 KINDS = ("usual", "large", "twins", "flat")
@@ -139,7 +139,7 @@ def test_robust_means(kind, rule):
         if kind == "tiny":
             claims *= 1e-34
         wanted = [plain.robust(claims[:, n].numpy(), rule, trim) for n in range(10)]
-        assert same(robust.combine(claims, rule, trim), wanted)
+        assert same(robust.robust_average(claims, rule, trim), wanted)
 
 
 @pytest.mark.parametrize("kind", ["usual", "large"])
@@ -167,7 +167,9 @@ def test_contributions_by_evidence():
         u = source.normal(0, 3, (int(source.integers(1, 6)), 4))
         u[:, 0] -= 20
         b = source.normal(source.choice([-2.0, 2.0, 30.0]), 1, 4)
-        found = contribution.scores(contribution.evidence(torch.tensor(u), torch.tensor(b)))
+        found = contribution.instantaneous_scores(
+            contribution.evidence(torch.tensor(u), torch.tensor(b))
+        )
         wanted = plain.scores(u, b)
         assert (found is None) == (wanted is None)
         assert found is None or same(found, wanted)
@@ -187,7 +189,7 @@ def test_largest_entries(tied):
     for source in sources():
         values = source.integers(-3, 4, 30) if tied else source.normal(0, 1, 30)
         count = int(source.integers(1, 35))
-        found = contribution.largest(torch.tensor(values, dtype=torch.float64), count)
+        found = contribution.keep_largest(torch.tensor(values, dtype=torch.float64), count)
         assert same(found, plain.largest(values.tolist(), count))
 
 

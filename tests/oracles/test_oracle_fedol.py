@@ -9,7 +9,7 @@ from oracles import aggregators, ensembles, feddf, fedet, fedhkt, fedkt, fedol, 
 from oracles.agreement import Comparison, compare, world_of
 from support.tiers import first_of_each, method_of
 
-from fedlogit.aggregation.targets import Targets
+from fedlogit.aggregation import Targets
 from fedlogit.results.metrics import METRICS
 from fedlogit.results.runs.run import read_run
 

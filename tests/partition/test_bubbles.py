@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition.base import Roles
+from fedlogit.partition import Roles
 from fedlogit.results import bubbles
 from fedlogit.results.bubbles import bubble_plot
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlogit.partition import distances, get, make_split
-from fedlogit.partition.tools import ends
+from fedlogit.partition.tools import cut_points
 
 FMNIST = np.repeat(np.arange(10), 6000)
 CIFAR10 = np.repeat(np.arange(10), 5000)
@@ -96,4 +96,4 @@ def test_alpha_100_is_nearly_uniform():
 
 def test_cuts_are_rounded_down_and_the_last_piece_takes_the_rest():
     # cumsum * 10 = 2.5, 5.9, 10 -> 2, 5: pieces of 2, 3, 5
-    assert ends(np.array([0.25, 0.34, 0.41]), 10).tolist() == [2, 5]
+    assert cut_points(np.array([0.25, 0.34, 0.41]), 10).tolist() == [2, 5]

@@ -9,10 +9,9 @@ from support.small import SMALL, TEXT, small_spec
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz, save_npz
-from fedlogit.partition import Split, SplitSpec, divide, get, make_split
-from fedlogit.partition.base import Partition, Roles
+from fedlogit.partition import Partition, Roles, Split, divide, get, make_split
 from fedlogit.partition.stratified import stratified
-from fedlogit.spec import Public
+from fedlogit.spec import Public, SplitSpec
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(4), [400, 300, 200, 100]))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedlogit.data.cards import DATASETS
+from fedlogit.data import DATASETS
 from fedlogit.papers import load_paper
 from fedlogit.results.pages.inventory import inventory_page, size
 

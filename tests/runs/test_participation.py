@@ -149,7 +149,7 @@ def test_a_method_that_cannot(changes, said):
 
 def test_a_method_from_outside_has_to_say_that_it_can(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from fedlogit.methods.base import Method\n"
+        "from fedlogit.methods import Method\n"
         "class Mine(Method):\n"
         "    def round(self, fed, r):\n"
         "        fed.train_private()\n"

@@ -6,7 +6,7 @@ import pytest
 from support.small import small_spec
 
 from fedlogit import methods
-from fedlogit.engine import Workload
+from fedlogit.engine.base import Workload
 from fedlogit.runs import workloads
 from fedlogit.runs.workloads import choose_engines, client_workloads
 from fedlogit.spec import RunSpec

@@ -10,4 +10,4 @@ from fedlogit.methods.tally_train import TallyTrain
 
 def consensus_of(method: TallyTrain, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
     """Exchange messages about logits and return the consensus."""
-    return method.consensus(fed, method.heard(fed, logits))
+    return method.consensus(fed, method.exchange_messages(fed, logits))

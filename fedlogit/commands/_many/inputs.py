@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fedlogit.commands._many.filing import Filed, move_file
-from fedlogit.data.cards import card
-from fedlogit.data.dataset import load_arrays, preparing
+from fedlogit.data import card, load_arrays
+from fedlogit.data.dataset import preparing
 from fedlogit.data.embedded import EMBEDDED
 from fedlogit.errors import DataError
 from fedlogit.files import file_digest, load_npz, read_json, write_json

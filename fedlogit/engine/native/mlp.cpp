@@ -84,7 +84,7 @@ struct Layer {
 
 extern "C" {
 
-// Train on minibatches that end at `ends`; return the summed loss. See native/__init__.py.
+// Train on minibatches that end at `ends`; return the summed loss. See native/mlp.py.
 double fedlogit_mlp_train(float *parameters, const uint8_t *images, int channels, int side_y,
                           int side_x, int pad, const int32_t *sizes, int layers,
                           const int64_t *rows, const int64_t *targets, const float *distributions,

@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 
 from fedlogit.aggregation.votes import pack
-from fedlogit.federation.ledger import Ledger
+from fedlogit.federation import Ledger
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, runs_of, title

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from fedlogit import models
-from fedlogit.data.cards import DATASETS, Card, card
+from fedlogit.data import DATASETS, Card, card
 from fedlogit.data.sources import read_sources
 from fedlogit.models.init import Uninitialised
 from fedlogit.papers import Paper, expand

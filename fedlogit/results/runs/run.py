@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from fedlogit.component import explain
 from fedlogit.errors import DataError
 from fedlogit.files import load_npz, read_text
-from fedlogit.partition.base import Roles
+from fedlogit.partition import Roles
 from fedlogit.runs import layout
 from fedlogit.runs.hints import rerun_hint
 from fedlogit.runs.integrity import check_export, read_result, read_spec
