@@ -90,7 +90,8 @@ def draw(table: Sequence[Point], stem: Path, where: str) -> None:
                          color=PALETTE["blue"], ms=4)  # fmt: skip
             for axis in (panel.xaxis, panel.yaxis):
                 _write_ticks(axis)
-            panel.set_title(f"slope {slope(found, key):.2f}")
+            written = f"{slope(found, key):.2f}".replace("-", "\N{MINUS SIGN}")
+            panel.set_title(f"slope {written}")
             if not column:
                 panel.set_ylabel(title)
         axes[-1, column].set_xlabel(name.capitalize())

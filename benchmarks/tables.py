@@ -154,7 +154,8 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
         panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
     repeated = sorted({int(str(row["n"])) for row in played})
     n = (
-        f"n = {repeated[0]}" + (f" to {repeated[-1]}" if len(repeated) > 1 else "")
+        f"n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{repeated[0]}"
+        + (f" to {repeated[-1]}" if len(repeated) > 1 else "")
         if played
         else ""
     )
