@@ -17,12 +17,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axis import Axis
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from benchmarks.contestants import HERE
 from benchmarks.rows import machine
 from fedlogit.cli import run_main
 from fedlogit.files import write_atomic
-from fedlogit.results.style import PALETTE, new_figure, save_figure
+from fedlogit.results.style import PALETTE, header, new_figure, save_figure
 
 Point = dict[str, float | str]
 BASE = {
@@ -37,7 +39,8 @@ GROWING: dict[str, Sequence[int]] = {
     "workers": tuple(2**i for i in range((os.cpu_count() or 1).bit_length())),
 }
 TITLES = {"samples": "samples of a client", "public": "public samples", "width": "parameters"}
-MEASURES = {"seconds": "seconds a round", "memory_mb": "peak memory, MiB"}
+MEASURES = {"seconds": "Time of a round [s]", "memory_mb": "Peak memory [MiB]"}
+_TICKS = 9  # on an axis of less than a power of ten
 REPOSITORY = HERE.parent
 ALL_PAPERS = "papers=[who_to_trust,celm,tally_train,fedol,comparison]"
 COMMANDS = {
@@ -70,20 +73,42 @@ def slope(found: Sequence[Point], measure: str) -> float:
     return round(float(np.polyfit(sizes, values, 1)[0]), 3) + 0.0  # no -0
 
 
-def draw(table: Sequence[Point], stem: Path) -> None:
-    """Draw a column for each axis: seconds above, memory below, with their slopes."""
+def draw(table: Sequence[Point], stem: Path, where: str) -> None:
+    """Draw a column for each axis: seconds above, memory below, with their slopes.
+
+    Args:
+        table: All points.
+        stem: Where to, without suffix.
+        where: The machine, as from `benchmarks.rows.machine`.
+    """
     axes_names = list(dict.fromkeys(str(point["axis"]) for point in table))
     figure, axes = new_figure(len(MEASURES), len(axes_names), panel=(2.6, 2.4), share_y="row")
     for column, name in enumerate(axes_names):
         found = [point for point in table if point["axis"] == name]
         for panel, (key, title) in zip(axes[:, column], MEASURES.items(), strict=True):
             panel.loglog([p["size"] for p in found], [p[key] for p in found], "o-",
-                         color=PALETTE["blue"])  # fmt: skip
-            panel.set_title(f"slope {slope(found, key):.2f}", loc="left")
+                         color=PALETTE["blue"], ms=4)  # fmt: skip
+            for axis in (panel.xaxis, panel.yaxis):
+                _write_ticks(axis)
+            written = f"{slope(found, key):.2f}".replace("-", "\N{MINUS SIGN}")
+            panel.set_title(f"slope {written}")
             if not column:
                 panel.set_ylabel(title)
-        axes[-1, column].set_xlabel(name)
+        axes[-1, column].set_xlabel(name.capitalize())
+    said = f"On {where}. Slope: of the last three points, on logarithmic axes; 1 is linear growth"
+    header(figure, "Time and memory of a round as one size grows", said)
     save_figure(figure, stem)
+
+
+def _write_ticks(axis: Axis) -> None:
+    """Write powers of ten on a logarithmic axis, and more where they would be one or none."""
+    low, high = axis.get_view_interval()
+    subs = (1.0,) if high > 10 * low else tuple(map(float, range(1, 10)))
+    axis.set_major_locator(LogLocator(subs=subs, numticks=_TICKS))
+    axis.set_major_formatter(
+        StrMethodFormatter("{x:,g}") if high < 1e4 else axis.get_major_formatter()
+    )
+    axis.set_minor_locator(NullLocator())
 
 
 def planning() -> list[Point]:
@@ -148,7 +173,7 @@ def main(argv: Sequence[str]) -> None:
     args = parser.parse_args(argv)
     table = [point for axis, values in GROWING.items() for point in points(axis, values)]
     write(table, planning(), args.out, 1)
-    draw(table, args.out / "growth")
+    draw(table, args.out / "growth", machine(1))
     print((args.out / "growth.md").read_text())
 
 

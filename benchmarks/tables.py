@@ -12,7 +12,6 @@ from benchmarks.rows import FASTEST, Row
 from benchmarks.workloads import WORKLOADS
 from fedlogit.files import write_atomic
 from fedlogit.results.style import (
-    MARKERS,
     PALETTE,
     header,
     new_figure,
@@ -132,13 +131,15 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     panel = axes[0, 0]
     played = [row for row in rows if row[key] != ""]
     everybody = sorted(dict.fromkeys(str(row["contestant"]) for row in played), key=_kind)
-    for place, who in enumerate(everybody):
+    peers = [who for who in everybody if _kind(who) == 2]
+    for who in everybody:
         own = [row for row in played if row["contestant"] == who]
-        below = place / len(everybody) / 2 if _kind(who) == 2 else 0  # or peers hide each other
+        # Or peers hide each other.
+        below = 0.2 + 0.3 * peers.index(who) / len(peers) if who in peers else 0.0
         panel.plot(
             [float(str(row[key])) for row in own],
             [names.index(str(row["workload"])) + below for row in own],
-            MARKERS[place % len(MARKERS)], color=PALETTE[_COLOURS[_kind(who)]], label=who,
+            _MARKERS.get(who, "x"), color=PALETTE[_COLOURS[_kind(who)]], label=who,
         )  # fmt: skip
     titles = [f"{name}: {WORKLOADS[name].title.partition(':')[0]}" for name in names]
     panel.set_yticks(range(len(names)), titles)
@@ -153,7 +154,8 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
         panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
     repeated = sorted({int(str(row["n"])) for row in played})
     n = (
-        f"n = {repeated[0]}" + (f" to {repeated[-1]}" if len(repeated) > 1 else "")
+        f"n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{repeated[0]}"
+        + (f" to {repeated[-1]}" if len(repeated) > 1 else "")
         if played
         else ""
     )
@@ -163,6 +165,14 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
 
 
 _COLOURS = ("blue", "orange", "grey")
+_MARKERS = {
+    **{"fedlogit, native": "o", "fedlogit, loop": "s", "fedlogit, unpadded": "D"},
+    **{"fedlogit, loop, bf16": "P", "plain PyTorch, tensors": "^"},
+    **{"plain PyTorch, dataloader": "v", "plain PyTorch, transforms": "d", "FedJAX": "*"},
+    **{"Flower, 1 CPU a client": "X", "Flower, 2 CPUs a client": "p", "pfl-research": "h"},
+    **{"FedLab": "<", "fluke": ">"},
+}
+"""A contestant's marker, the same on every machine, whoever else was measured there."""
 
 
 def _kind(who: str) -> int:

@@ -206,6 +206,16 @@ def test_the_table_is_read_back_and_drawn(tmp_path):
     assert (tmp_path / "ratios.png").stat().st_size > 1000
 
 
+def test_a_contestant_has_one_marker_whoever_else_was_measured(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(tables, "save_figure", lambda figure, stem: drawn.append(figure))
+    for others in ([], [played("FedJAX", "peer", 2)]):
+        everybody = [played(rows.PLAIN, "plain", 8), *others, played("fluke", "peer", 1)]
+        tables.draw(rows.rows("W1", everybody, SIZE, "here"), tmp_path)
+    marks = [{x.get_label(): x.get_marker() for x in figure.axes[0].lines} for figure in drawn]
+    assert marks[0]["fluke"] == marks[1]["fluke"] == ">"
+
+
 def test_a_last_minibatch_of_one_sample_is_exported_as_it_is_trained(prepared, tmp_path):
     # 17 samples in batches of 8: fedlogit trains on 8 and 9.
     workload = tiny("W1", batch=8, partition="iid(17)", clients=2)
@@ -291,7 +301,7 @@ def test_growth_has_the_slope_of_the_last_three_points_a_table_and_a_picture(tmp
     assert growth.slope(table, "seconds") == pytest.approx(1)
     assert growth.slope(table, "memory_mb") == pytest.approx(0)
     growth.write(table, [{"axis": "plan", "size": "", "seconds": 6.25}], tmp_path, 1)
-    growth.draw(table, tmp_path / "growth")
+    growth.draw(table, tmp_path / "growth", "a machine")
     page = (tmp_path / "growth.md").read_text()
     assert "| clients | 1 | 1,000 | 7.000 – 200.000 | 1.00 | 50 – 50 | 0.00 |" in page
     assert "| plan | 6.2 |" in page

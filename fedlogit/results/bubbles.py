@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition import Roles
-from fedlogit.results.style import INK, PALETTE, save_figure, use_house_style
+from fedlogit.results.style import CATEGORIES, INK, save_figure, use_house_style
 
 __all__ = ["bubble_panels", "bubble_plot", "bubbles"]
 
@@ -22,6 +22,8 @@ _MARGIN = 0.8  # height of the class totals and width of the client totals, inch
 _LINE = 0.22  # a line of the title, inches
 _FILL = 0.92  # diameter of the largest bubble, as a share of a cell
 _COLUMNS = 2  # panels in a row: with three, letters are too small on a page
+_CELL = 0.29  # width of a cell, inches, at most: two panels of ten classes are as wide as a page
+_BUBBLES, _TOTALS = CATEGORIES[0], CATEGORIES[3]
 _DOT = 2.0  # area of the smallest bubble, square points: one sample must still be seen
 
 
@@ -64,11 +66,13 @@ def bubble_panels(panels: Sequence[tuple[np.ndarray, str, Roles]]) -> Figure:
         bubbles(main, counts, most)
         _class_totals(top, counts.sum(axis=0))
         _client_totals(right, counts.sum(axis=1), roles.by_client(counts))
-        _key(corner, most, (72 * _FILL * min(_cell(*counts.shape))) ** 2)
+        corner.set_axis_off()
+        if main is placed[0][0]:  # all panels have one scale
+            _key(corner, most, (72 * _FILL * min(_cell(*counts.shape))) ** 2)
     return figure
 
 
-def bubbles(axes: Axes, amounts: np.ndarray, most: float, colour: str = PALETTE["blue"]) -> None:
+def bubbles(axes: Axes, amounts: np.ndarray, most: float, colour: str = _BUBBLES) -> None:
     """Draw a bubble per client (down) and class (across) where there is something.
 
     Args:
@@ -106,7 +110,7 @@ def _as_counts(counts: np.ndarray) -> np.ndarray:
 
 def _cell(clients: int, classes: int) -> tuple[float, float]:
     """Return the width and height of a cell in inches: many classes make narrow ones."""
-    width = float(np.clip(10 / classes, 0.13, 0.42))
+    width = float(np.clip(10 / classes, 0.13, _CELL))
     return width, float(np.clip(6 / clients, 0.14, max(width, 0.25)))
 
 
@@ -146,7 +150,7 @@ def _layout(
 
 
 def _class_totals(axes: Axes, totals: np.ndarray) -> None:
-    axes.bar(np.arange(len(totals)), totals, width=0.7, color=PALETTE["sky"])
+    axes.bar(np.arange(len(totals)), totals, width=0.7, color=_TOTALS)
     axes.set(xlim=(-0.5, len(totals) - 0.5), xticks=[])
     axes.set_yticks([0, totals.max()])
     axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -155,7 +159,7 @@ def _class_totals(axes: Axes, totals: np.ndarray) -> None:
 
 def _client_totals(axes: Axes, totals: np.ndarray, names: Sequence[str]) -> None:
     rows = np.arange(len(totals))
-    bars = axes.barh(rows, totals, height=0.7, color=PALETTE["sky"])
+    bars = axes.barh(rows, totals, height=0.7, color=_TOTALS)
     axes.set(ylim=(len(totals) - 0.5, -0.5), xticks=[], yticks=[])
     axes.spines["bottom"].set_visible(False)
     axes.grid(visible=False)
@@ -166,8 +170,7 @@ def _client_totals(axes: Axes, totals: np.ndarray, names: Sequence[str]) -> None
 
 def _key(axes: Axes, most: int, largest: float) -> None:
     """Say what the largest bubble means, and one of a quarter of its area if there can be one."""
-    axes.set_axis_off()
     axes.set(xlim=(0, 1), ylim=(0, 1))
     for y, share in ((0.72, 1.0), (0.25, 0.25)) if most >= 4 else ((0.72, 1.0),):
-        axes.scatter(0.16, y, s=largest * share, color=PALETTE["blue"], linewidths=0)
+        axes.scatter(0.16, y, s=largest * share, color=_BUBBLES, linewidths=0)
         axes.text(0.36, y, f"{round(most * share):,} samples", va="center", fontsize=8, color=INK)

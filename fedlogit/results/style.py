@@ -6,6 +6,8 @@ Methods of one paper, and those that the comparison draws as lines, differ in bo
 parameters a method keeps its colour and has another marker. One that is not in the table comes
 last, with a pair that no method of the table has; the pair depends on nothing but its name, unless
 the name of another method of the same figure leads to it, too.
+
+What is no method, such as a condition or a partition, has a colour of `CATEGORIES`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from matplotlib.textpath import text_to_path
 from fedlogit.files import write_atomic
 
 __all__ = [
+    "CATEGORIES",
     "GREY",
     "HUES",
     "INK",
@@ -33,6 +36,7 @@ __all__ = [
     "PALETTE",
     "Look",
     "family",
+    "grow",
     "header",
     "in_order",
     "look",
@@ -58,6 +62,7 @@ PALETTE = {
     "black": "#000000",
 }
 HUES = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
+CATEGORIES = ("#3f5a75", "#a3a02c", "#8a5a2b", "#a7b4c1")  # slate, olive, brown, silver
 MARKERS = "osD^vP*Xph<>d8H"
 
 
@@ -70,7 +75,7 @@ class Look(NamedTuple):
 
 _COLOURS = {
     "blue": {"average": "o", "shapfed": "s", "fedprox": "<"},
-    "orange": {"uwa": "s", "uwa_em": "p", "fedet": "D", "lm_fedavg_1": "P"},
+    "orange": {"uwa": "s", "uwa_em": "p", "fedet": "D"},
     "green": {
         **{"meta_model": "D", "meta_model_forest": "d", "meta_model_boosting": "h"},
         **{"cgsv": "P", "fedhkt": "s", "lm_bridge": ">"},
@@ -80,7 +85,7 @@ _COLOURS = {
         **{"cffl": "v", "mine": "o"},
     },
     "purple": {"fedol": "*", "rc_fd": "d"},
-    "sky": {"fedavg": "^", "lm_fedavg": "o"},
+    "sky": {"fedavg": "^", "lm_fedavg": "o", "lm_fedavg_1": "P"},
     "indigo": {"tally_train": "v", "unlabelled": "o", "lm_tally_train": "s", "fedkt": "X"},
     "wine": {"celm": "p", "feddf": "P"},
     "grey": {"local": "h", "no_consensus": "8"},
@@ -98,6 +103,7 @@ _ORDER = (  # alone and baselines first, what papers propose after what they com
     " fedol fully_informed"
 )
 _VOLATILE = ("CreationDate", "Creator", "Producer")
+_WIDEST = 10.4  # inches: in a wider figure letters are too small once it is as wide as a page
 
 _STYLE: Any = {  # matplotlib types its keys as literals, which a dict display loses
     "figure.facecolor": "white",
@@ -193,6 +199,8 @@ def new_figure(
 ) -> tuple[Figure, np.ndarray]:
     """Return an empty figure in house style and its (rows, columns) array of axes.
 
+    Where panels would be wider than a page together, they are narrower than wanted.
+
     Args:
         rows: Rows of panels.
         columns: Columns of panels.
@@ -201,7 +209,7 @@ def new_figure(
         share_y: Give all panels, or those of a row, the same vertical axis.
     """
     use_house_style()
-    size = (max(panel[0] * columns, 5.2), panel[1] * rows + 0.6)
+    size = (min(max(panel[0] * columns, 5.2), _WIDEST), panel[1] * rows + 0.6)
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=share_y)
 
@@ -251,6 +259,19 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
     figure.text(left, 1 - 0.08 / height, "\n".join(top), font=bold, va="top")
     start = 0.1 + 0.22 * len(top)
     figure.text(left, 1 - start / height, "\n".join(below), font=plain, color=GREY, va="top")
+
+
+def grow(figure: Figure, inches: float) -> None:
+    """Make a figure taller, for its legend; its header, if it has one, stays at the top."""
+    width, height = figure.get_size_inches()
+    share = height / (height + inches)
+    figure.set_size_inches(width, height + inches)
+    for text in figure.texts:
+        text.set_y(1 - (1 - text.get_position()[1]) * share)
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        top = engine.get()["rect"][3]
+        engine.set(rect=(0, 0, 1, 1 - (1 - top) * share))  # type: ignore[call-arg]
 
 
 def _lines(text: str, width: float, font: FontProperties) -> list[str]:

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 from support.refusals import refused
-from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
@@ -317,7 +316,8 @@ def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
     options = {"enlarge": True}
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
     whole, part = figure.axes
-    assert part.get_title(loc="left") == "last third of the rounds, enlarged"
+    assert part.get_title(loc="left") == "rounds 4–6"
+    assert "the last rounds, enlarged" in texts(figure)
     assert (whole.get_xlabel(), part.get_xlabel()) == ("", "Round")
     # Rounds 4 to 6: from UWA's .81 to the meta-model's .88, and a twentieth of that on both sides.
     assert part.get_xlim() == pytest.approx((3.9, 6.1))
@@ -326,11 +326,35 @@ def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
 
 
 def test_every_enlarged_panel_has_numbers_of_its_own(make_run, make_artefact):
-    runs = [make_run([0.1, a], partition=p) for a, p in ((0.5, "k_classes(2)"), (0.9, "iid(10)"))]
+    runs = [
+        make_run([0.1, a], method=method, partition=p)
+        for a, p in ((0.5, "k_classes(2)"), (0.9, "iid(10)"))
+        for method in ("average", "uwa")
+    ]
     options = {"enlarge": True}
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
     numbers = [any(t.label1.get_visible() for t in a.yaxis.get_major_ticks()) for a in figure.axes]
     assert numbers == [True, False, True, True]
+
+
+def test_a_method_far_above_all_others_is_not_enlarged_alone(make_run, make_artefact):
+    """UWA ends beside Average with 5 classes, far below with 2; nothing is near on CIFAR-10."""
+    ends = {("mnist", 2): (0.1, 0.9), ("mnist", 5): (0.89, 0.9), ("cifar10", 2): (0.1, 0.9)}
+    runs = [
+        make_run([0.0, 0.0, end], method=m, dataset=dataset, partition=f"k_classes({k})")
+        for (dataset, k), pair in ends.items()
+        for m, end in zip(("uwa", "average"), pair, strict=True)
+    ]
+    options = {"enlarge": True}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options)
+    shown = [(a.get_title(loc="left"), a.get_visible()) for a in draw(artefact).axes]
+    assert [title for title, visible in shown if visible] == [
+        "mnist, 2 classes",
+        "mnist, k_classes(5)",
+        "rounds 2–3",
+        "cifar10, 2 classes",
+    ]
+    assert len(shown) == 6  # three rows: there is none to enlarge CIFAR-10's
 
 
 def test_near_the_best_is_judged_where_a_method_ends():
@@ -420,29 +444,20 @@ def test_pseudo_labels_draw_the_means_by_iteration(figure, make_run):
         by_iteration(read_run(ref.dir, ref.digest), "pseudo_share")
 
 
-def test_targets_lie_between_a_client_alone_and_whoever_is_right(figure):
+def test_targets_lie_beside_a_client_alone_and_the_oracle_is_written(figure):
     axes = draw(figure("ensemble")).axes[0]
     # Means of two seeds, the second 0.01 above the first; two methods in two rows.
-    assert np.allclose(axes.lines[0].get_xdata(), [0.305, 0.905])
+    assert np.allclose(axes.lines[0].get_xdata(), [0.305, 0.505])
     dots = [line.get_xdata() for line in axes.lines if np.allclose(line.get_xdata(), 0.505)]
     assert len(dots) == 2
+    assert axes.get_title(loc="left").endswith("(oracle: 90.5%)")
+    assert axes.get_xlim()[1] < 0.6  # the oracle would press all others together
 
 
-def test_targets_below_a_client_alone_are_in_view_with_their_whiskers(make_fedol, make_artefact):
-    runs = [make_fedol(method="feddf", seed=seed) for seed in (0, 1)]
-    for run, targets in zip(runs, ("0.1", "0.2"), strict=True):
-        rows = (run.dir / "rounds.csv").read_text().splitlines()
-        rows[1:] = [
-            ",".join([*row.split(",")[:-2], targets, row.split(",")[-1]]) for row in rows[1:]
-        ]
-        (run.dir / "rounds.csv").write_text("\n".join(rows) + "\n")
-        seal(run.dir)
-    left, right = draw(make_artefact(*runs, kind="figure", plot="ensemble")).axes[0].get_xlim()
-    # Mean .15, deviation .1 / √2; the oracle's mean is .905.
-    low = 0.15 - 0.1 / 2**0.5
-    assert (left, right) == pytest.approx(
-        (low - 0.06 * (0.905 - low), 0.905 + 0.06 * (0.905 - low))
-    )
+def test_an_oracle_of_other_clients_has_a_range(make_fedol, make_artefact):
+    runs = [make_fedol(method="feddf"), make_fedol(method="mine", seed=1)]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="ensemble"))
+    assert drawn.axes[0].get_title(loc="left").endswith("(oracle: 90.0–91.0%)")
 
 
 def test_ticks_in_per_cent_say_where_they_are():
@@ -493,6 +508,31 @@ def test_equal_bests_of_a_heat_map_are_all_bold(make_run, make_artefact):
     axes = draw(make_artefact(*runs, kind="figure", plot="method_heat_map")).axes[0]
     bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
     assert sorted(bold) == ["40.0", "40.0", "80.0", "80.0"]
+
+
+def test_the_word_at_a_line_lies_where_no_other_line_is(make_run, make_artefact):
+    """Of two clients the largest weight is never below 1/2, and here not above it."""
+    run, owned = make_run(method="uwa"), np.eye(2, dtype=bool)
+    arrays = {"weights": np.full((2, 2), 0.5), "labels": np.array([0, 1]), "owned": owned}
+    save_npz(run.dir / "exports/aggregation.npz", arrays)
+    figure = draw(make_artefact(run, kind="figure", plot="aggregation_weights"))
+    (word,) = figure.axes[1].texts
+    assert (word.get_text(), word.get_va()) == ("uniform", "top")
+
+
+def test_lines_on_each_other_have_their_markers_apart(make_celm, make_artefact):
+    runs = [make_celm(method=m) for m in ("celm", "cffl")]
+    axes = draw(make_artefact(*runs, kind="figure", plot="fpr_by_threshold")).axes[0]
+    assert len({line.get_markevery() for line in axes.lines}) == 2
+
+
+def test_a_panel_with_fewer_seeds_says_so(make_celm, make_artefact):
+    runs = [make_celm(method="cffl", seed=seed) for seed in (0, 1)]
+    other = make_celm(method="cffl", seed=2)
+    other = other.model_copy(update={"axes": other.axes | {"dataset": "cifar10"}})
+    drawn = draw(make_artefact(*runs, other, kind="figure", plot="fpr_by_threshold"))
+    told = [axes.get_title(loc="left") for axes in drawn.axes]
+    assert [title.partition(" (")[2] for title in told] == ["2 seeds)", "1 seed)"]
 
 
 def test_a_panel_without_a_run_says_so(make_celm, make_artefact):

@@ -129,6 +129,18 @@ def test_lines_of_a_legend_are_long_where_one_is_dashed(make_artefact, make_run,
     assert drawn.legends[0].handlelength == wide
 
 
+def test_a_legend_of_more_lines_makes_the_figure_taller(make_artefact, make_run):
+    artefact = make_artefact(make_run(), kind="figure")
+
+    def height(number: int) -> float:
+        figure, _ = new_figure()
+        names = strokes(f"a long name of method {i}" for i in range(number))
+        legend(figure, [method_handle(artefact, *item) for item in names.items()])
+        return figure.get_size_inches()[1]
+
+    assert height(1) < height(3) < height(9)
+
+
 @pytest.mark.parametrize("kind", ["accuracy_by_round", "accuracy_by_heterogeneity"])
 def test_methods_of_one_colour_can_be_told_apart(make_run, make_artefact, kind):
     methods = "tally_train", "tally_train(probes_per_round=50)"

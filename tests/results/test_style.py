@@ -6,13 +6,23 @@ from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results import style
-from fedlogit.results.style import PALETTE, header, in_order, look, looks, new_figure, save_figure
+from fedlogit.results.style import (
+    CATEGORIES,
+    PALETTE,
+    grow,
+    header,
+    in_order,
+    look,
+    looks,
+    new_figure,
+    save_figure,
+)
 
 SETS = [
     ("average", "uwa", "meta_model", "local", "fully_informed"),
     ("fedavg", "cffl", "cgsv", "shapfed", "celm"),
     ("tally_train", "fedmd", "fedavg", "feddf", "fedprox", "local"),
-    ("lm_tally_train", "lm_fedmd", "lm_fedavg", "lm_bridge", "lm_fedavg_1"),
+    ("lm_tally_train", "lm_fedmd", "lm_fedavg", "lm_bridge"),
     ("fedol", "fedavg", "fedprox", "feddf", "fedet", "fedkt", "fedhkt", "mine", "local"),
     # What the comparison draws as lines: by adversaries and by public samples.
     ("fedavg", "celm", "average", "uwa", "meta_model", "tally_train", "fedmd", "fedol"),
@@ -24,6 +34,37 @@ def test_methods_of_tally_trains_second_figure_have_different_colours():
     methods = ["local", "feddf", "fedavg(merge_every=5)", "fedprox(merge_every=5)", "tally_train",
                "tally_train(merge_every=20)", "fedmd(merge_every=20)"]  # fmt: skip
     assert len({look(method).colour for method in methods}) == len(methods)
+
+
+def test_fedavg_has_one_colour_however_often_it_averages():
+    names = ["fedavg", "fedavg(merge_every=5)", "lm_fedavg", "lm_fedavg_1"]
+    assert len({look(name).colour for name in names}) == 1
+    assert len({look(name).marker for name in names}) == len(names)
+
+
+def test_no_category_has_the_colour_of_a_method():
+    assert not set(CATEGORIES) & set(PALETTE.values())
+
+
+def test_no_figure_is_wider_than_letters_allow():
+    """Ten inches, on a page of 800 pixels: a letter of 9 points is 10 pixels high."""
+    figure, _ = new_figure(1, 8, panel=(4.0, 3.0))
+    assert figure.get_size_inches()[0] < 10.5
+
+
+def test_a_figure_that_grows_keeps_its_header_at_the_top():
+    figure, _ = new_figure()
+    header(figure, "Title", "subtitle")
+
+    def from_the_top() -> list[float]:
+        tall = figure.get_size_inches()[1]
+        reserved = figure.get_layout_engine().get()["rect"][3]
+        return [tall * (1 - y) for y in (*(t.get_position()[1] for t in figure.texts), reserved)]
+
+    before, tall = from_the_top(), figure.get_size_inches()[1]
+    grow(figure, 1.5)
+    assert figure.get_size_inches()[1] == pytest.approx(tall + 1.5)
+    assert from_the_top() == pytest.approx(before)
 
 
 @pytest.mark.parametrize("methods", SETS)

@@ -12,6 +12,7 @@ from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, cros
 from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
 from fedlogit.results.runs.run import read_run
+from fedlogit.results.style import CATEGORIES, MARKERS, look
 from fedlogit.results.verdicts.compare import compare, read_reference
 
 AXES = {"dataset": "mnist", "partition": "iid"}
@@ -180,12 +181,41 @@ def test_lines_with_bars_stand_side_by_side(make_tally, make_artefact):
 
     def places(artefact):
         lines = draw(artefact).axes[0].lines
-        return sorted({float(line.get_xdata()[0]) for line in lines if line.get_marker() in "os"})
+        return sorted({float(line.get_xdata()[0]) for line in lines if line.get_marker() in "vo"})
 
     assert places(single) == [16]
     assert places(several) == pytest.approx([15.72, 16.28])
     logarithmic = several.model_copy(update={"options": options | {"log": True}})
     assert places(logarithmic) == pytest.approx([16 / 2**0.0175, 16 * 2**0.0175])
+
+
+def drawn_lines(axes):
+    """Return colour, marker and dash of each line with a marker."""
+    return [
+        (line.get_color(), line.get_marker(), line.get_linestyle())
+        for line in axes.lines
+        if line.get_marker() in MARKERS
+    ]
+
+
+def test_lines_of_methods_look_like_these_methods(make_tally, make_artefact):
+    methods = ["tally_train", "fedmd", "fedmd(rule='median')"]
+    runs = [make_tally(method=method) for method in methods]
+    options = {"x": "public.size", "lines": ["method.name", "method.rule"]}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
+    first, second, third = drawn_lines(figure.axes[0])
+    assert first == (*look("tally_train"), "-")
+    assert second == (*look("fedmd"), "-")
+    assert third[0] == look("fedmd").colour
+    assert third[1] != look("fedmd").marker
+    assert third[2] == "--"
+
+
+def test_lines_of_conditions_have_colours_of_no_method(make_tally, make_artefact):
+    runs = [make_tally(method="tally_train", dataset=name) for name in ("mnist", "cifar10")]
+    options = {"x": "public.size", "lines": ["dataset"], "panels": []}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
+    assert [colour for colour, *_ in drawn_lines(figure.axes[0])] == list(CATEGORIES[:2])
 
 
 def test_levels_are_lines_across(make_tally, make_artefact):

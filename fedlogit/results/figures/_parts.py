@@ -23,7 +23,7 @@ from fedlogit.results.collect import describe, seeds, summarise
 from fedlogit.results.metrics import is_share
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import GREY, INK, Look, family, header, in_order, look, looks
+from fedlogit.results.style import GREY, INK, Look, family, grow, header, in_order, look, looks
 
 __all__ = [
     "BARS",
@@ -49,6 +49,7 @@ __all__ = [
     "reference_line",
     "reported",
     "runs_of",
+    "seeds_if_fewer",
     "share_axis",
     "strokes",
     "title",
@@ -63,6 +64,7 @@ POINTS_LOST = "Points lost (below 0: gained)"
 _DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
 _TICK = 10  # letters in a line below a tick
 _LIGHT = 0.245  # relative luminance from which dark text has more contrast than white
+_LEGEND_LINE = 0.19  # inches that a line of a legend is high
 _HANDLE = 3.6  # times the size of a legend's letters, so that a line shows its dashes; else 2
 
 
@@ -97,6 +99,11 @@ def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
 def all_diverged(artefact: Artefact) -> FedlogitError:
     """Return the error of a figure of whose runs none can be drawn."""
     return FedlogitError(f"{artefact.name}: every run diverged, so there is nothing to draw")
+
+
+def seeds_if_fewer(runs: pd.DataFrame, all_runs: pd.DataFrame) -> str:
+    """Return " (1 seed)" for a panel's title, if its seeds are not those of the whole figure."""
+    return "" if seeds(runs) == seeds(all_runs) else f" ({seeds(runs)})"
 
 
 def panel_name(artefact: Artefact, ref: RunRef) -> str:
@@ -242,6 +249,7 @@ def reference_handle(artefact: Artefact) -> Line2D:
 def legend(figure: Figure, handles: Iterable[Artist]) -> None:
     """Put one legend below all panels, in as many columns as the width allows.
 
+    The figure grows by all of its lines but the first, so that panels keep their height.
     Where a line is dashed, all lines of the legend are long enough to see it.
     """
     entries = list(handles)
@@ -251,7 +259,9 @@ def legend(figure: Figure, handles: Iterable[Artist]) -> None:
     columns = len(entries)
     while columns > 1 and _legend_width(widths, columns) > figure.get_size_inches()[0]:
         columns -= 1
-    columns = -(-len(entries) // -(-len(entries) // columns))  # no row with a single one
+    lines = -(-len(entries) // columns)
+    columns = -(-len(entries) // lines)  # no line with a single entry
+    grow(figure, _LEGEND_LINE * (lines - 1))
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, handlelength=wide)
 
 

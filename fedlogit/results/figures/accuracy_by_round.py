@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.papers.options import ByRound
-from fedlogit.results.collect import collect, curves, seeds
+from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import (
     Stroke,
     band,
@@ -25,6 +25,7 @@ from fedlogit.results.figures._parts import (
     method_handle,
     reference_handle,
     reference_line,
+    seeds_if_fewer,
     share_axis,
     strokes,
     title,
@@ -36,7 +37,8 @@ from fedlogit.results.style import PALETTE, new_figure
 __all__ = ["CELL", "draw", "last_third"]
 
 CELL = ("dataset", "partition", "method")
-_NEAR = 0.12  # of a row's height: how far below the best a method may end to be shown enlarged
+_NEAR = 0.13  # of what a row spans: how far below the best a method may end to be shown enlarged
+_FEW = 3  # panels in a row: titles of more are in two lines
 
 
 class _Lines(NamedTuple):
@@ -47,6 +49,17 @@ class _Lines(NamedTuple):
     once: Collection[str]
 
 
+class _Late(NamedTuple):
+    """What an enlarged panel shows: the last rounds of some methods, the reference if near."""
+
+    rounds: pd.DataFrame
+    level: float | None
+
+    def comparable(self) -> bool:
+        """Return whether there are two lines at least."""
+        return self.rounds["method"].nunique() + (self.level is not None) > 1
+
+
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset (down) and partition (across): the mean over seeds by round.
 
@@ -54,7 +67,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     ends, whose rounds are not comparable; a method of one round is a dashed line with its band, to
     compare the others' later rounds with. A run that diverged contributes the rounds it had. The
     option ``log`` makes the vertical axis logarithmic. With ``enlarge`` the row below has the last
-    third of the rounds of the methods that end near the best, each panel on its own axis.
+    third of the rounds of the methods that end near the best, each panel on its own axis; a method
+    that ends far above all others is not enlarged alone.
     """
     final, frame = collect(artefact), curves(artefact)
     if artefact.metric not in frame:
@@ -67,22 +81,30 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     last = shown.groupby("method")["round"].max()
     lines = _Lines(artefact.metric, strokes(values(shown, "method")), set(last.index[last == 1]))
     datasets, columns = values(shown, "dataset"), values(shown, "column")
-    rows = 1 + artefact.read_options(ByRound).enlarge
-    figure, grid = new_figure(rows * len(datasets), len(columns), panel=(3.1, 2.5))
-    has_reference = False
-    for dataset, own in zip(datasets, np.split(grid, len(datasets)), strict=True):
-        parts = [shown[(shown["dataset"] == dataset) & (shown["column"] == c)] for c in columns]
-        for row in own:
-            for axes, runs in zip(row, parts, strict=True):
-                has_reference |= _panel(artefact, axes, runs, references, lines)
-            _share_height(_panels_with_runs(row))
-        for axes, column, runs in zip(own[0], columns, parts, strict=True):
-            few = "" if runs.empty or seeds(runs) == seeds(shown) else f" ({seeds(runs)})"
-            axes.set_title(f"{artefact.label(dataset)}, {column}{few}")
-        for axes, runs in zip(own[1:].flat, parts, strict=False):
-            _enlarge(axes, runs, references, lines)
+    by_dataset = {
+        dataset: [shown[(shown["dataset"] == dataset) & (shown["column"] == c)] for c in columns]
+        for dataset in datasets
+    }
+    late: dict[str, list[_Late]] = {}
+    if artefact.read_options(ByRound).enlarge:
+        every = {d: _late_rounds(parts, references, lines) for d, parts in by_dataset.items()}
+        late = {d: found for d, found in every.items() if any(one.comparable() for one in found)}
+    figure, grid = new_figure(len(datasets) + len(late), len(columns), panel=(3.1, 2.5))
+    has_reference, rows = False, iter(grid)
+    for dataset, parts in by_dataset.items():
+        row = next(rows)
+        has_reference |= _row(artefact, row, parts, references, lines)
+        for axes, column, runs in zip(row, columns, parts, strict=True):
+            name = [artefact.label(dataset), column + seeds_if_fewer(runs, shown)]
+            axes.set_title(("\n" if len(columns) > _FEW else ", ").join(name))
+        if dataset in late:
+            row = next(rows)
+            _row(artefact, row, parts, references, lines)
+            for axes, found in zip(row, late[dataset], strict=True):
+                _enlarge(axes, found, lines.metric)
     _name_axes(grid, artefact.metric)
-    title(figure, artefact, final, band(shown))
+    said = "lower panels: the last rounds, enlarged" if late else ""
+    title(figure, artefact, final, "; ".join(filter(None, [band(shown), said])))
     legend(figure, _handles(artefact, shown, lines, has_reference))
     return figure
 
@@ -100,6 +122,19 @@ def last_third(runs: pd.DataFrame, metric: str, near: float) -> pd.DataFrame:
     late = measured[measured["round"] >= last - max(1, last // 3)]
     ends = late.groupby(["method", "round"])[metric].mean().groupby("method").last()
     return late[late["method"].isin(ends.index[ends >= ends.max() - near])]
+
+
+def _row(
+    artefact: Artefact,
+    row: Sequence[Axes],
+    parts: Sequence[pd.DataFrame],
+    references: pd.DataFrame,
+    lines: _Lines,
+) -> bool:
+    """Draw the panels of a data set on one vertical axis; return whether any has the reference."""
+    found = [_panel(artefact, *pair, references, lines) for pair in zip(row, parts, strict=True)]
+    _share_height(_panels_with_runs(row))
+    return any(found)
 
 
 def _panels_with_runs(panels: Iterable[Axes]) -> list[Axes]:
@@ -177,21 +212,34 @@ def _share_height(panels: Sequence[Axes]) -> None:
         axes.tick_params(labelleft=axes is panels[0])
 
 
-def _enlarge(axes: Axes, runs: pd.DataFrame, references: pd.DataFrame, lines: _Lines) -> None:
-    """Show the last third of the rounds, from the lowest method near the best to the highest."""
-    if runs.empty:
+def _late_rounds(
+    parts: Sequence[pd.DataFrame], references: pd.DataFrame, lines: _Lines
+) -> list[_Late]:
+    """Return what to enlarge of each panel of a data set."""
+    metric, panels = lines.metric, [runs for runs in parts if len(runs)]
+    shown = pd.concat([*panels, *(_reference(references, runs) for runs in panels)])[metric]
+    near = _NEAR * (shown.max() - shown.min())
+    found = []
+    for runs in parts:
+        rounds = last_third(runs, metric, near)
+        level = _reference(references, runs)[metric].mean()
+        beside = abs(level - rounds[metric].max()) <= near  # not where either is missing
+        found.append(_Late(rounds, level if beside else None))
+    return found
+
+
+def _enlarge(axes: Axes, late: _Late, metric: str) -> None:
+    """Show the last rounds, from the lowest method near the best to the highest."""
+    if not late.comparable():
+        axes.set_visible(False)
         return
-    low, high = axes.get_ylim()
-    near = _NEAR * (high - low)
-    part = last_third(runs, lines.metric, near)
-    there = part.groupby(["method", "round"])[lines.metric].agg(["min", "max"])
-    ends = [there["min"].min(), there["max"].max()]
-    level = _reference(references, runs)[lines.metric].mean()
-    ends += [level] if abs(level - ends[1]) <= near else []
-    axes.set_title("last third of the rounds, enlarged")
+    values_here = late.rounds[metric]
+    ends = [values_here.min(), values_here.max()] + ([late.level] if late.level is not None else [])
+    first, last = late.rounds["round"].min(), late.rounds["round"].max()
+    axes.set_title(f"rounds {first}–{last}")
     axes.tick_params(labelleft=True)
     for limits, least, most in (
-        (axes.set_xlim, part["round"].min(), part["round"].max()),
+        (axes.set_xlim, first, last),
         (axes.set_ylim, min(ends), max(ends)),
     ):
         if margin := 0.05 * (most - least):

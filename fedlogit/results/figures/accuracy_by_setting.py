@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from fedlogit.results.figures._parts import (
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import HUES, INK, MARKERS, look, new_figure
+from fedlogit.results.style import CATEGORIES, INK, MARKERS, Look, family, look, new_figure
 from fedlogit.results.verdicts.counterparts import matching_runs, values_here
 from fedlogit.results.verdicts.number_rows import published_numbers
 from fedlogit.spec import RunSpec
@@ -37,7 +37,9 @@ from fedlogit.spec import RunSpec
 __all__ = ["draw"]
 
 _DASHES = ("--", ":", "-.")
-_WIDEST = 30  # letters beside a panel, which is three inches high
+_PANEL = (3.9, 3.0)
+_ALONE = (5.6, 3.4)  # of a panel without others
+_WIDEST = 40  # letters beside a panel, which is three inches high
 _BESIDE = 0.035  # of the axis, between two lines that would hide each other's bars
 _ROOM = 0.09  # of the axis, for the number at a tick
 
@@ -48,7 +50,7 @@ class _Style(NamedTuple):
     Attributes:
         colour: Of line and marker.
         marker: At its points.
-        dash: Of the line; whole for the first of several metrics.
+        dash: Of the line; whole for the first of its colour, that is of its method or metric.
         shift: How far it is moved to the right, on a logarithmic axis in its logarithm.
         log: Whether the axis is logarithmic.
     """
@@ -67,7 +69,9 @@ class _Style(NamedTuple):
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow.
 
-    Methods without a place on the axis may be levels, which are lines across.
+    Methods without a place on the axis may be levels, which are lines across. Where lines differ in
+    the method, each looks like its method; where they differ in another setting, their colours are
+    those of no method.
 
     Where there are bars, lines stand beside each other, so that none hides another's; the ticks are
     at the true values.
@@ -84,7 +88,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     lines = [(line, metric) for line in values(shown, "line") for metric in metrics]
     looks = dict(zip(lines, _styles(shown, [line for line, _ in lines], options), strict=True))
     panels = values(shown, "panel")
-    figure, grid = new_figure(1, len(panels), panel=(3.9, 3.0), share_y=True)
+    size = _PANEL if len(panels) > 1 else _ALONE
+    figure, grid = new_figure(1, len(panels), panel=size, share_y=True)
     has_paper, levels = False, dict[str, str]()
     for axes, panel in zip(grid.flat, panels, strict=True):
         here = shown[shown["panel"] == panel]
@@ -98,7 +103,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     label = sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy"
     grid[0, 0].set_ylabel(textwrap.fill(label, _WIDEST))
     moved = any(style.shift for style in looks.values())
-    shifted = ", points moved sideways so that bars can be told apart" if moved else ""
+    shifted = ", points moved sideways" if moved else ""
     title(figure, artefact, frame, bars(frame) + shifted)
     handles = _handles(looks, len(metrics) > 1)
     handles += [Line2D([], [], color=INK, ls=d, lw=1.1, label=n) for n, d in levels.items()]
@@ -109,11 +114,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
     step = _line_distance(runs, len(lines), options.log) if bars(runs) else 0.0
-    colours = _colours(runs, lines)
+    looks = _looks(runs, list(dict.fromkeys(lines)), options)
+    dashes: dict[str, Iterator[str]] = {}
     for place, line in enumerate(lines):
-        dash = ("-", *_DASHES)[lines[:place].count(line) % (1 + len(_DASHES))]
+        colour, marker = looks[line]
+        dash = next(dashes.setdefault(colour, itertools.cycle(("-", *_DASHES))))
         shift = (place - (len(lines) - 1) / 2) * step
-        yield _Style(colours[line], MARKERS[place % len(MARKERS)], dash, shift, options.log)
+        yield _Style(colour, marker, dash, shift, options.log)
 
 
 def _line_distance(runs: pd.DataFrame, lines: int, log: bool) -> float:
@@ -123,20 +130,25 @@ def _line_distance(runs: pd.DataFrame, lines: int, log: bool) -> float:
     return float(min(_BESIDE * np.ptp(places), gaps.min() / 2 / lines)) if len(gaps) else 0.0
 
 
-def _colours(runs: pd.DataFrame, lines: Iterable[str]) -> dict[str, str]:
-    """Return the colour of each line, the same for all of its metrics.
+def _looks(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> dict[str, Look]:
+    """Return the colour and marker of each line, the same for all of its metrics.
 
-    A line of one method has the method's colour, but for a second line of the same colour: that
-    and lines of several methods have the next colour that is free.
+    Lines of one method keep its colour; the first has its marker, too, and the others those that
+    are free. Lines that a setting other than the method tells apart have colours of no method.
     """
-    chosen: dict[str, str] = {}
-    for line in dict.fromkeys(lines):
-        names = runs.loc[runs["line"] == line, "method"].str.partition("(")[0].unique()
-        colour = look(names[0]).colour if len(names) == 1 else ""
-        if not colour or colour in chosen.values():
-            free = [c for c in HUES if c not in chosen.values()] or HUES
-            colour = free[0]
-        chosen[line] = colour
+    of_methods = not options.lines or any(
+        key.partition(".")[0] == "method" for key in options.lines
+    )
+    chosen: dict[str, Look] = {}
+    for place, line in enumerate(lines):
+        names = runs.loc[runs["line"] == line, "method"].map(family).unique()
+        if of_methods and len(names) == 1:
+            own = look(names[0])
+        else:
+            own = Look(CATEGORIES[place % len(CATEGORIES)], MARKERS[place % len(MARKERS)])
+        taken = [known.marker for known in chosen.values() if known.colour == own.colour]
+        free = [m for m in (own.marker, *MARKERS) if m not in taken]
+        chosen[line] = own._replace(marker=free[0] if free else own.marker)
     return chosen
 
 

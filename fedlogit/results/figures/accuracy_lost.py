@@ -15,7 +15,7 @@ from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import POINTS_GAINED, POINTS_LOST, legend, title, values
-from fedlogit.results.style import GREY, HUES, INK, new_figure
+from fedlogit.results.style import CATEGORIES, GREY, INK, new_figure
 
 __all__ = ["draw"]
 
@@ -36,7 +36,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if options.gained:
         shown = shown.assign(lost=-shown["lost"])
     conditions = values(shown, "condition")
-    colours = dict(zip(conditions, cycle(HUES), strict=False))
+    colours = dict(zip(conditions, cycle(CATEGORIES), strict=False))
     places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     methods = values(shown, "method")
     most = shown.groupby(["dataset", "partition"])["condition"].nunique().max()

@@ -19,12 +19,13 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import in_per_cent, runs_of, title
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import GREY, INK, PALETTE, new_figure
+from fedlogit.results.style import CATEGORIES, GREY, INK, PALETTE, new_figure
 
 __all__ = ["CELL", "Panel", "draw", "mean_weights"]
 
 CELL = ("dataset", "partition", "method")
 _NEEDED = ("weights", "labels", "owned")
+_ROOM = 0.15  # of a panel's height, that a word below a line needs
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     bar.set_label("Mean weight")
     bar.outline.set_visible(False)
     several = max(len(panel.weights) for panel in panels) > 1
-    which = ("the first seed, ", "; below, every seed") if several else ("", "")
-    said = f"above, {which[0]}with a frame where the client holds the class{which[1]}"
+    said = "frame: the client holds the class"
+    said += "; upper panels: the first seed, lower panels: every seed" if several else ""
     title(figure, artefact, collect(artefact), said)
     return figure
 
@@ -156,11 +157,13 @@ def _heat(axes: Axes, panel: Panel, highest: float) -> None:
 def _curve(axes: Axes, panel: Panel, top: float) -> None:
     for weights in panel.weights:
         largest = np.sort(weights.max(axis=0))[::-1]
-        axes.plot(np.linspace(0, 1, len(largest)), largest, color=PALETTE["blue"], lw=1.5)
+        axes.plot(np.linspace(0, 1, len(largest)), largest, color=CATEGORIES[0], lw=1.5)
     uniform = 1 / len(panel.owned[0])
     axes.axhline(uniform, color=INK, linestyle="--", linewidth=1.1)
+    below = uniform > _ROOM * top  # the line of the largest weights never is
     axes.annotate(
-        "uniform", (1, uniform), (-4, 3), textcoords="offset points", ha="right", color=GREY
-    )
+        "uniform", (1, uniform), (-4, -3 if below else 3), textcoords="offset points", ha="right",
+        va="top" if below else "bottom", color=GREY,
+    )  # fmt: skip
     axes.set(xlim=(0, 1), ylim=(0, top), xlabel="Public images, largest weight first")
     in_per_cent(axes.xaxis)

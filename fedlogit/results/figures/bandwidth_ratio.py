@@ -13,7 +13,7 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, runs_of, title
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import GREY, PALETTE, new_figure
+from fedlogit.results.style import CATEGORIES, GREY, INK, new_figure
 
 __all__ = ["draw", "measured_ratios", "ratio"]
 
@@ -30,16 +30,16 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     axes = grid[0, 0]
     whole = [ratio(int(c), packed=False) for c in classes]
     bits = [ratio(int(c), packed=True) for c in classes]
-    axes.plot(classes, whole, color=PALETTE["blue"], label="votes as whole bytes")
-    axes.plot(classes, bits, color=PALETTE["orange"], ls="--", label="votes packed into bits")
+    axes.plot(classes, whole, color=CATEGORIES[0], label="votes as whole bytes")
+    axes.plot(classes, bits, color=CATEGORIES[1], ls="--", label="votes packed into bits")
     points = measured_ratios([run for _, run in runs_of(artefact)])
     for number, found in points.items():
-        axes.plot(number, found, "o", color=PALETTE["vermillion"], zorder=4)
+        axes.plot(number, found, "o", color=INK, zorder=4)
         axes.annotate(
             f"C = {number:,}: {found:,.0f}", (number, found), (8, -4), textcoords="offset points",
             va="top", color=GREY,
         )  # fmt: skip
-    axes.plot([], [], "o", color=PALETTE["vermillion"], label="our runs, FedMD / TallyTrain")
+    axes.plot([], [], "o", color=INK, label="our runs, FedMD / TallyTrain")
     axes.set(
         xscale="log",
         yscale="log",

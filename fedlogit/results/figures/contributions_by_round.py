@@ -13,14 +13,14 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, panel_name, runs_of, title
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import GREY, PALETTE, new_figure
+from fedlogit.results.style import CATEGORIES, GREY, new_figure
 
 __all__ = ["draw"]
 
 _LOOKS = {
-    "": (GREY, "-", 0.9),
-    "free rider": (PALETTE["vermillion"], "--", 1.8),
-    "maverick": (PALETTE["blue"], "-", 1.8),
+    "": (CATEGORIES[3], "-", 0.9),
+    "free rider": (CATEGORIES[2], "--", 1.8),
+    "maverick": (CATEGORIES[0], "-", 1.8),
 }  # by role: colour, style and width
 
 
@@ -41,7 +41,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             if method not in of_panel:
                 axes.set_xticks([])
                 axes.text(0.5, 0.5, "not run", ha="center", color=GREY, transform=axes.transAxes)
-        axes_row[0].set_ylabel("Contribution")
+        axes_row[0].set_ylabel("Contribution [share]")
     for axes in grid[-1]:
         axes.set_xlabel("Round")
     title(figure, artefact, collect(artefact), "one line per client and seed")

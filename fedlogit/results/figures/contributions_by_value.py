@@ -17,11 +17,10 @@ from fedlogit.results.analyses.contribution import (
 )
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import legend, title
-from fedlogit.results.style import GREY, MARKERS, PALETTE, in_order, wrapped_panels
+from fedlogit.results.style import CATEGORIES, GREY, MARKERS, in_order, wrapped_panels
 
 __all__ = ["correlation", "draw"]
 
-_COLOURS = ("blue", "orange", "green")
 _ACROSS = 3  # panels in a row, at most
 _LEAST = 0.1  # of shares, that a panel's height is, so that equal shares look equal
 
@@ -61,7 +60,7 @@ def _panel(axes: Axes, found: list[ContributionsBesideShapley], partitions: list
             axes.plot(
                 100 * np.concatenate([one.values for one in own]),
                 np.concatenate([_shares(one.contributions) for one in own]),
-                MARKERS[place], color=PALETTE[_COLOURS[place % 3]], ms=5, alpha=0.8,
+                MARKERS[place], color=_colour(place), ms=5, alpha=0.8,
             )  # fmt: skip
     axes.axhline(1 / len(found[0].values), color=GREY, lw=0.8, ls=":")
     low, high = axes.get_ylim()
@@ -69,10 +68,15 @@ def _panel(axes: Axes, found: list[ContributionsBesideShapley], partitions: list
     axes.set_ylim(low - more, high + more)
 
 
+def _colour(place: int) -> str:
+    return CATEGORIES[place % len(CATEGORIES)]
+
+
 def _handle(place: int, name: str) -> Line2D:
     """Return the legend entry of a partition."""
-    colour = PALETTE[_COLOURS[place % 3]]
-    return Line2D([], [], color=colour, marker=MARKERS[place], ls="none", alpha=0.8, label=name)
+    return Line2D(
+        [], [], color=_colour(place), marker=MARKERS[place], ls="none", alpha=0.8, label=name
+    )
 
 
 def _shares(contributions: np.ndarray) -> np.ndarray:

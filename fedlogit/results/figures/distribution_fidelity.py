@@ -13,11 +13,11 @@ from fedlogit.results.bubbles import bubbles
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import in_per_cent, legend, panel_name, runs_of, title
 from fedlogit.results.metrics.celm import final_evidence
-from fedlogit.results.style import PALETTE, new_figure
+from fedlogit.results.style import CATEGORIES, look, new_figure
 
 __all__ = ["draw"]
 
-_TRUE, _ESTIMATED = PALETTE["blue"], PALETTE["orange"]
+_TRUE, _ESTIMATED = CATEGORIES[0], look("celm").colour
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -41,7 +41,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     title(figure, artefact, collect(artefact), "area of a bubble: share of all samples")
     handles = [
         Line2D([], [], color=colour, marker="o", lw=0, label=label)
-        for colour, label in ((_TRUE, "true"), (_ESTIMATED, "estimated"))
+        for colour, label in ((_TRUE, "true"), (_ESTIMATED, "estimated by CELM"))
     ]
     legend(figure, handles)
     return figure

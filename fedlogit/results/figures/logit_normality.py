@@ -12,14 +12,14 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.normality import KINDS, standardised
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import panels_of, title
-from fedlogit.results.style import INK, PALETTE, new_figure
+from fedlogit.results.figures._parts import legend, panels_of, title
+from fedlogit.results.style import CATEGORIES, INK, new_figure
 
 __all__ = ["draw", "quantiles"]
 
 _REACH = 4.2  # standard deviations that are shown
 _SHOWN = 200  # quantiles
-_COLOURS = dict(zip(KINDS, ("blue", "orange", "green"), strict=True))
+_COLOURS = dict(zip(KINDS, CATEGORIES, strict=False))
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -45,8 +45,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         below.set_xlabel("Logit, standardised within client and class")
     grid[0, 0].set_ylabel("Quantile of logits")
     grid[1, 0].set_ylabel("Density")
-    grid[0, 0].legend(loc="lower right", title="Logit for", frameon=False, fontsize="small")
-    title(figure, artefact, collect(artefact), "dashed: a Gaussian")
+    title(figure, artefact, collect(artefact))
+    legend(figure, grid[0, 0].get_legend_handles_labels()[0])
     return figure
 
 
@@ -58,16 +58,16 @@ def quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _quantile_plot(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
     for kind, values in of_kind.items():
-        axes.plot(*quantiles(values), color=PALETTE[_COLOURS[kind]], lw=1.6, label=KINDS[kind])
-    axes.axline((0, 0), slope=1, color=INK, ls="--", lw=1)
+        axes.plot(*quantiles(values), color=_COLOURS[kind], lw=1.6,
+                  label=f"logit for {KINDS[kind].lower()}")  # fmt: skip
+    axes.axline((0, 0), slope=1, color=INK, ls="--", lw=1, label="Gaussian")
     axes.set(xlim=(-3.2, 3.2), ylim=(-_REACH, _REACH))
 
 
 def _histogram(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
     bins = np.linspace(-_REACH, _REACH, 57).tolist()
     for kind, values in of_kind.items():
-        colour = PALETTE[_COLOURS[kind]]
-        axes.hist(values, bins, density=True, histtype="step", color=colour, lw=1.4)
+        axes.hist(values, bins, density=True, histtype="step", color=_COLOURS[kind], lw=1.4)
     x = np.linspace(-_REACH, _REACH, 200)
     axes.plot(x, scipy.stats.norm.pdf(x), color=INK, ls="--", lw=1)
     axes.set(xlim=(-_REACH, _REACH))

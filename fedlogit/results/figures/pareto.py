@@ -37,6 +37,8 @@ __all__ = ["draw", "frontier"]
 _FRONT = "Pareto front: no method needs fewer bytes and is as accurate"
 _BESIDE = 1.13  # times the payload: between points that would hide each other
 _ALIKE = 1.02  # times the payload: within this, points hide each other
+_ALONE, _BESIDE_OTHERS = (5.5, 3.2), (4.5, 3.6)  # inches that a panel's axes have, about
+_AROUND = (0.7, 0.6)  # inches for the numbers and names of its axes
 _FEW = 2  # powers of ten on an axis; if there are fewer, more is written on it
 
 
@@ -55,14 +57,16 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     frame = competitors(collect(artefact, [options.x]))
     by = options.by
     panels = values(frame.dropna(subset=[by]), by)
-    figure, grid, drawn = wrapped_panels(len(panels), 2, panel=(6.2, 3.8))
+    size = _ALONE if len(panels) == 1 else _BESIDE_OTHERS
+    panel_size = (size[0] + _AROUND[0], size[1] + _AROUND[1])
+    figure, grid, drawn = wrapped_panels(len(panels), 2, panel=panel_size)
     has_paper = moves = False
     for axes, panel in zip(drawn, panels, strict=True):
         points = _points(frame[frame[by] == panel], artefact.metric, options.x)
         theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
         moves |= bool((points["x"] != points["payload"]).any())
-        _panel(axes, artefact, points, theirs)
+        _panel(axes, artefact, points, theirs, size)
         axes.set_title(artefact.label(panel))
         axes.set_xlabel(_horizontal_label(options.x))
         share_axis(axes.yaxis, artefact.metric)
@@ -135,7 +139,13 @@ def _published(
     return wide.assign(payload=_megabytes(wide["payload"], across))
 
 
-def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.DataFrame) -> None:
+def _panel(
+    axes: Axes,
+    artefact: Artefact,
+    points: pd.DataFrame,
+    theirs: pd.DataFrame,
+    size: tuple[float, float],
+) -> None:
     smallest = _smallest_payload(points)
     axes.set_xscale("symlog", linthresh=smallest / 2, linscale=0.3)
     for row in theirs.to_dict("records"):
@@ -164,25 +174,27 @@ def _panel(axes: Axes, artefact: Artefact, points: pd.DataFrame, theirs: pd.Data
         axes.set_xticks([0.0, *(10.0**exponents)])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(y=0.12)
-    _write_names(axes, artefact, points)
+    _write_names(axes, artefact, points, size)
 
 
-def _write_names(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
+def _write_names(
+    axes: Axes, artefact: Artefact, points: pd.DataFrame, size: tuple[float, float]
+) -> None:
     """Write each method near its point, with a line to it where it cannot stand beside it."""
     names = [artefact.label(method) for method in points["method"]]
     least, most = _smallest_payload(points), float(points["payload"].max())
     if most > 0:
         axes.set_xlim(right=most * (most / least) ** 0.42)  # room for names beyond all points
     axes.set_ylim(axes.get_ylim())
-    where = _inches(axes, points["x"], points["mean"])
-    boxes = place(where, names, list(_obstacles(axes, points)), _SIZE)
+    where = _inches(axes, points["x"], points["mean"], size)
+    boxes = place(where, names, list(_obstacles(axes, points, size)), size)
     for name, point, box, end in zip(names, where, boxes, anchors(where, boxes), strict=True):
         right = box[0] >= point[0]
         apart = np.hypot(*(end - point)) > 1.5 * NEAR
         axes.annotate(
             name,
-            tuple(point / _SIZE),
-            tuple(end / _SIZE),
+            tuple(point / size),
+            tuple(end / size),
             xycoords="axes fraction",
             textcoords="axes fraction",
             ha="left" if right else "right",
@@ -193,29 +205,28 @@ def _write_names(axes: Axes, artefact: Artefact, points: pd.DataFrame) -> None:
         )
 
 
-_SIZE = (5.5, 3.2)  # inches that a panel's axes have, about
 _MARK = 0.06  # inches from the middle of a marker to its edge
 _ON_WHITE = withStroke(linewidth=1.5, foreground="white")  # where a grid line crosses a name
 _LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
 
 
-def _inches(axes: Axes, x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) -> np.ndarray:
+def _inches(axes: Axes, x: pd.Series, y: pd.Series, size: tuple[float, float]) -> np.ndarray:
     """Return where points stand within the axes, in inches, (n, 2)."""
     to_share = axes.transData + axes.transAxes.inverted()
-    return np.asarray(to_share.transform(np.column_stack([x, y])) * _SIZE)
+    return np.asarray(to_share.transform(np.column_stack([x, y])) * size)
 
 
-def _obstacles(axes: Axes, points: pd.DataFrame) -> Iterator[Obstacle]:
+def _obstacles(axes: Axes, points: pd.DataFrame, size: tuple[float, float]) -> Iterator[Obstacle]:
     """Yield what a name should not lie on: markers, bars, and the frontier."""
     spread = points["std"].fillna(0)
-    where = _inches(axes, points["x"], points["mean"])
-    low = _inches(axes, points["x"], points["mean"] - spread)
-    high = _inches(axes, points["x"], points["mean"] + spread)
+    where = _inches(axes, points["x"], points["mean"], size)
+    low = _inches(axes, points["x"], points["mean"] - spread, size)
+    high = _inches(axes, points["x"], points["mean"] + spread, size)
     for (x, y), (_, bottom), (_, top) in zip(where, low, high, strict=True):
         yield Obstacle((x - _MARK, y - _MARK, x + _MARK, y + _MARK), 3.0)
         yield Obstacle((x - 0.02, bottom, x + 0.02, top), 2.5)
     best = _front(points)
-    steps = _inches(axes, best["payload"], best["mean"])
+    steps = _inches(axes, best["payload"], best["mean"], size)
     for (x, y), (right, top) in itertools.pairwise(steps):
         yield Obstacle((x, y, right, y), 3.0)
         yield Obstacle((right, y, right, top), 3.0)

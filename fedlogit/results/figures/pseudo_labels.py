@@ -17,14 +17,14 @@ from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import PALETTE, wrapped_panels
+from fedlogit.results.style import CATEGORIES, look, wrapped_panels
 
 __all__ = ["by_iteration", "draw"]
 
 _LINES = {
-    "pseudo_share": ("Samples that have a pseudo-label", "sky", "o"),
-    "pseudo_accuracy": ("Accuracy of the pseudo-labels", "green", "s"),
-    "server_public_accuracy": ("Server's accuracy on the public set", "vermillion", "D"),
+    "pseudo_share": ("Samples that have a pseudo-label", CATEGORIES[0], "o"),
+    "pseudo_accuracy": ("Accuracy of the pseudo-labels", CATEGORIES[1], "s"),
+    "server_public_accuracy": ("Server's accuracy on the public set", *look("fedol")),
 }
 
 
@@ -37,12 +37,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _panel(axes, [run for _, run in runs])
         axes.set_title(name)
     for row in grid:
-        row[0].set_ylabel("Coverage and accuracy")
+        row[0].set_ylabel("Share of public samples")
     for axes in grid[-1]:
         axes.set_xlabel("Iteration")
     title(figure, artefact, frame, band(frame))
     handles = [
-        Line2D([], [], color=PALETTE[colour], marker=marker, label=label)
+        Line2D([], [], color=colour, marker=marker, label=label)
         for label, colour, marker in _LINES.values()
     ]
     legend(figure, handles)
@@ -66,8 +66,8 @@ def _panel(axes: Axes, runs: list[Run]) -> None:
     for quantity, (_, colour, marker) in _LINES.items():
         rows = np.stack([by_iteration(run, quantity) for run in runs])
         x = np.arange(1, rows.shape[1] + 1)
-        axes.plot(x, rows.mean(0), color=PALETTE[colour], marker=marker, ms=4.5)
-        axes.fill_between(x, rows.min(0), rows.max(0), color=PALETTE[colour], alpha=0.2, lw=0)
+        axes.plot(x, rows.mean(0), color=colour, marker=marker, ms=4.5)
+        axes.fill_between(x, rows.min(0), rows.max(0), color=colour, alpha=0.2, lw=0)
     axes.set_ylim(0, 1.02)
     in_per_cent(axes.yaxis)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))

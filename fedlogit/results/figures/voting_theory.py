@@ -12,32 +12,33 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
-from fedlogit.results.style import GREY, INK, PALETTE, new_figure
+from fedlogit.results.style import CATEGORIES, GREY, INK, look, new_figure
 
 __all__ = ["CELL", "draw"]
 
 CELL = ("dataset", "method")
 
+_VOTES, _SOFT = look("tally_train").colour, look("fedmd").colour  # the methods that send them
 _PANELS = (
     (
         "Proposition 1: vote accuracy",
         (
-            ("theory_vote_accuracy", "majority vote", "green", "-"),
-            ("theory_soft_accuracy", "mean softmax", "vermillion", "-"),
-            ("theory_peer_accuracy", "mean peer", "blue", "-"),
-            ("theory_peer_least", "minimum peer", "sky", "--"),
-            ("theory_bound", "bound, where the minimum peer is above 1/2", "black", ":"),
+            ("theory_vote_accuracy", "majority vote", _VOTES, "-"),
+            ("theory_soft_accuracy", "mean softmax", _SOFT, "-"),
+            ("theory_peer_accuracy", "mean over peers", GREY, "-"),
+            ("theory_peer_least", "minimum over peers", GREY, "--"),
+            ("theory_bound", "bound, where all peers are above 50%", INK, ":"),
         ),
     ),
     (
         "Lemma 1: disagreement of peers",
-        (("theory_disagreement", "mean over pairs of peers", "purple", "-"),),
+        (("theory_disagreement", "mean over pairs of peers", CATEGORIES[0], "-"),),
     ),
     (
         "Proposition 2: variance of gradients",
         (
-            ("theory_variance_hard", "votes as target", "green", "--"),
-            ("theory_variance_soft", "mean softmax as target", "vermillion", "--"),
+            ("theory_variance_hard", "votes as target", _VOTES, "--"),
+            ("theory_variance_soft", "mean softmax as target", _SOFT, "--"),
         ),
     ),
 )
@@ -81,7 +82,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     said = ["dotted: the warm-up ends and votes begin"]
     said += ["" if "theory_bound" in measured else no_bound, band(frame)]
     title(figure, artefact, collect(artefact), "; ".join(filter(None, said)))
-    handles = [Line2D([], [], color=PALETTE[c], ls=ls, label=label) for _, label, c, ls in seen]
+    handles = [Line2D([], [], color=c, ls=ls, label=label) for _, label, c, ls in seen]
     legend(figure, handles)
     return figure
 
@@ -97,9 +98,9 @@ def _panel(axes: Axes, runs: pd.DataFrame, series: tuple[tuple[str, str, str, st
     for column, _, colour, dash in series:
         if column in runs and runs[column].notna().any():
             drawn = runs.groupby("round")[column].agg(["mean", "min", "max"])
-            axes.plot(drawn.index, drawn["mean"], color=PALETTE[colour], ls=dash, lw=1.6)
+            axes.plot(drawn.index, drawn["mean"], color=colour, ls=dash, lw=1.6)
             axes.fill_between(
-                drawn.index, drawn["min"], drawn["max"], color=PALETTE[colour], alpha=0.12, lw=0
+                drawn.index, drawn["min"], drawn["max"], color=colour, alpha=0.12, lw=0
             )
     if not any(column in runs for column, *_ in series):
         axes.text(0.5, 0.5, "labels unknown", transform=axes.transAxes, ha="center", color=GREY)
