@@ -67,9 +67,7 @@ def call(name: str, argv: Sequence[str], program: str | None = None) -> int:
             also where code that is not ours, such as a method, ends Python.
     """
     command = load(name)
-    parser = _Parser(
-        program, description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _Parser(program, description=command.__doc__, formatter_class=_HelpFormatter)
     command.add_arguments(parser)
     args = parser.parse_args(argv)
     try:
@@ -187,6 +185,14 @@ def _discard_output() -> None:
 def run_script(path: str) -> None:
     """Carry out the command that a script is named after, and exit with its code."""
     run_main(lambda argv: call(Path(path).stem, argv))
+
+
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Prints the description as it is, and the default of each option that has one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        has_default = action.default not in (None, False, [], argparse.SUPPRESS)
+        return super()._get_help_string(action) if has_default else action.help
 
 
 class _Parser(argparse.ArgumentParser):

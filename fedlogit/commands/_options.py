@@ -80,35 +80,41 @@ def positive(text: str) -> float:
 def run_options(parser: argparse.ArgumentParser) -> None:
     """Declare a run's options: spec, data, partition, device, workers, bar."""
     parser.add_argument(
-        "--spec", type=given_path, required=True, help="the run's spec, JSON; - reads it"
+        "--spec",
+        type=given_path,
+        required=True,
+        help="the run's spec (JSON); - reads standard input",
     )
-    parser.add_argument("--split", type=Path, help="indices.npz of `partition`; else made anew")
+    parser.add_argument("--split", type=Path, help="indices.npz from partition (default: computed)")
     engine_options(parser)
     parser.add_argument(
         "--runs-per-gpu", type=count, default=1, metavar="N",
-        help="take a GPU, of several, that has room for this many; else wait",
+        help="wait for a GPU with fewer than N runs",
     )  # fmt: skip
     parser.add_argument(
         "--workers", type=count, default=os.cpu_count() or 1, help="threads on a CPU"
     )
-    parser.add_argument("--quiet", action="store_true", help="tell no progress")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
 
 
 def engine_options(parser: argparse.ArgumentParser) -> None:
     """Declare what one run and many have in common: data, device, engine."""
     parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
+        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
     parser.add_argument(
-        "--engine", default="auto", choices=get_args(EngineName), help="how clients are run"
+        "--engine", default="auto", choices=get_args(EngineName), help="how clients are trained"
     )
 
 
 def checkpoint_option(parser: argparse.ArgumentParser) -> None:
     """Declare how often what is trained is saved."""
     parser.add_argument(
-        "--checkpoint-seconds", type=seconds, default=60, help="0: after every round"
+        "--checkpoint-seconds",
+        type=seconds,
+        default=60,
+        help="minimum time between checkpoints; 0: after every round",
     )
 
 

@@ -16,7 +16,7 @@ __all__ = ["folder_options", "of_finished_runs", "papers_in", "refuse_missing"]
 
 def folder_options(parser: argparse.ArgumentParser) -> None:
     """Declare where results, the papers' files and the published numbers lie."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
     parser.add_argument(
         "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
     )
@@ -24,7 +24,7 @@ def folder_options(parser: argparse.ArgumentParser) -> None:
         "--references",
         type=Path,
         default=Path("workflow/reference"),
-        help="folder of the published numbers, a CSV per paper",
+        help="folder of published numbers, one CSV per paper",
     )
 
 

@@ -1,9 +1,9 @@
-"""Turn clients' logits into targets: a pure function of the file.
+"""Compute distillation targets from clients' logits.
 
     python -m fedlogit aggregate --spec FILE --logits logits.npz --out targets.npz
     python -m fedlogit aggregate --function my_package.my_module:median --logits … --out …
 
-The spec names the method whose aggregator is meant; or name any importable function.
+Uses the aggregator of the spec's method, or any importable function.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from fedlogit.runs.target_files import save_diverged_targets, save_targets
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--spec", type=Path, help="a run's spec, JSON; - reads it")
-    which.add_argument("--function", help="package.module:function")
-    parser.add_argument("--logits", type=Path, required=True, help="of `export_logits`")
-    parser.add_argument("--out", type=given_file, required=True, help="targets.npz")
+    which.add_argument("--spec", type=Path, help="the run's spec (JSON); - reads standard input")
+    which.add_argument("--function", help="the aggregator, as package.module:function")
+    parser.add_argument("--logits", type=Path, required=True, help="logits.npz from export_logits")
+    parser.add_argument("--out", type=given_file, required=True, help="targets.npz to write")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -1,10 +1,10 @@
-"""Pack what runs need on a machine without Snakemake and network: specs and prepared data.
+"""Pack specs and prepared data for training on a machine without Snakemake or a network.
 
     python -m fedlogit bundle --paper celm --scale paper --artefacts table1 --out bundle
 
-Writes bundle/specs.tar.gz, with the specs of runs that are not finished here and the partitions of
-their data, and an archive for each data set. On the other machine `unpack` takes them, and
-`train_many` trains. Code is not in them: modules outside fedlogit that the specs name are listed.
+Writes bundle/specs.tar.gz, with the specs of all unfinished runs and their partitions, and one
+archive per data set. On the other machine, `unpack` unpacks them and `train_many` trains. Code is
+not included: modules outside fedlogit that the specs name are listed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     selection_options(parser)
     parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
+        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
     )
     parser.add_argument(
         "--without-data", nargs="*", metavar="NAME",
-        help="leave these data sets out, which are there; all, if none is named",
+        help="leave out these data sets, which the other machine has; without a name, all",
     )  # fmt: skip
-    parser.add_argument("--out", type=given_path, required=True, help="folder for the archives")
+    parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Say what the cache has and what is here of it; fail if a run is damaged.
+"""List which published runs are here and which are missing; fail if one is damaged.
 
 python -m fedlogit cached
 """
@@ -13,7 +13,7 @@ from fedlogit.commands._cache import nonempty_listing, print_cache_state
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
+    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
 
 
 def main(args: argparse.Namespace) -> int:

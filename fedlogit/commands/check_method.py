@@ -1,11 +1,11 @@
-"""Check a method, also of your own package: what every method must keep, in runs of a second.
+"""Test a method, such as one of your own, for what every method must guarantee.
 
     python -m fedlogit check_method my_package.my_module:Median
     python -m fedlogit check_method "uwa(fit='em')"
     python -m fedlogit check_method my_package.my_module:Median --spec spec.json
 
-Without a spec it trains four clients on scikit-learn's digits for three rounds. Exit code 1 means
-that a check failed.
+Trains for seconds: without a spec, four clients on scikit-learn's digits for three rounds. The exit
+code is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from fedlogit.spec import RunSpec
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("method", help="its name, or package.module:Class, with parameters if any")
-    parser.add_argument("--spec", type=Path, help="a JSON file of a short run that suits it")
+    parser.add_argument("method", help="a name or package.module:Class, with parameters if needed")
     parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="prepared data sets"
+        "--spec", type=Path, help="spec (JSON) of a short run that suits the method"
+    )
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
     )
 
 

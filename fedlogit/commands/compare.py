@@ -1,7 +1,7 @@
-r"""Compare a paper's numbers with the reproduced ones and test its claims.
+r"""Compare a paper's published numbers with ours and test its claims.
 
 Writes compare.csv, compare.md, claims.csv, claims.md, metrics.json, numbers.json and summary.md
-into OUT; prints the last.
+into OUT, and prints summary.md.
 
     python -m fedlogit compare --artefacts results/plan/table1.json \
         --reference workflow/reference/who_to_trust.csv --out results/summary/who_to_trust/paper
@@ -21,11 +21,9 @@ from fedlogit.results.verdicts.compare import nothing_published, read_reference
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables, as JSON")
-    parser.add_argument(
-        "--reference", type=Path, help="published numbers, as CSV; none: there are none"
-    )
-    parser.add_argument("--out", type=given_path, required=True, help="a folder")
+    parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables (JSON)")
+    parser.add_argument("--reference", type=Path, help="published numbers (CSV), if there are any")
+    parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 
 def main(args: argparse.Namespace) -> None:

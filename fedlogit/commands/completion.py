@@ -1,10 +1,10 @@
-"""Print what makes a shell complete the commands and options of ``fedlogit``.
+"""Print the shell completion for ``fedlogit``.
 
     python -m fedlogit completion bash > ~/.local/share/bash-completion/completions/fedlogit
     python -m fedlogit completion zsh > ~/.zfunc/_fedlogit
 
-Completion is for the program ``fedlogit``, which `pip install -e .` makes. In an environment
-without it: fedlogit() { python -m fedlogit "$@"; }
+It completes the program ``fedlogit``, which `pip install -e .` installs. Without it, define
+fedlogit() { python -m fedlogit "$@"; }
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHELLS = ("bash", "zsh", "tcsh")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=_SHELLS, help="which shell")
+    parser.add_argument("shell", choices=_SHELLS, help="the shell")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -1,9 +1,9 @@
-"""Get a data set's raw files.
+"""Download a data set's raw files.
 
     python -m fedlogit download mnist --out data/raw/mnist
 
-The sources of data/sources.yaml are tried in order; ``source.json`` beside the files says which
-one served. A complete folder is left as it is.
+Tries the sources in data/sources.yaml in order, and writes into ``source.json`` which one it used.
+A complete folder is left unchanged.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from fedlogit.data.download import download
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     mirror = os.environ.get("FEDLOGIT_MIRROR") or None
-    parser.add_argument("dataset", help="a name from data/sources.yaml")
-    parser.add_argument("--out", type=given_path, help="the raw folder (default data/raw/DATASET)")
+    parser.add_argument("dataset", help="name of a data set in data/sources.yaml")
+    parser.add_argument(
+        "--out", type=given_path, help="folder to write to (default: data/raw/DATASET)"
+    )
     parser.add_argument(
         "--mirror",
         type=Path,
         default=mirror and Path(mirror),
-        help="a folder that holds data sets, the last source (default: FEDLOGIT_MIRROR)",
+        help="folder of data sets, tried last (default: FEDLOGIT_MIRROR)",
     )
 
 

@@ -1,4 +1,4 @@
-r"""Score what an aggregator makes of models' logits on the test split.
+r"""Compute the test accuracy of an ensemble: an aggregator on models' logits.
 
     python -m fedlogit ensemble --function fedlogit.aggregation.average:average_probabilities \
         --logits logits.npz --out ensemble.json
@@ -21,9 +21,11 @@ from fedlogit.runs.logit_files import load_logits
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--function", required=True, help="package.module:function")
-    parser.add_argument("--logits", type=Path, required=True, help="of `export_logits`")
-    parser.add_argument("--out", type=given_file, required=True, help="a JSON file")
+    parser.add_argument(
+        "--function", required=True, help="the aggregator, as package.module:function"
+    )
+    parser.add_argument("--logits", type=Path, required=True, help="logits.npz from export_logits")
+    parser.add_argument("--out", type=given_file, required=True, help="JSON file to write")
 
 
 def main(args: argparse.Namespace) -> None:

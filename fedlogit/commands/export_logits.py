@@ -1,9 +1,9 @@
-"""Write what trained clients answer on the public and the test split.
+"""Write trained clients' logits on the public set and the test split.
 
     python -m fedlogit export_logits --spec FILE --weights FILE --out DIR
 
-Writes logits.npz and, last, logits.json with its digest. The weights are those of
-`train_clients`, or of a finished run that exported them (export: [weights]).
+Writes logits.npz and then logits.json with its digest. The weights come from `train_clients`, or
+from a finished run that exported them (export: [weights]).
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from fedlogit.runs.stages import clients_spec, export_logits, in_stages
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
-    parser.add_argument("--weights", type=Path, required=True, help="weights.safetensors")
+    parser.add_argument(
+        "--weights", type=Path, required=True, help="weights.safetensors of the clients"
+    )
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 

@@ -1,4 +1,4 @@
-"""Draw a figure from finished runs: OUT.png, OUT.pdf and its caption, OUT.md.
+"""Draw a figure from finished runs: OUT.png, OUT.pdf and the caption OUT.md.
 
 python -m fedlogit figure --artefact figure1.json --out results/figures/who_to_trust/paper/figure1
 """
@@ -17,11 +17,16 @@ from fedlogit.results.verdicts.compare import read_reference
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--artefact", type=Path, required=True, help="what the figure shows, as JSON"
+        "--artefact",
+        type=Path,
+        required=True,
+        help="description of the figure (JSON), from results/plan",
     )
-    parser.add_argument("--reference", type=Path, help="published numbers, drawn beside ours")
     parser.add_argument(
-        "--out", type=given_file, required=True, help="where to; any suffix is replaced"
+        "--reference", type=Path, help="published numbers (CSV) to draw next to ours"
+    )
+    parser.add_argument(
+        "--out", type=given_file, required=True, help="path to write to; a suffix is replaced"
     )
 
 

@@ -1,4 +1,4 @@
-"""Put a paper's tables, figures, claims and provenance on one page of HTML.
+"""Write an HTML page with a paper's tables, figures, claims and provenance.
 
 python -m fedlogit page --artefacts results/plan/celm/paper/*.json --out celm.html
 """
@@ -16,10 +16,10 @@ from fedlogit.results.pages.chapter import write_page
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--artefacts", type=Path, nargs="+", required=True, help="tables and figures, as JSON"
+        "--artefacts", type=Path, nargs="+", required=True, help="tables and figures (JSON)"
     )
-    parser.add_argument("--results", type=Path, default=Path("results"), help="where they lie")
-    parser.add_argument("--out", type=given_file, required=True, help="the page")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+    parser.add_argument("--out", type=given_file, required=True, help="HTML file to write")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -1,8 +1,8 @@
-r"""Divide the training split of a prepared dataset among clients.
+r"""Partition the training split of a prepared data set among clients.
 
-Writes, into one folder: ``indices.npz`` (who holds what), ``counts.csv`` (samples per client and
-class), ``distances.json`` (distances from a uniform partition, totals, digest, notes) and
-``bubbles.png`` / ``bubbles.pdf``. What to divide comes from a JSON file or from options:
+Writes ``indices.npz`` (each client's samples), ``counts.csv`` (samples per client and class),
+``distances.json`` (distances from a uniform partition, totals, digest, notes) and a picture,
+``bubbles.png`` and ``bubbles.pdf``. Give the settings as a JSON file or as options:
 
     python -m fedlogit partition --spec split.json --out results/partitions/example
     python -m fedlogit partition --dataset fashion_mnist --partition 'dir_client(0.05)' \
@@ -30,24 +30,34 @@ from fedlogit.spec import SplitSpec
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--out", type=given_path, required=True, help="folder for the results")
+    parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
     parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="prepared datasets"
+        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
     )
-    parser.add_argument("--spec", type=Path, help="JSON with the keys of the options below")
-    parser.add_argument("--dataset", help="name of a prepared dataset")
-    parser.add_argument("--train-size", type=int, help="stratified subsample of the training split")
-    parser.add_argument("--partition", help="a call, e.g. 'k_classes(2, class_sets=\"balanced\")'")
+    parser.add_argument("--spec", type=Path, help="JSON file with the settings below as keys")
+    parser.add_argument("--dataset", help="name of a prepared data set")
+    parser.add_argument(
+        "--train-size",
+        type=int,
+        help="number of samples, a stratified subsample of the training split",
+    )
+    parser.add_argument(
+        "--partition",
+        help="a partition with its parameters, such as 'k_classes(2, class_sets=\"balanced\")'",
+    )
     parser.add_argument("--clients", type=int, help="number of clients")
     parser.add_argument("--seed", type=int, help="seed of the partition")
-    parser.add_argument("--public-size", type=int, help="images of the public set")
-    parser.add_argument("--public-classes", type=int, nargs="+", help="only these classes in it")
-    parser.add_argument("--public-dataset", help="take them from this dataset instead")
+    parser.add_argument("--public-size", type=int, help="size of the public set")
+    parser.add_argument("--public-classes", type=int, nargs="+", help="classes of the public set")
+    parser.add_argument("--public-dataset", help="take the public set from this data set")
     parser.add_argument(
-        "--public-anchors", type=int, default=0, help="with it, labelled images of the own split"
+        "--public-anchors",
+        type=int,
+        default=0,
+        help="labelled samples of --dataset in such a public set",
     )
     parser.add_argument(
-        "--public-overlap", action="store_true", help="leave public images in the private pool"
+        "--public-overlap", action="store_true", help="keep public samples in the private pool"
     )
 
 

@@ -1,10 +1,10 @@
-"""Put finished runs into the cache: validated, added to DVC and pushed.
+"""Validate finished runs, add them to DVC and push them to the cache.
 
-    python -m fedlogit publish                    # all but runs for scale smoke or quick alone
-    python -m fedlogit publish --with quick       # these, too
+    python -m fedlogit publish                  # without runs that only scale smoke or quick needs
+    python -m fedlogit publish --with quick     # with those that scale quick needs
 
-results/runs.dvc lists every published run as an output of its own, so that pulling never touches
-runs that are not in it. A run enters that file only after its bytes have reached the remote.
+results/runs.dvc lists each published run as a separate output, so pulling never touches other runs.
+A run is listed only after its files have reached the remote.
 """
 
 from __future__ import annotations
@@ -37,32 +37,31 @@ Every clone has a copy. Hosts of git ask for repositories below a gigabyte, hist
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
+    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
     parser.add_argument(
         "--with",
         dest="included",
         nargs="*",
         default=[],
         metavar="SCALE",
-        help=f"publish these, too, of {', '.join(USUALLY_LEFT_OUT)}",
+        help=f"also publish runs at these scales: {' or '.join(USUALLY_LEFT_OUT)}",
     )
     parser.add_argument(
-        "--replace", action="store_true", help="publish runs again that differ from the cache"
+        "--replace", action="store_true", help="replace published runs by those here that differ"
     )
     parser.add_argument(
-        "--prune", action="store_true", help="take runs off the list that no table or figure needs"
+        "--prune", action="store_true", help="remove published runs that no table or figure needs"
     )
     parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="what tables and figures need"
+        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
     )
-    parser.add_argument("--remote", help="push to this remote of DVC instead of the default")
+    parser.add_argument("--remote", help="DVC remote to push to, instead of the default")
     parser.add_argument(
         "--limit",
         type=positive,
         default=LIMIT,
         metavar="MB",
-        help="what a remote in this repository may hold, as every clone has a copy of it;"
-        " default: %(default)s",
+        help="maximum size of a remote inside this repository, which every clone copies",
     )
 
 

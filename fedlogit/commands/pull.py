@@ -1,13 +1,13 @@
-"""Fetch the published runs that are not here, and say which could not be fetched.
+"""Fetch the published runs that are missing here.
 
     python -m fedlogit pull
-    python -m fedlogit pull mnist results/runs/fashion_mnist/iid    # only those in these
+    python -m fedlogit pull mnist results/runs/fashion_mnist/iid    # only runs in these folders
     python -m fedlogit pull --paper celm --scale paper --artefacts table6 figure3
     python -m fedlogit pull --remote lab
 
-Runs that are here stay as they are, whoever made them: the same spec gives the same numbers, but
-not the same file, as `result.json` says how long training took and where. `dvc pull` alone refuses
-to go on where it meets one of those, and fetches none of the others.
+Runs that exist here are kept, including those trained here: the same spec gives the same numbers,
+but another `result.json`, which has the time and the machine. Plain `dvc pull` stops at such a run
+and fetches nothing. Runs that could not be fetched are listed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "folders", nargs="*", type=Path, metavar="FOLDER",
-        help="only the runs in these, such as mnist or results/runs/mnist",
+        help="only runs in these folders, such as mnist or results/runs/mnist",
     )  # fmt: skip
     paper_options(parser)
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
-    parser.add_argument("--remote", help="fetch from this remote of DVC instead of the default")
+    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
+    parser.add_argument("--remote", help="DVC remote to fetch from, instead of the default")
 
 
 def main(args: argparse.Namespace) -> int:

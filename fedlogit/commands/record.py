@@ -1,12 +1,12 @@
-"""Write the record: every published number, ours beside it, the verdict, or why there is none.
+"""Write the record: each published number, ours, and the verdict or why there is none.
 
     python -m fedlogit record
 
-Needs what `compare` or `redraw` wrote: of every comparison that is there it takes, for each number,
-the one at the paper's scale, else one at a reduced scale. It refuses a comparison of runs that the
-papers' files do not plan now, or that are neither here nor published. Writes record.csv, record.md,
-the picture record.png and record.pdf, record.papers.md (what came out, by paper) and
-record.counts.md into RESULTS; prints the last.
+Reads the comparisons that `compare` or `redraw` wrote. For each number it uses the comparison at
+the paper's scale, or else one at a reduced scale. It refuses comparisons of runs that the papers'
+files no longer plan, or that are neither here nor published. Writes record.csv, record.md,
+record.png, record.pdf, record.papers.md (counts by paper) and record.counts.md into RESULTS, and
+prints the last.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     folder_options(parser)
     parser.add_argument(
-        "--seeds", type=int, nargs="+", help="take comparisons of runs with these seeds, too"
+        "--seeds", type=int, nargs="+", help="also accept comparisons of runs with these seeds"
     )
     parser.add_argument(
-        "--precision", choices=("f32", "bf16"), help="take those of runs with this precision, too"
+        "--precision",
+        choices=("f32", "bf16"),
+        help="also accept comparisons of runs with this precision",
     )
 
 

@@ -1,11 +1,11 @@
-"""Draw every table, figure and summary that finished runs cover, and the record, in one process.
+"""Redraw all tables, figures and summaries that finished runs cover, and the record.
 
     python -m fedlogit redraw
 
-It draws at every scale. With --prune it also removes what no finished run gives, once all
-published runs have been pulled; never what is of a paper that PAPERS lacks. With --check it draws
-into a temporary folder and compares with what is there: numbers to rounding, texts exactly,
-pictures to what one sees.
+It covers every scale. With --prune, it also deletes results that no finished run gives, provided
+that all published runs have been pulled; results of papers that PAPERS lacks are kept. With
+--check, it draws into a temporary folder and compares: numbers up to rounding, texts exactly,
+pictures by what one can see.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     folder_options(parser)
     parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+        "--check", action="store_true", help="change nothing; exit with 1 if anything differs"
     )
-    parser.add_argument("--prune", action="store_true", help="remove what no finished run gives")
+    parser.add_argument(
+        "--prune", action="store_true", help="delete results that no finished run gives"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,8 +1,8 @@
-"""Put the pages of all papers and scales that there are into one report.
+"""Combine the existing pages of all papers and scales into one HTML report.
 
     python -m fedlogit report
 
-The report is one file, which needs no other: it holds its pictures.
+The report is a single file that includes its pictures.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from fedlogit.results.pages.report import find_pages, write_report
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="where pages lie")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
     parser.add_argument(
-        "--out", type=given_file, default=Path("results/report.html"), help="the report"
+        "--out", type=given_file, default=Path("results/report.html"), help="HTML file to write"
     )
 
 

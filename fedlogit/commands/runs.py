@@ -1,10 +1,11 @@
-"""Show finished runs beside each other: a table, their curves as a picture, their rounds as CSV.
+"""Compare finished runs: a table, curves as a picture, rounds as CSV.
 
     python -m fedlogit runs trial
     python -m fedlogit runs trial results/runs/mnist --curves trial/curves.png --csv trial/all.csv
 
-Runs of one data set, partition and method are one line, with the mean and the standard deviation
-over their seeds; what else they differ in is named beside the method. A paper's file is not needed.
+Each line of the table is a data set, partition and method, with the mean and the standard deviation
+over seeds. Other settings in which the runs differ are named with the method. No paper's file is
+needed.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from fedlogit.results.formatting import write_csv
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("folders", nargs="+", type=given_path, help="runs, or folders of runs")
+    parser.add_argument("folders", nargs="+", type=given_path, help="runs or folders of runs")
     parser.add_argument(
         "--metric", default="accuracy", help="a column of rounds.csv, such as balanced_accuracy"
     )
     parser.add_argument(
-        "--curves", type=given_file, metavar="FILE", help="draw the metric by round: PNG and PDF"
+        "--curves",
+        type=given_file,
+        metavar="FILE",
+        help="write a plot of the metric by round, as PNG and PDF",
     )
     parser.add_argument(
-        "--csv", type=given_file, metavar="FILE", help="write every round of every run"
+        "--csv", type=given_file, metavar="FILE", help="write all rounds of all runs"
     )
 
 

@@ -1,14 +1,14 @@
-"""Say what was made, three numbers beside the paper's, and where tables, figures and report are.
+"""Summarise what was made: a few numbers next to the paper's, and where everything is.
 
     python -m fedlogit summary --scale quick who_to_trust
     python -m fedlogit summary --scale paper --datasets mnist -- who_to_trust celm
     python -m fedlogit summary --config config.yaml
     python -m fedlogit summary
 
-Every number stands in results/summary.md, which it writes too; without --scale, which speaks of all
-that finished runs cover, in results/record.md, or, of a study without published numbers, in
-results/summary/<paper>/<scale>/summary.md. Needs what `compare` wrote; without --scale, scales that
-have no comparison are left out.
+It reads what `compare` wrote. With --scale, it writes all numbers to results/summary.md. Without,
+it covers everything that finished runs cover, and the numbers are in results/record.md, or, for a
+study without published numbers, in results/summary/<paper>/<scale>/summary.md; scales without a
+comparison are skipped.
 """
 
 from __future__ import annotations
@@ -41,20 +41,23 @@ _NOT_COMPARED = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("papers", nargs="*", help="which papers; default: all")
-    parser.add_argument("--scale", help="at which scale; default: all")
-    parser.add_argument("--datasets", nargs="*", help="leave out papers without a run on these")
-    parser.add_argument("--seeds", nargs="*", help="instead of the papers' own")
-    parser.add_argument("--config", type=Path, help="take what is not given from it")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="their folder")
+    parser.add_argument("papers", nargs="*", help="papers (default: all)")
+    parser.add_argument("--scale", help="scale (default: all)")
+    parser.add_argument("--datasets", nargs="*", help="only papers with a run on these data sets")
+    parser.add_argument("--seeds", nargs="*", help="seeds that were used instead of the papers'")
+    parser.add_argument("--config", type=Path, help="config.yaml to take the other settings from")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
     parser.add_argument(
-        "--papers-folder", type=Path, default=Path("workflow/papers"), help="for the labels"
+        "--papers-folder",
+        type=Path,
+        default=Path("workflow/papers"),
+        help="folder of the papers' files",
     )
     parser.add_argument(
         "--report",
         type=Path,
         default=Path("results/report.html"),
-        help="the report, if it is there",
+        help="the report to name, if it exists",
     )
 
 

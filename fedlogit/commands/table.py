@@ -1,4 +1,4 @@
-"""Make a table from finished runs: OUT.csv (all digits), OUT.md and OUT.tex.
+"""Write a table from finished runs: OUT.csv (all digits), OUT.md and OUT.tex.
 
 python -m fedlogit table --artefact table1.json --out results/tables/who_to_trust/paper/table1
 """
@@ -16,9 +16,14 @@ from fedlogit.results.tables import write_table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--artefact", type=Path, required=True, help="what the table shows, as JSON"
+        "--artefact",
+        type=Path,
+        required=True,
+        help="description of the table (JSON), from results/plan",
     )
-    parser.add_argument("--out", type=given_file, required=True, help="where to, without suffix")
+    parser.add_argument(
+        "--out", type=given_file, required=True, help="path to write to, without suffix"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

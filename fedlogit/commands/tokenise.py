@@ -1,9 +1,9 @@
-"""Tokenise a prepared text.
+"""Tokenise a prepared text data set.
 
     python -m fedlogit tokenise wikitext2 --vocabulary 2048
 
 Writes ``wikitext2.bpe2048.json`` (the tokenizer, trained on the training split) and
-``wikitext2.bpe2048.npz`` (the tokens of each split) beside the prepared text.
+``wikitext2.bpe2048.npz`` (the tokens of each split) next to the prepared text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from fedlogit.spec import Text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset", help="a text of data/sources.yaml")
-    parser.add_argument("--vocabulary", type=int, default=2048, help="tokens (default 2048)")
-    parser.add_argument("--data", type=Path, default=Path("data/prepared"), help="prepared data")
+    parser.add_argument("dataset", help="name of a text in data/sources.yaml")
+    parser.add_argument("--vocabulary", type=int, default=2048, help="number of tokens")
+    parser.add_argument(
+        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

@@ -2,12 +2,11 @@
 
     python -m fedlogit train --spec FILE --out DIR --device cuda
 
-Needs only torch, numpy and the library's few light dependencies; no Snakemake and no network. The
-data set must have been prepared (`prepare`). Run again to resume.
+Needs torch, numpy and a few light packages, but no Snakemake and no network. The data set must have
+been prepared (`prepare`). Run the command again to resume.
 
-A one-shot run can go on from what other commands left: its clients, already trained, their logits
-and, for a method that distils into the server's model, the targets made of them. The outcome has
-the same bits:
+A one-shot run can start from the output of other commands: trained clients, their logits and, for
+methods that distil into the server's model, the targets. The result is the same to the bit:
 
     python -m fedlogit train --spec FILE --out DIR --clients DIR --logits FILE --targets FILE
 """
@@ -44,16 +43,18 @@ from fedlogit.spec import RunSpec
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
-    parser.add_argument("--out", type=given_path, required=True, help="the run's folder")
+    parser.add_argument("--out", type=given_path, required=True, help="folder of the run")
     checkpoint_option(parser)
     parser.add_argument(
         "--restart",
         action="store_true",
-        help="forget checkpoints and what was kept; start anew",
+        help="delete checkpoints and start over",
     )
-    parser.add_argument("--clients", type=Path, help="trained clients, the folder of train_clients")
-    parser.add_argument("--logits", type=Path, help="theirs, logits.npz of export_logits")
-    parser.add_argument("--targets", type=Path, help="made of these, targets.npz of aggregate")
+    parser.add_argument(
+        "--clients", type=Path, help="trained clients: the folder that train_clients wrote"
+    )
+    parser.add_argument("--logits", type=Path, help="their logits: logits.npz from export_logits")
+    parser.add_argument("--targets", type=Path, help="the targets: targets.npz from aggregate")
 
 
 def main(args: argparse.Namespace) -> None:

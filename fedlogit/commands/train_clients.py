@@ -1,10 +1,10 @@
-"""Train the clients of a one-shot run, for the methods that share them.
+"""Train the clients of a one-shot run, which several methods can share.
 
     python -m fedlogit train_clients --spec FILE --out DIR
 
-Writes spec.json, weights.safetensors and, last, clients.json. The spec may be that of any one-shot
-run; what its methods do with the clients is left out of it. Run again to resume. If the clients
-diverge, the files say so, and the commands that read them pass it on.
+Writes spec.json, weights.safetensors and then clients.json. The spec may be that of any one-shot
+run; settings that concern only the server are ignored. Run the command again to resume. If the
+clients diverge, the files say so, and so do the commands that read them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
-    parser.add_argument("--out", type=given_path, required=True, help="the clients' folder")
+    parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -1,12 +1,12 @@
-"""Train many runs in one job, several at a time, within so many minutes.
+"""Train many runs in one job, several at a time, within a time limit.
 
     python -m fedlogit train_many specs --minutes 55 --jobs 4 --archive results.tar.gz
     python -m fedlogit train_many --paper celm --scale paper --artefacts table1 table6
 
-It makes what Snakemake's rules would make, in the same folders and to the same bits, without
-Snakemake and without network; data sets must have been prepared. Called again it goes on. A run
-that fails does not stop the others. `bundle` brings specs and data to another machine; `unpack`
-files there what it brings back.
+It writes the same files as Snakemake's rules, to the same bits and into the same folders, but needs
+neither Snakemake nor a network. Data sets must have been prepared. Run the command again to resume.
+A run that fails does not stop the others. Use `bundle` to take specs and data to another machine,
+and `unpack` to bring the results back.
 """
 
 from __future__ import annotations
@@ -45,21 +45,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     selection_options(parser)
     engine_options(parser)
-    parser.add_argument("--partitions", type=Path, help="partitions; default: those of the results")
     parser.add_argument(
-        "--jobs", type=count, default=1, help="runs at a time; more GPUs share them"
+        "--partitions", type=Path, help="folder of partitions (default: those in RESULTS)"
+    )
+    parser.add_argument(
+        "--jobs", type=count, default=1, help="number of runs at a time, over all GPUs"
     )
     parser.add_argument("--workers", type=count, default=1, help="threads of each run on a CPU")
-    parser.add_argument("--minutes", type=positive, help="stop, saved, before so many have passed")
+    parser.add_argument(
+        "--minutes", type=positive, help="time limit; unfinished runs are saved before it ends"
+    )
     parser.add_argument(
         "--grace", type=positive, metavar="SECONDS",
-        help=f"ask runs to stop so long before (a tenth of the time, at most {_GRACE})",
+        help="how long before the limit runs are asked to stop (default: a tenth of it,"
+        f" at most {_GRACE})",
     )  # fmt: skip
     checkpoint_option(parser)
     parser.add_argument(
-        "--archive", type=given_file, metavar="FILE", help="put what is finished here"
+        "--archive", type=given_file, metavar="FILE", help="write finished runs to this archive"
     )
-    parser.add_argument("--quiet", action="store_true", help="tell no progress")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,10 +1,11 @@
-"""Unpack archives of train_many, whose runs are filed as if trained here, or of bundle.
+"""Unpack archives made by train_many or bundle.
 
     python -m fedlogit unpack results.tar.gz
     python -m fedlogit unpack bundle/*.tar.gz --out bundle
 
-Everything is checked before it is filed: digests, names, sizes, and that each run's folder is
-named by its spec. A run that is here stays; if it has another outcome, that is an error.
+Runs are stored as if they had been trained here. Everything is checked first: digests, names,
+sizes, and that each run's folder is named by its spec. A run that exists here is kept; if its
+results differ, that is an error.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ _PREFIX = ".unpack-"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("archives", nargs="+", type=given_path, metavar="FILE", help="a .tar.gz")
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="their folder")
+    parser.add_argument(
+        "archives", nargs="+", type=given_path, metavar="FILE", help="a .tar.gz archive"
+    )
+    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
     parser.add_argument(
         "--out",
         type=given_path,

@@ -42,7 +42,7 @@ def selection_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say which runs."""
     parser.add_argument(
         "specs", nargs="*", type=Path, metavar="SPECS",
-        help="a folder of specs, or a JSON file of one spec or of a list",
+        help="a folder of specs, or a JSON file with one spec or a list of specs",
     )  # fmt: skip
     paper_options(parser)
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
@@ -50,12 +50,21 @@ def selection_options(parser: argparse.ArgumentParser) -> None:
 
 def paper_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that ask for the runs of a paper."""
-    parser.add_argument("--paper", help="instead: the runs of this paper's tables and figures …")
-    parser.add_argument("--scale", help="… at this scale;")
-    parser.add_argument("--artefacts", nargs="+", metavar="NAME", help="only of table1, figure2, …")
-    parser.add_argument("--seeds", nargs="+", type=int, help="instead of the paper's seeds")
-    parser.add_argument("--datasets", nargs="+", metavar="NAME", help="only on these data sets")
-    parser.add_argument("--papers", type=Path, default=Path("workflow/papers"), help="their folder")
+    parser.add_argument("--paper", help="select the runs of this paper's tables and figures")
+    parser.add_argument("--scale", help="scale of the paper's runs")
+    parser.add_argument(
+        "--artefacts",
+        nargs="+",
+        metavar="NAME",
+        help="only these tables and figures, such as table1 figure2",
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, help="seeds to use instead of the paper's")
+    parser.add_argument(
+        "--datasets", nargs="+", metavar="NAME", help="only runs on these data sets"
+    )
+    parser.add_argument(
+        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
+    )
 
 
 def selected_runs(args: argparse.Namespace) -> SelectedRuns:
