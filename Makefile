@@ -124,16 +124,16 @@ MUTATION := .mutation
 MUTMUT := $(VENV)/mutmut
 
 .PHONY: mutation-test
-mutation-test: $(STAMP) ## Run mutation tests and write docs/mutation.md (an hour)
+mutation-test: $(STAMP) ## Run mutation tests and write docs/mutation.md (an hour; SAMPLE=0: hand-written ones only)
 	@[ -e $(MUTMUT)/.installed ] || { python -m venv --without-pip $(MUTMUT) \
 		&& $(OUTSIDE) $(PYTHON) -m pip --python $(MUTMUT)/bin/python install --quiet --no-deps \
 			--disable-pip-version-check mutmut==3.8.1 libcst==1.9.0 PyYAML==6.0.3 \
 		&& touch $(MUTMUT)/.installed; }
 	@MUTMUT=$$(echo $(abspath $(MUTMUT))/lib/python*/site-packages) python -m pytest tests/mutation
-	@$(MUTMUT)/bin/python tests/mutation/generate.py --seed $(or $(SEED),0) --sample $(or $(SAMPLE),400) \
-		--out $(MUTATION)/sample.jsonl
-	@PYTHONPATH=$(CURDIR):$(CURDIR)/tests python tests/mutation/run.py --sample $(MUTATION)/sample.jsonl \
-		--work $(MUTATION) --page docs/mutation.md
+	@[ '$(SAMPLE)' = 0 ] || $(MUTMUT)/bin/python tests/mutation/generate.py --seed $(or $(SEED),0) \
+		--sample $(or $(SAMPLE),400) --out $(MUTATION)/sample.jsonl
+	@PYTHONPATH=$(CURDIR):$(CURDIR)/tests python tests/mutation/run.py --work $(MUTATION) \
+		$(if $(filter 0,$(SAMPLE)),,--sample $(MUTATION)/sample.jsonl) --page docs/mutation.md
 
 # MkDocs has its own environment; the pages are written in the project's.
 DOCS := $(VENV)/docs

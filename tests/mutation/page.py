@@ -13,6 +13,8 @@ import yaml
 from mutation.forks import Outcome
 
 NEEDED = 0.9
+_HAND_WRITTEN = "## Hand-written mutants"
+_SURVIVING = "## Surviving mutants of the sample"
 OPERATORS = {
     "arg_removal": "an argument of a call left out, or None",
     "assignment": "a value assigned replaced by None",
@@ -64,8 +66,8 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
         sample: How many were drawn; the test may have been stopped before it came to all.
     """
     known = Reasons(reasons)
-    by_name = [r for r in results if r[0]["scope"] == "by name"]
-    drawn = [r for r in results if r[0]["scope"] != "by name"]
+    hand_written = [r for r in results if r[0]["scope"] == "hand-written"]
+    drawn = [r for r in results if r[0]["scope"] != "hand-written"]
     lives = sorted(
         (mutant for mutant, outcome in drawn if outcome.status == "survived"),
         key=lambda mutant: (mutant["file"], mutant["start"]),
@@ -88,15 +90,29 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
         _counts("operator", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),
         "## Left out by rule",
         head["rules"],
-        "## Hand-written mutants",
-        f"Each breaks an algorithm, or a guarantee of engines and runs: {rate(by_name)}; all must"
-        " be (`tests/mutants.yaml`).",
-        _named(by_name),
-        "## Surviving mutants of the sample",
+        _HAND_WRITTEN,
+        _hand_written(hand_written),
+        _SURVIVING,
         "The reasons are kept in `tests/mutants_survivors.yaml`.",
         _surviving(lives, known),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def with_hand_written(text: str, results: Sequence[Result]) -> str:
+    """Return a page whose section on hand-written mutants has other outcomes."""
+    before, _, rest = text.partition(f"{_HAND_WRITTEN}\n")
+    _, _, after = rest.partition(f"{_SURVIVING}\n")
+    section = f"{_HAND_WRITTEN}\n\n{_hand_written(results)}\n\n{_SURVIVING}\n"
+    return f"{before}{section}{after}"
+
+
+def _hand_written(results: Sequence[Result]) -> str:
+    """Return how many hand-written mutants were killed, today, and by which tests."""
+    return (
+        f"Each breaks an algorithm, or a guarantee of engines and runs: {rate(results)} on"
+        f" {time.strftime('%Y-%m-%d')}; all must be (`tests/mutants.yaml`).\n\n{_named(results)}"
+    )
 
 
 class Reasons:

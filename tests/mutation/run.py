@@ -2,7 +2,8 @@
 
 PYTHONPATH=tests python tests/mutation/run.py --sample .mutation/sample.jsonl --work .mutation
 
-The hand-written mutants of `tests/mutants.yaml` are always tested. Outcomes are kept in the work
+The hand-written mutants of `tests/mutants.yaml` are always tested; without `--sample`, only these,
+and only their section of the page is written. Outcomes are kept in the work
 folder, so that a run that was stopped resumes; a scope whose library code or tests have changed
 starts over. The exit code is 1 if a hand-written mutant survives, or more than a tenth of the
 sample.
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import yaml
 from mutation.forks import Change, Outcome, Run, Tree, digest, import_libraries
-from mutation.page import NEEDED, page, rate
+from mutation.page import NEEDED, page, rate, with_hand_written
 
 ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 3  # times as long as all tests of a scope take without a mutation
@@ -68,7 +69,7 @@ def named(file: Path, root: Path) -> list[dict]:
         start = text.index(entry["old"])
         found.append(
             {
-                "key": entry["name"], "scope": "by name", "file": entry["file"],
+                "key": entry["name"], "scope": "hand-written", "file": entry["file"],
                 "line": text.count("\n", 0, start) + 1, "start": start,
                 "end": start + len(entry["old"]), "new": entry["new"],
                 "removed": entry["old"], "added": entry["new"], "tests": [entry["tests"]],
@@ -180,7 +181,7 @@ def main(argv: Sequence[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--sample", type=Path, required=True, help="what generate.py wrote")
+    add("--sample", type=Path, help="what generate.py wrote; none: hand-written mutants only")
     add("--work", type=Path, required=True, help="folder for copies and outcomes")
     add("--root", type=Path, default=ROOT, help="the project")
     add("--scopes", type=Path, default=Path(__file__).with_name("scopes.yaml"))
@@ -194,14 +195,16 @@ def main(argv: Sequence[str]) -> int:
     work = args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
 
-    head, *sample = (json.loads(line) for line in args.sample.read_text("utf-8").splitlines())
-    scopes = {scope["scope"]: scope for scope in yaml.safe_load(args.scopes.read_text("utf-8"))}
+    lines = args.sample.read_text("utf-8").splitlines() if args.sample else ["{}"]
+    head, *sample = map(json.loads, lines)
+    all_scopes = yaml.safe_load(args.scopes.read_text("utf-8")) if args.sample else []
+    scopes = {scope["scope"]: scope for scope in all_scopes}
     mutants = [*named(args.named, args.root), *sample]
     if args.scope:
         scopes = {name: scope for name, scope in scopes.items() if name in args.scope}
         mutants = [mutant for mutant in mutants if mutant["scope"] in scopes]
     tests = {name: files_of(scope, args.root) for name, scope in scopes.items()}
-    tests["by name"] = sorted({test for m in mutants for test in m.get("tests", [])})
+    tests["hand-written"] = sorted({test for m in mutants for test in m.get("tests", [])})
     record = Record(
         work / "record.jsonl", {scope: digest(args.root, files) for scope, files in tests.items()}
     )
@@ -230,12 +233,14 @@ def _report(
 ) -> int:
     """Write the page of these mutants, print the rates, and return the exit code."""
     results = [(mutant, record.outcomes[mutant["key"]]) for mutant in mutants]
-    if args.page:
+    hand_written = [r for r in results if r[0]["scope"] == "hand-written"]
+    if args.page and args.sample:
         args.page.write_text(page(head, results, args.reasons, drawn), "utf-8")
-    by_name = [r for r in results if r[0]["scope"] == "by name"]
-    sample = [r for r in results if r[0]["scope"] != "by name"]
-    print(f"by name: {rate(by_name)}; sample: {rate(sample)}")
-    return int(any(o.status == "survived" for _, o in by_name) or rate(sample).share < NEEDED)
+    elif args.page:
+        args.page.write_text(with_hand_written(args.page.read_text("utf-8"), hand_written), "utf-8")
+    sample = [r for r in results if r[0]["scope"] != "hand-written"]
+    print(f"hand-written: {rate(hand_written)}; sample: {rate(sample)}")
+    return int(any(o.status == "survived" for _, o in hand_written) or rate(sample).share < NEEDED)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,8 @@ def write_sample(project: Path, *mutants: dict) -> None:
     (project / "sample.jsonl").write_text("".join(lines))
 
 
-def mutation_test(project: Path) -> subprocess.CompletedProcess[str]:
-    """Run the runner on a project, in a process of its own: it forks."""
+def mutation_test(project: Path, **changed: None) -> subprocess.CompletedProcess[str]:
+    """Run the runner on a project, in a process of its own: it forks. None drops an option."""
     program = (
         "import sys; from mutation import forks, run; forks.LIBRARIES = ('pytest',)\n"
         "run._PATIENCE, run._GRACE = 0, 10.0\n"
@@ -66,7 +66,8 @@ def mutation_test(project: Path) -> subprocess.CompletedProcess[str]:
     )
     options = {"root": ".", "scopes": "scopes.yaml", "sample": "sample.jsonl", "work": "work",
                "named": "named.yaml", "reasons": "reasons.yaml", "page": "page.md"}  # fmt: skip
-    arguments = [word for key, value in options.items() for word in (f"--{key}", value)]
+    options |= changed
+    arguments = [word for key, value in options.items() if value for word in (f"--{key}", value)]
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
         cwd=project, env={"PYTHONPATH": str(ROOT / "tests"), "PATH": ""}, text=True,
@@ -106,16 +107,38 @@ def test_a_stopped_run_goes_on_and_a_changed_test_begins_anew(project):
     assert "1/1 killed" in mutation_test(project).stdout
 
 
-def test_a_mutant_with_a_name_must_die(project):
-    write_sample(project, DIES)
-    entry = {"name": "shows nothing", "file": "fedlogit/sums.py", "old": "str(x)", "new": "''",
+def write_hand_written(project: Path, name: str, old: str, new: str) -> None:
+    """Write a list of one hand-written mutant."""
+    entry = {"name": name, "file": "fedlogit/sums.py", "old": old, "new": new,
              "tests": "tests/sums/test_sums.py"}  # fmt: skip
     (project / "named.yaml").write_text(yaml.safe_dump([entry]))
+
+
+def test_a_hand_written_mutant_must_die(project):
+    write_sample(project, DIES)
+    write_hand_written(project, "shows nothing", "str(x)", "''")
     result = mutation_test(project)
-    told = "by name: 0 of 1 killed (0.0 %); sample: 1 of 1 killed (100.0 %)\n"
+    told = "hand-written: 0 of 1 killed (0.0 %); sample: 1 of 1 killed (100.0 %)\n"
     assert result.stdout.endswith(told), result.stderr
     assert result.returncode == 1
     assert "| shows nothing | **survives** |" in (project / "page.md").read_text()
+
+
+def test_without_a_sample_only_the_section_of_hand_written_mutants_is_written(project):
+    write_sample(project, DIES, LIVES)
+    write_hand_written(project, "shows nothing", "str(x)", "''")
+    mutation_test(project)
+    before = (project / "page.md").read_text()
+    write_hand_written(project, "doubles nothing", "x + x", "x - x")
+    result = mutation_test(project, sample=None)
+    assert (result.returncode, result.stderr) == (0, "")
+    after = (project / "page.md").read_text()
+    line = "| doubles nothing | `tests/sums/test_sums.py::test_twice` |"
+    assert line in after
+    assert "0 of 1 killed (0.0 %) on" in before
+    assert before == after.replace(line, "| shows nothing | **survives** |").replace(
+        "1 of 1 killed (100.0 %) on", "0 of 1 killed (0.0 %) on"
+    )
 
 
 def test_tests_must_pass_without_a_mutation(project):
