@@ -16,8 +16,8 @@ HERE = Path(__file__).resolve().parent
 # Name in tables, folder under peers/, further arguments.
 PEERS = (
     ("FedJAX", "fedjax", ()),
-    ("Flower, 1 CPU a client", "flower", ("1",)),
-    ("Flower, 2 CPUs a client", "flower", ("2",)),
+    ("Flower, 1 CPU per client", "flower", ("1",)),
+    ("Flower, 2 CPUs per client", "flower", ("2",)),
     ("pfl-research", "pfl", ()),
     ("FedLab", "fedlab", ()),
     ("fluke", "fluke", ()),

@@ -147,7 +147,7 @@ def _markdown(table: Sequence[Point], commands: Sequence[Point], workers: int) -
     start = min(float(point["seconds_to_first_step"]) for point in table)
     lines = [
         f"On {machine(workers)}. A slope of 1 is linear growth; from the last three points.", "",
-        "| grows | from | to | seconds a round | slope | memory, MiB | slope |",
+        "| grows | from | to | seconds per round | slope | memory, MiB | slope |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name in dict.fromkeys(str(point["axis"]) for point in table):

@@ -72,7 +72,7 @@ def machine(workers: int) -> str:
     return (
         f"{device_name(torch.device('cpu'))}{_family()} "
         f"({torch.backends.cpu.get_cpu_capability()}{tiles}), "
-        f"{os.cpu_count()} cores, {workers} workers; "
+        f"{os.cpu_count()} cores, {workers} worker{'s' * (workers != 1)}; "
         f"torch {torch.__version__}, numpy {np.__version__}"
     )
 

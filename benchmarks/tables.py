@@ -169,7 +169,7 @@ _MARKERS = {
     **{"fedlogit, native": "o", "fedlogit, loop": "s", "fedlogit, unpadded": "D"},
     **{"fedlogit, loop, bf16": "P", "plain PyTorch, tensors": "^"},
     **{"plain PyTorch, dataloader": "v", "plain PyTorch, transforms": "d", "FedJAX": "*"},
-    **{"Flower, 1 CPU a client": "X", "Flower, 2 CPUs a client": "p", "pfl-research": "h"},
+    **{"Flower, 1 CPU per client": "X", "Flower, 2 CPUs per client": "p", "pfl-research": "h"},
     **{"FedLab": "<", "fluke": ">"},
 }
 """A contestant's marker, the same on every machine, whoever else was measured there."""

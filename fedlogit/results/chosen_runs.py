@@ -26,7 +26,7 @@ from fedlogit.spec import RunSpec
 __all__ = ["FoundRuns", "beside_each_other", "every_round", "find_runs", "run_table"]
 
 _AXES = ("dataset", "partition", "method")
-_BESIDES = {"bytes_sent": "bytes a client sends", "seconds": "seconds"}
+_BESIDES = {"bytes_sent": "bytes sent per client", "seconds": "seconds"}
 _OWN_AXES = ("dataset", "partition.", "method.name", "seed")  # keys that those and the seed say
 _NO_NUMBER: dict[str, Any] = {"export": ()}  # keys that change what is kept of a run, and no number
 

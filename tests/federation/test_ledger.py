@@ -11,7 +11,7 @@ def test_logits_up_and_down_by_hand():
     ledger.start(1)
     ledger.up("logits", torch.zeros(20, 5000, 10))
     ledger.down("logits", torch.zeros(5000, 10), clients=20)
-    # 4 bytes x 5,000 points x 10 classes = 200,000 bytes a client, each way; 20 clients.
+    # 4 bytes x 5,000 points x 10 classes = 200,000 bytes per client, each way; 20 clients.
     assert ledger.of_round(1) == {
         "bytes_up": 4_000_000,
         "bytes_down": 4_000_000,

@@ -55,7 +55,7 @@ def test_a_papers_own_method_and_numbers_with_a_verdict_come_first(said):
         "reduced scale: not judged",
     ]
     numbers = "test accuracy 0.7000, paper 0.9000"
-    assert f"Who to Trust?: UWA on MNIST, 2 classes a client: {numbers}" in shown[0]
+    assert f"Who to Trust?: UWA on MNIST, 2 classes per client: {numbers}" in shown[0]
 
 
 def test_a_run_of_another_setting_says_so(said):

@@ -602,11 +602,11 @@ def test_a_run_that_was_tested_once_is_no_method_of_one_round(make_run, make_art
 
 @pytest.mark.parametrize("plot", ["method_heat_map", "accuracy_by_heterogeneity"])
 def test_labels_side_by_side_do_not_touch(make_run, make_artefact, plot):
-    places = {"k_classes(2)": "2 classes a client", "k_classes(5)": "5 classes a client"}
+    places = {"k_classes(2)": "2 classes per client", "k_classes(5)": "5 classes per client"}
     runs = [make_run(partition=place) for place in places]
     drawn = draw(make_artefact(*runs, kind="figure", plot=plot, labels=places))
     ticks = [text.get_text() for text in drawn.axes[0].get_xticklabels()]
-    assert ticks == ["2 classes\na client", "5 classes\na client"]
+    assert ticks == ["2 classes\nper client", "5 classes\nper client"]
 
 
 def test_a_heat_map_has_the_partitions_of_its_data_set(make_run, make_artefact):

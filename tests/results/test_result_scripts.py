@@ -113,7 +113,7 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
     assert len(said) <= 10
     assert said[0].startswith("Made at scale quick: ")
     assert said[1] == (
-        "  Who to Trust?: UWA on MNIST, 2 classes a client: test accuracy 0.9000, paper 0.9454;"
+        "  Who to Trust?: UWA on MNIST, 2 classes per client: test accuracy 0.9000, paper 0.9454;"
         " reduced scale: not judged"
     )
     assert f"Every number: {results}/summary.md; " in done.stdout

@@ -1,4 +1,4 @@
-"""Flower: its simulation engine with Ray, `FedAvg`, and as many CPUs a client as are given."""
+"""Flower: its simulation engine with Ray, `FedAvg`, and as many CPUs per client as are given."""
 
 from __future__ import annotations
 

@@ -86,9 +86,10 @@ def caveats(rows: pd.DataFrame, notes: Notes) -> str:
     parts = [f"{int(numbers.sum())} {why}" for why, numbers in few.items() if numbers.any()]
     sentences = []
     if parts:
+        rest = int((~pd.concat(few, axis=1).any(axis=1)).sum())
         sentences.append(
-            f"Of the {len(reproduced)} reproduced numbers, {_in_words(parts)}"
-            f"{' (some are both)' if len(parts) > 1 else ''}."
+            f"Of the {len(reproduced)} reproduced numbers, {_in_words(parts)};"
+            f" {rest} have no such caveat."
         )
     if wide := int(_too_wide(inconclusive).sum()):
         sentences.append(
