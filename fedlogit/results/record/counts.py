@@ -84,11 +84,12 @@ def caveats(rows: pd.DataFrame, notes: Notes) -> str:
         ),
     }
     parts = [f"{int(numbers.sum())} {why}" for why, numbers in few.items() if numbers.any()]
+    left = len(reproduced) - int(pd.concat(list(few.values()), axis=1).any(axis=1).sum())
     sentences = []
     if parts:
         sentences.append(
             f"Of the {len(reproduced)} reproduced numbers, {_in_words(parts)}"
-            f"{' (some are both)' if len(parts) > 1 else ''}."
+            f"{' (some are both)' if len(parts) > 1 else ''}. This leaves {left or 'none'}."
         )
     if wide := int(_too_wide(inconclusive).sum()):
         sentences.append(
