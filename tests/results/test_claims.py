@@ -212,7 +212,7 @@ def test_a_data_set_with_all_its_runs_is_judged_alone_as_if_nothing_else_were_pl
 
 
 @pytest.mark.parametrize("dataset", [{"dataset": "mnist"}, {}])
-def test_a_listed_cell_that_is_not_planned_may_be_of_the_data_set_judged_alone(runs, judge, dataset):
+def test_a_data_set_is_not_judged_alone_where_a_listed_cell_is_not_planned(runs, judge, dataset):
     """As at a scale that leaves out a partition which the statement names."""
     pair = runs(0.6) + runs(0.7, method="uwa")
     where = dataset | {"partition": ["k_classes(2)", "k_classes(4)"]}

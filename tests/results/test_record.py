@@ -188,8 +188,8 @@ def test_verdicts_that_say_little_are_counted(answered):
     )  # fmt: skip
     assert caveats(rows, Notes()) == (
         "Of the 2 reproduced numbers, 1 need no training (bytes and distances) and 1 are shares"
-        " that are 0 or 1 in every run (some are both). This leaves none. Of the 2 inconclusive ones,"
-        " 1 have an interval wider than ±3 points: too few seeds for any verdict."
+        " that are 0 or 1 in every run (some are both). This leaves none. Of the 2 inconclusive"
+        " ones, 1 have an interval wider than ±3 points: too few seeds for any verdict."
     )
     assert "shares" not in caveats(rows.assign(std=0.01), Notes())
     assert caveats(rows[2:3], Notes()) == ""
