@@ -167,7 +167,8 @@ CLAIM_DETAILS = (
     "A statement may hold on average although a cell points the other way; the numbers behind it"
     " then say *not as claimed* for this cell.",
     "Margins in points are the same at reduced scales, whose accuracies may be a third of the"
-    " paper's: there 'no more than a point below' is easy to meet, and 'by over 5.8 points' hard.",
+    " paper's: there 'no more than a point below' and *no difference larger than* are easy to meet,"
+    " and 'by over 5.8 points' is hard.",
     "There is no correction for the number of statements: at 5 %, a few of so many may be chance.",
 )
 
