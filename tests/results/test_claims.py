@@ -211,6 +211,15 @@ def test_a_data_set_with_all_its_runs_is_judged_alone_as_if_nothing_else_were_pl
     assert result_text(wide) == "undecided, 1 of 2 run (mnist: undecided, intervals are too wide)"
 
 
+@pytest.mark.parametrize("dataset", [{"dataset": "mnist"}, {}])
+def test_a_data_set_is_not_judged_alone_where_a_listed_cell_is_not_planned(runs, judge, dataset):
+    """As at a scale that leaves out a partition which the statement names."""
+    pair = runs(0.6) + runs(0.7, method="uwa")
+    where = dataset | {"partition": ["k_classes(2)", "k_classes(4)"]}
+    row = judge(pair, "greater", where=where, over=["partition"], **GREATER)
+    assert (row["run"], row["by_dataset"]) == ("1 of 2", "")
+
+
 def test_a_planned_rival_that_was_not_run_leaves_the_claim_undecided(runs, judge):
     field = runs(0.6) + runs(0.8, method="meta_model")
     row = judge(field, "best", lost(3, method="uwa"), left={"method": "meta_model"})

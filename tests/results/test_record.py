@@ -204,6 +204,8 @@ def test_numbers_that_gave_a_setting_are_no_evidence(answered):
         f"Of the 3 reproduced numbers, {uwa} are no independent evidence, as a setting was"
         f" inferred from them; {3 - uwa} have no such caveat."
     )
+    counted = rows.assign(metric="bytes_up")  # some are both, and count once
+    assert caveats(counted, gave).endswith("; 0 have no such caveat.")
     assert caveats(rows, Notes()) == ""
 
 

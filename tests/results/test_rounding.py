@@ -1,12 +1,14 @@
 """Verdicts that would be others against numbers that are printed alike."""
 
 import math
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from fedlogit.results.record.rounding import divided_by_n, printed_alike
 
+REFERENCES = sorted((Path(__file__).parents[2] / "workflow/reference").glob("*.csv"))
 HEAD = "table,dataset,partition,method,metric,mean,std,n,where"
 
 
@@ -69,3 +71,16 @@ def test_a_spread_that_divides_by_n_is_wider(alike):
     assert alike(*given, "partly reproduced", std="0.0196", **ours) == [["0.80", "inconclusive"]]
     assert alike(*given, "partly reproduced", std="0.010", **ours) == []
     assert alike(*given, "single run, within", by=divided_by_n) == []
+
+
+# The paper prints "2.60 GB"; "2.6" would say that it may be 2.55.
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("column", ["mean", "std"])
+def test_published_numbers_keep_their_last_zeros(path, column):
+    """Numbers below 100 of a table's metric have equally many decimals, unless they are whole."""
+    rows = pd.read_csv(path, dtype=str, comment="#")
+    small = rows[column].str.contains(".", regex=False, na=False)
+    small &= rows[column].astype(float) < 100
+    decimals = rows[column][small].str.partition(".")[2].str.len()
+    kinds = decimals.groupby([rows["table"], rows["metric"]]).nunique()
+    assert kinds[kinds > 1].empty

@@ -62,7 +62,8 @@ _SAID = (
     "Rounds and kB sent are those by the first tested round in which the mean accuracy was 90 % of"
     " that of the model trained on everybody's samples with the same seed; of several seeds, the"
     " mean over those that came so far, whose number is in brackets where it is not all",
-    "ECE is the expected calibration error (15 bins); seconds are those of the whole simulated run,"
+    "ECE is the expected calibration error (15 bins), the mean over the runs that measured it;"
+    " seconds are those of the whole simulated run,"
     " clients and server, with its clients' training where several methods share it, the median"
     " over seeds; aggregation is all but clients' training and predictions, in per cent of the"
     " seconds of the runs that measured it, the median too: fits of densities and of meta-models,"

@@ -125,8 +125,15 @@ def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def dataset_of(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> str:
-    """Return the data set that a cell's planned runs are on; nothing if they are on several."""
-    planned = _selected_runs(frame, {**options.where, **options.left, **cell})
+    """Return the data set of a cell; nothing if its planned runs are on several, or there are none.
+
+    If the statement names it, no run need be planned: a scale may leave out a listed partition.
+    """
+    conditions = {**options.where, **options.left, **cell}
+    named = conditions.get("dataset")
+    if isinstance(named, str):
+        return named
+    planned = _selected_runs(frame, conditions)
     names = list(planned["dataset"].unique()) if "dataset" in planned else []
     return str(names[0]) if len(names) == 1 else ""
 

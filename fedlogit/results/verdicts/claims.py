@@ -115,11 +115,16 @@ def _finished_on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
 def _complete_datasets(
     datasets: Sequence[str], tested: Sequence[Sequence[Evidence]]
 ) -> dict[str, list[Evidence]]:
-    """Return the comparisons on each data set of which all were run; `tested` is by cell."""
+    """Return the comparisons on each data set of which all were run; `tested` is by cell.
+
+    A cell of unknown data set may be missing from any, so then there are none.
+    """
+    if not all(datasets):
+        return {}
     on: dict[str, list[Evidence]] = {}
     for dataset, of_cell in zip(datasets, tested, strict=True):
         on.setdefault(dataset, []).extend(of_cell)
-    return {name: of for name, of in on.items() if name and all(e.whole for e in of)}
+    return {name: of for name, of in on.items() if all(e.whole for e in of)}
 
 
 def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:

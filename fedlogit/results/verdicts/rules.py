@@ -119,8 +119,9 @@ VERDICT_DETAILS = (
     " a distance, it is 1 % of the paper's value. Limits are inclusive.",
     "Intervals are Welch's, with Welch-Satterthwaite degrees of freedom. The 90 % interval is never"
     " narrower than that of either mean alone, since Welch's can shrink while a spread grows. So"
-    " more noise in our runs never improves a verdict.",
-    "Missing information never improves a verdict either. For *reproduced* and *partly reproduced*,"
+    " more noise in our runs never makes a number *reproduced* or *partly reproduced*; it can make"
+    " one that is *not reproduced* *inconclusive*.",
+    "Missing information never improves a verdict. For *reproduced* and *partly reproduced*,"
     " a number without ± gets our standard deviation, and one without a number of runs counts as a"
     " single run, or as two if it has a ±. For *not reproduced*, either counts as exact. If our"
     " standard deviation is used for both sides, only our degrees of freedom count.",
@@ -134,10 +135,13 @@ VERDICT_DETAILS = (
     " have one on stand-in data, since the size of a message does not depend on the samples.",
     "If a scale shortens a setting, or a table has stand-in data, the runs that represent a"
     " published number are shown next to it with their own setting, without a verdict.",
+    "There is no correction for the number of verdicts, and those of a table share seeds and"
+    " partitions: they are not independent.",
 )
 CLAIM_DETAILS = (
     "A cell is one combination of the axes that the statement is about; for `best`, one combination"
-    " and rival. The paper's grid plans them, whether or not they were run.",
+    " and rival. Values that the statement lists are planned at every scale, others by the table's"
+    " grid at that scale, whether or not they were run.",
     "*Holds* needs no correction for multiple cells, since all of them must pass. *Does not hold*"
     " needs only one, so the p values of the opposite are corrected after Holm for the number of"
     " planned cells.",
@@ -157,10 +161,14 @@ CLAIM_DETAILS = (
     " on that data set alone, by the same rule, as if no other cells were planned. The result shows"
     " this in brackets.",
     "A run that diverged leaves its cell, and the mean, undecided.",
+    "If a cell's differences are the same for all seeds, as between two AUROCs of 1, they have no"
+    " spread to test: the difference itself is compared with the margin. This says less than a"
+    " test.",
     "A statement may hold on average although a cell points the other way; the numbers behind it"
     " then say *not as claimed* for this cell.",
     "Margins in points are the same at reduced scales, whose accuracies may be a third of the"
-    " paper's: there 'no more than a point below' is easy to meet, and 'by over 5.8 points' hard.",
+    " paper's: there 'no more than a point below' and *no difference larger than* are easy to meet,"
+    " and 'by over 5.8 points' is hard.",
     "There is no correction for the number of statements: at 5 %, a few of so many may be chance.",
 )
 
