@@ -147,7 +147,7 @@ def _stands_for(word: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, word, other).ratio() >= _ALIKE
 
 
-def unknown_metric(name: str, names: Iterable[str], where: str = "") -> FedlogitError:
+def unknown_metric(name: str, names: Iterable[str], where: str) -> FedlogitError:
     """Return the error for a metric that a run does not have: the nearest one, and each once.
 
     Args:
