@@ -250,10 +250,10 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
     tall = 0.12 + 0.22 * len(top) + 0.17 * len(below)
     height += tall
     figure.set_size_inches(width, height)
-    if figure.get_layout_engine() is None:
-        _shrink(figure, 1 - tall / height)
     engine = figure.get_layout_engine()
-    if engine is not None:
+    if engine is None:
+        _shrink(figure, 1 - tall / height)
+    else:
         engine.set(rect=(0, 0, 1, 1 - tall / height))  # type: ignore[call-arg]
     left = 0.1 / width
     figure.text(left, 1 - 0.08 / height, "\n".join(top), font=bold, va="top")

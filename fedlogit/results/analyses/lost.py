@@ -36,8 +36,8 @@ def analyse(artefact: Artefact) -> Analysis:
     numbers = losses(artefact, options)
     shown = _printed_table(artefact, options, numbers)
     right = tuple(shown.columns[2:])
-    said = _caption_sentences(artefact, numbers[numbers["condition"] != options.against])
-    return Analysis(numbers, shown, said, heads=2, right=right)
+    sentences = _caption_sentences(artefact, numbers[numbers["condition"] != options.against])
+    return Analysis(numbers, shown, sentences, heads=2, right=right)
 
 
 def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
@@ -189,12 +189,12 @@ def _cell_text(cell: dict[Any, Any], options: Lost) -> str:
 
 def _caption_sentences(artefact: Artefact, differences: pd.DataFrame) -> tuple[str, ...]:
     several = differences["n"].max() > 1
-    told = ["Points are compared seed by seed; below 0 is a gain"]
-    told.append(
+    sentences = ["Points are compared seed by seed; below 0 is a gain"]
+    sentences.append(
         "Mean ± standard deviation of the differences over seeds"
         if several
         else "One seed: no test, and so no winner"
     )
     if differences["diverged"].any():
-        told.append("†k: training diverged for k seeds, which are not in the mean")
-    return tuple(filter(None, [*told, artefact.why_cannot]))
+        sentences.append("†k: training diverged for k seeds, which are not in the mean")
+    return tuple(filter(None, [*sentences, artefact.why_cannot]))

@@ -38,7 +38,7 @@ def _fpr(run: Run) -> float:
 
 
 def free_riders(run: Run) -> list[int]:
-    """Return which clients are free riders, of a run in which they can be told from others.
+    """Return which clients are free riders, of a run in which they can be detected.
 
     Raises:
         DataError: if there are none, or clients may be absent from a round.
@@ -161,11 +161,11 @@ def _of_table4() -> Iterator[Metric]:
         yield Metric(
             key, label, _distance(key, final_evidence), decimals=3, at_round=_distance_at(key)
         )
-        for what, of, said in (
+        for what, of, suffix in (
             ("mean", _mean_evidence, "of the mean evidence"),
             ("shares", _class_shares, "of class shares"),
         ):
-            yield Metric(f"{key}_{what}", f"{label} {said}", _distance(key, of), decimals=3)
+            yield Metric(f"{key}_{what}", f"{label} {suffix}", _distance(key, of), decimals=3)
         yield Metric(f"{key}_uniform", f"{label} from uniform", _from_uniform(key), decimals=3)
 
 

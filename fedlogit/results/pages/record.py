@@ -15,7 +15,7 @@ from fedlogit.results.pages.templating import render
 from fedlogit.results.record.counts import counts_sentence, margin_units
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import as_comparison, read_record
-from fedlogit.results.record.rounding import divided_by_n, printed_alike
+from fedlogit.results.record.other_readings import divided_by_n, printed_alike
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, Verdict

@@ -60,8 +60,8 @@ def _numbers_read_otherwise(
         text = {"mean": str, "std": str}
         digits = pd.read_csv(references / f"{name}.csv", dtype=text, comment="#")[[*text]]
         prints = cast(list[_PrintedNumber], digits.to_dict("records"))
-        told = zip(recorded_numbers(part), prints, strict=True)
-        alike = [_other_verdicts(row, readings(row, printed)) for row, printed in told]
+        numbers = zip(recorded_numbers(part), prints, strict=True)
+        alike = [_other_verdicts(row, readings(row, printed)) for row, printed in numbers]
         parts.append(part.assign(printed=digits["mean"].to_numpy(), alike=alike))
     found = pd.concat(parts)
     return found[found["alike"] != ""]

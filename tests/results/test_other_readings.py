@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from fedlogit.results.record.rounding import divided_by_n, printed_alike
+from fedlogit.results.record.other_readings import divided_by_n, printed_alike
 
 HEAD = "table,dataset,partition,method,metric,mean,std,n,where"
 
