@@ -61,7 +61,7 @@ def check_known(where: str, name: object, names: Collection[str], kind: str = "n
 
 
 def _options_read(paper: Paper) -> Iterator[tuple[str, str, KindOptions]]:
-    """Yield each table and figure of a kind whose options are known: its id, their key, they."""
+    """Yield the id, the options' key and the options of each table and figure of a known kind."""
     for id_, entry in paper.artefacts.items():
         section = "tables" if isinstance(entry, Table) else "figures"
         where, (kind, name) = f"{section}.{id_}.options", _kind(entry)
