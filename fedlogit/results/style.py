@@ -168,10 +168,10 @@ def _choices(method: str) -> Iterator[Look]:
     code, known = zlib.crc32(method.encode()), _LOOKS.get(family(method))
     pairs = [Look(hue, marker) for marker in MARKERS for hue in HUES]
     free = [pair for pair in pairs if pair not in _LOOKS.values()]
-    kin = [Look(known.colour, marker) for marker in MARKERS] if known else []
-    for circle in ([pair for pair in kin if pair not in _LOOKS.values()], free):
-        first = code % max(1, len(circle))
-        yield from circle[first:] + circle[:first]
+    own_colour = [Look(known.colour, marker) for marker in MARKERS] if known else []
+    for choices in ([pair for pair in own_colour if pair not in _LOOKS.values()], free):
+        first = code % max(1, len(choices))
+        yield from choices[first:] + choices[:first]
 
 
 def family(method: str) -> str:
