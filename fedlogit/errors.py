@@ -13,6 +13,7 @@ __all__ = [
     "FedlogitError",
     "MissingKeyError",
     "Unsupported",
+    "did_you_mean",
     "missing_package",
     "reading",
     "unknown",
@@ -117,6 +118,11 @@ def missing_package(
 def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:
     """Return the error for a name that is not among `options`, with the nearest one suggested."""
     names = sorted(options)
-    near = difflib.get_close_matches(str(name), names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, names)
     return FedlogitError(f"unknown {kind} {name!r}{hint} (one of: {', '.join(names)})")
+
+
+def did_you_mean(name: object, options: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` with the nearest of some names, or "" if none is near."""
+    near = difflib.get_close_matches(str(name), list(options), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -15,9 +15,9 @@ import sys
 
 from fedlogit.commands._options import given_file, given_path
 from fedlogit.errors import FedlogitError
-from fedlogit.results.chosen_runs import beside_each_other, every_round, find_runs, run_table
 from fedlogit.results.figures import write_figure
 from fedlogit.results.formatting import write_csv
+from fedlogit.results.runs_in_folders import beside_each_other, every_round, find_runs, run_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -96,11 +96,7 @@ def check_value(where: str, value: Any, values: list[Any] | None) -> None:
         raise FedlogitError(f"{where} = []: should have a value at least")
     if values is None:
         return
+    known = {comparable(one) for one in values}
     for one in value if isinstance(value, list) else [value]:
-        if one != ANY and not _is_among(one, values):
+        if one != ANY and comparable(one) not in known:
             check_known(where, str(one), set(map(str, values)), "value")
-
-
-def _is_among(value: Any, values: list[Any]) -> bool:
-    """Return whether a value is there, as conditions on runs are compared."""
-    return comparable(value) in {comparable(one) for one in values}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fedlogit import dotted_keys
@@ -97,7 +98,12 @@ class _Expansion(NamedTuple):
                     axes |= {name: dotted_keys.get(given, name) for name in parameters}
                     found.refuse(axes, run.why)
         return PlannedArtefact(
-            self.paper, id_, self.scale, found.cells, found.left_out, found.cannot
+            self.paper,
+            id_,
+            self.scale,
+            tuple(found.cells.values()),
+            tuple(found.left_out.values()),
+            tuple(found.cannot.values()),
         )
 
     def _layers_and_calls(
@@ -120,42 +126,33 @@ class _Expansion(NamedTuple):
             raise FedlogitError(f"{where}: {error}") from None
 
 
+@dataclass(frozen=True)
 class _GridPlaces:
-    """The places of an artefact's grid: with a run, with one to be left out, or with none."""
+    """The places of an artefact's grid, each once.
 
-    def __init__(self) -> None:
-        self._cells: dict[tuple[str, str], Cell] = {}
-        self._left_out: dict[tuple[str, str], tuple[int, Cell]] = {}
-        self._cannot: dict[str, Refused] = {}
+    Attributes:
+        cells: The runs.
+        left_out: The runs to be left out, each with the number of `cells` before it.
+        cannot: The places without a run.
+    """
+
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    left_out: dict[tuple[str, str], tuple[int, Cell]] = field(default_factory=dict)
+    cannot: dict[str, Refused] = field(default_factory=dict)
 
     def add(self, cell: Cell, wanted: bool) -> None:
         """Add a run; grids may have one at the same place again."""
         key = cell.run, _cell_text(cell.axes)
         if wanted:
-            self._cells[key] = cell
+            self.cells[key] = cell
         else:
-            self._left_out.setdefault(key, (len(self._cells), cell))
+            self.left_out.setdefault(key, (len(self.cells), cell))
 
     def refuse(self, axes: dict[str, Any], why: str) -> None:
         """Add a place whose method cannot do it, once for all seeds."""
-        before = len(self._cells) + len(self._left_out)
+        before = len(self.cells) + len(self.left_out)
         place = {key: scalar(value) for key, value in axes.items()}
-        self._cannot.setdefault(_cell_text(axes), Refused(before=before, axes=place, why=why))
-
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """The runs."""
-        return tuple(self._cells.values())
-
-    @property
-    def left_out(self) -> tuple[tuple[int, Cell], ...]:
-        """The runs to be left out, each with the number of `cells` before it."""
-        return tuple(self._left_out.values())
-
-    @property
-    def cannot(self) -> tuple[Refused, ...]:
-        """The places without a run."""
-        return tuple(self._cannot.values())
+        self.cannot.setdefault(_cell_text(axes), Refused(before=before, axes=place, why=why))
 
 
 def _cells(grid: Grid) -> Iterator[dict[str, Any]]:

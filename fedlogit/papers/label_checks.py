@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -10,7 +9,7 @@ from typing import Any
 
 from fedlogit import dotted_keys
 from fedlogit.component import FrozenConfig, model_in, parse_call
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, did_you_mean
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.claim_checks import claim_metrics
 from fedlogit.papers.grids import values_elsewhere, values_of
@@ -42,15 +41,11 @@ def check_labels(paper: Paper) -> None:
         if equals and axis in values:
             check_known(f"labels.{label}", value, values[axis] | {"all"}, f"value of {axis}")
         elif label not in names:
-            raise _names_nothing(label, names)
-
-
-def _names_nothing(label: str, names: set[str]) -> FedlogitError:
-    near = difflib.get_close_matches(label, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "leave it out"
-    return FedlogitError(
-        f"labels: {label!r} is no axis, value on an axis, axis=value or metric in this file; {hint}"
-    )
+            hint = did_you_mean(label, names) or "; leave it out"
+            raise FedlogitError(
+                f"labels: {label!r} is no axis, value on an axis, axis=value or metric in this"
+                f" file{hint}"
+            )
 
 
 def _check_methods_have_labels(paper: Paper) -> None:

@@ -64,10 +64,7 @@ def calls_of(paper: Paper, scale: Scale, data: Mapping[str, Any]) -> dict[str, A
 
 
 def resolve_name(
-    kind: str,
-    entry: Any,
-    of_paper: Mapping[str, Any],
-    of_scale: Mapping[str, Any],
+    kind: str, entry: Any, of_paper: Mapping[str, Any], of_scale: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Resolve a short name with further parameters.
 

@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable
 
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, did_you_mean
 
 __all__ = ["KNOWN_METRICS", "check_metric", "is_counted", "unknown_metric"]
 
@@ -147,7 +147,7 @@ def _stands_for(word: str, other: str) -> bool:
     return difflib.SequenceMatcher(None, word, other).ratio() >= _ALIKE
 
 
-def unknown_metric(name: str, names: Iterable[str], where: str = "") -> FedlogitError:
+def unknown_metric(name: str, names: Iterable[str], where: str) -> FedlogitError:
     """Return the error for a metric that a run does not have: the nearest one, and each once.
 
     Args:
@@ -157,8 +157,6 @@ def unknown_metric(name: str, names: Iterable[str], where: str = "") -> Fedlogit
     """
     known = sorted(set(names))
     column = name.partition("@")[0]
-    near = _meant_metric(column, known) or next(
-        iter(difflib.get_close_matches(column, known)), None
-    )
-    hint = f"; did you mean {near!r}?" if near else ""
+    meant = _meant_metric(column, known)
+    hint = f"; did you mean {meant!r}?" if meant else did_you_mean(column, known)
     return FedlogitError(f"{where}unknown metric {name!r}{hint} (one of: {', '.join(known)})")

@@ -35,36 +35,22 @@ def check_options(paper: Paper) -> None:
     Raises:
         FedlogitError: one line with the key, the value and the nearest that would be right.
     """
-    for key, entry in paper.artefacts.items():
-        where, (kind, name) = _options_key(key, entry), _kind(entry)
-        if kind is None:
-            continue
-        if entry.options and not kind.model_fields:
-            raise FedlogitError(
-                f"{where} = {entry.options!r}: {name!r} has no options; leave them out"
-            )
-        _check_named(paper, key, kind.read(entry.options, where), where)
+    for key, where, options in _options_read(paper):
+        _check_named(paper, key, options, where)
 
 
 def settings_of(paper: Paper) -> Iterator[tuple[str, str, str]]:
     """Yield the settings of runs that options name: where, and of which table or figure."""
-    for key, entry in paper.artefacts.items():
-        where, kind = _options_key(key, entry), _kind(entry)[0]
-        if kind is not None:
-            yield from (
-                (at, key, one) for at, one in _settings(kind.read(entry.options, where), where)
-            )
+    for key, where, options in _options_read(paper):
+        yield from ((at, key, setting) for at, setting in _settings(options, where))
 
 
 def option_metrics(paper: Paper) -> set[str]:
     """Return the metrics that options name."""
     found: set[str] = set()
-    for key, entry in paper.artefacts.items():
-        kind = _kind(entry)[0]
-        if kind is not None:
-            options = kind.read(entry.options, _options_key(key, entry))
-            found.update(*(_option_names(getattr(options, name)) for name in options.metrics_in))
-            found |= {level.metric for level in getattr(options, "levels", ())}
+    for _, _, options in _options_read(paper):
+        found.update(*(_option_names(getattr(options, name)) for name in options.metrics_in))
+        found |= {level.metric for level in getattr(options, "levels", ())}
     return found
 
 
@@ -74,8 +60,18 @@ def check_known(where: str, name: object, names: Collection[str], kind: str = "n
         raise FedlogitError(f"{where}: {unknown(kind, name, names)}")
 
 
-def _options_key(key: str, entry: Table | Figure) -> str:
-    return f"{'tables' if isinstance(entry, Table) else 'figures'}.{key}.options"
+def _options_read(paper: Paper) -> Iterator[tuple[str, str, KindOptions]]:
+    """Yield the id, the options' key and the options of each table and figure of a known kind."""
+    for id_, entry in paper.artefacts.items():
+        section = "tables" if isinstance(entry, Table) else "figures"
+        where, (kind, name) = f"{section}.{id_}.options", _kind(entry)
+        if kind is None:
+            continue
+        if entry.options and not kind.model_fields:
+            raise FedlogitError(
+                f"{where} = {entry.options!r}: {name!r} has no options; leave them out"
+            )
+        yield id_, where, kind.read(entry.options, where)
 
 
 def _settings(options: KindOptions, where: str) -> Iterator[tuple[str, str]]:

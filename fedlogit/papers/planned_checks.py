@@ -39,10 +39,7 @@ def check_table_cells(planned: PlannedArtefact) -> None:
 
 def _place(cell: Cell) -> dict[str, Any]:
     """Return where a run stands, also on the axes that every run has."""
-    always: dict[str, Any] = {
-        "dataset": cell.spec.dataset,
-        "partition": cell.spec.partition.name,
-    }
+    always: dict[str, Any] = {"dataset": cell.spec.dataset, "partition": cell.spec.partition.name}
     return {axis: scalar(value) for axis, value in {**always, **cell.axes}.items()}
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.errors import FedlogitError, did_you_mean, unknown
 from fedlogit.papers.model import Paper
 
 __all__ = ["no_such_scale", "with_datasets", "without_scale"]
@@ -35,8 +34,6 @@ def no_such_scale(papers: Mapping[str, Paper], scale: str) -> FedlogitError:
     if len(papers) == 1:
         (only,) = papers.values()
         return unknown(f"scale of paper {only.paper}", scale, only.scales)
-    known = list(dict.fromkeys(name for paper in papers.values() for name in paper.scales))
-    near = difflib.get_close_matches(scale, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    known = {name for paper in papers.values() for name in paper.scales}
     each = "; ".join(f"{name} has {', '.join(paper.scales)}" for name, paper in papers.items())
-    return FedlogitError(f"unknown scale {scale!r}{hint} ({each})")
+    return FedlogitError(f"unknown scale {scale!r}{did_you_mean(scale, known)} ({each})")

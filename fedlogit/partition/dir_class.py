@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, cut_points, draw_until
+from fedlogit.partition.tools import by_class, cut_classes, cut_points, draw_until
 from fedlogit.rng import rng
 
 __all__ = ["DirClass"]
@@ -49,11 +49,7 @@ class DirClass(Partition):
             lambda: self._draw(sizes, clients, generator),
             self.min_size, f"partition {self}", "alpha",
         )  # fmt: skip
-        parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
-        for pool, where in zip(pools, cuts, strict=True):
-            for client, piece in enumerate(np.split(generator.permutation(pool), where)):
-                parts[client].append(piece)
-        return [np.concatenate(pieces) for pieces in parts]
+        return cut_classes(map(generator.permutation, pools), cuts)
 
     def _draw(
         self, sizes: list[int], clients: int, generator: np.random.Generator

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class, cut_points, legacy_generator
+from fedlogit.partition.tools import by_class, cut_classes, cut_points, legacy_generator
 
 __all__ = ["DirClient", "dirichlet_parts"]
 
@@ -49,12 +49,11 @@ def dirichlet_parts(
 ) -> list[np.ndarray]:
     """Divide the samples as `DirClient` does, with a generator that others go on to use."""
     shares = _shares(clients, classes, alpha, rng)
-    parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
-    for k, pool in enumerate(by_class(labels, classes)):
+    pools = by_class(labels, classes)
+    for pool in pools:
         rng.shuffle(pool)
-        for client, piece in enumerate(np.split(pool, cut_points(shares[:, k], len(pool)))):
-            parts[client].append(piece)
-    return [np.concatenate(pieces) for pieces in parts]
+    cuts = [cut_points(shares[:, k], len(pool)) for k, pool in enumerate(pools)]
+    return cut_classes(pools, cuts)
 
 
 def _shares(clients: int, classes: int, alpha: float, rng: np.random.RandomState) -> np.ndarray:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition.base import Partition
-from fedlogit.partition.tools import by_class
+from fedlogit.partition.tools import by_class, cut_classes
 from fedlogit.rng import rng
 
 __all__ = ["DirEqual"]
@@ -59,26 +59,22 @@ class DirEqual(Partition):
         sizes = [len(part) if self.size is None else self.size for part in everyone]
         turns = generator.permutation(np.repeat(np.arange(clients), sizes))
         counts = _deal(shares, [len(pool) for pool in pools], turns, generator)
-        parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
-        for pool, taken in zip(pools, counts.T, strict=True):
-            pieces = np.split(generator.permutation(pool), np.cumsum(taken))
-            for client, piece in enumerate(pieces[:clients]):
-                parts[client].append(piece)
-        return [np.concatenate(pieces) for pieces in parts]
+        # The last piece of each class is what nobody takes.
+        return cut_classes(map(generator.permutation, pools), np.cumsum(counts, axis=0).T)[:clients]
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add how skewed the clients are and how skewed `alpha` means, where classes ran out."""
-        said = super().notes(labels, parts)
+        notes = super().notes(labels, parts)
         there = np.bincount(labels)
         held = np.stack([np.bincount(labels[part], minlength=len(there)) for part in parts])
         out = (there > 0) & (held.sum(axis=0) == there)
         if not out.any():
-            return said
+            return notes
         found = np.square(held / held.sum(axis=1, keepdims=True)).sum(axis=1).mean()
         p = self._prior(there[there > 0])
         meant = (1 + self.alpha * np.square(p).sum()) / (1 + self.alpha)
         return (
-            *said,
+            *notes,
             f"{self}: {out.sum()} of {(there > 0).sum()} classes ran out; clients' squared shares"
             f" of classes add up to {found:.2f} on average, where alpha means {meant:.2f}",
         )

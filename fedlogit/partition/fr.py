@@ -42,5 +42,5 @@ class Fr(WithFreeRider):
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add who the free rider is."""
-        said = super().notes(labels, parts)
-        return (*said, f"{self}: client {len(parts) - 1} is the free rider")
+        note = f"{self}: client {len(parts) - 1} is the free rider"
+        return (*super().notes(labels, parts), note)

@@ -49,5 +49,5 @@ class FrRepeat(WithFreeRider):
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add who the free rider is and how little it holds."""
         kept = len(np.unique(parts[-1]))
-        said = f"client {len(parts) - 1} is the free rider, with {kept} different samples"
-        return (*super().notes(labels, parts), f"{self}: {said}")
+        note = f"client {len(parts) - 1} is the free rider, with {kept} different samples"
+        return (*super().notes(labels, parts), f"{self}: {note}")

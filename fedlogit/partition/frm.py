@@ -57,8 +57,8 @@ class Frm(Partition):
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add which classes are rare and who the free rider is."""
         rare = ", ".join(map(str, classes_held(labels, parts[0])))
-        said = f"client 0 alone holds classes {rare}; client {len(parts) - 1} is the free rider"
-        return (*super().notes(labels, parts), f"{self}: {said}")
+        note = f"client 0 alone holds classes {rare}; client {len(parts) - 1} is the free rider"
+        return (*super().notes(labels, parts), f"{self}: {note}")
 
     def roles(self, labels: np.ndarray, parts: list[np.ndarray]) -> Roles:
         """Return that the classes of client 0 are rare and the last client rides free."""

@@ -54,12 +54,12 @@ class KClasses(Partition):
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add how many samples clients hold, where some hold fewer than `private_size`."""
         sizes = [len(part) for part in parts]
-        said = super().notes(labels, parts)
+        notes = super().notes(labels, parts)
         if min(sizes) == self.private_size:
-            return said
+            return notes
         short = sum(size < self.private_size for size in sizes)
         return (
-            *said,
+            *notes,
             f"{self}: {short} of {len(parts)} clients hold fewer than private_size ="
             f" {self.private_size} samples (the smallest {min(sizes)}), for their classes have"
             " no more",

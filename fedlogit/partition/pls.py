@@ -65,8 +65,8 @@ class Pls(Partition):
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
         """Add how many samples nobody holds: equal sizes cost the rest."""
         used = sum(len(part) for part in parts)
-        said = super().notes(labels, parts)
-        return (*said, f"{self}: uses {used} of {len(labels)} samples, {len(parts[0])} per client")
+        notes = super().notes(labels, parts)
+        return (*notes, f"{self}: uses {used} of {len(labels)} samples, {len(parts[0])} per client")
 
     def _take(
         self, drawn: np.ndarray, quota: int, unused: list[np.ndarray], rng: np.random.RandomState

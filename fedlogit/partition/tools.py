@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ __all__ = [
     "balanced_sets",
     "by_class",
     "class_counts",
+    "cut_classes",
     "cut_points",
     "draw_until",
     "legacy_generator",
@@ -54,6 +55,12 @@ def cut_points(shares: np.ndarray, size: int) -> np.ndarray:
     The N - 1 cuts lie at ``floor(cumsum(shares) * size)``; the last piece takes the rest.
     """
     return (np.cumsum(shares) * size).astype(np.int64)[:-1]
+
+
+def cut_classes(pools: Iterable[np.ndarray], cuts: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Cut each class into pieces; return the first pieces of all classes joined, the second, …."""
+    pieces = [np.split(pool, where) for pool, where in zip(pools, cuts, strict=True)]
+    return [np.concatenate(own) for own in zip(*pieces, strict=True)]
 
 
 def draw_until(

@@ -94,9 +94,9 @@ def _number_lines(compared: Comparisons) -> Iterator[str]:
             proposed = row["method"].partition("(")[0] in paper.proposes
             found.append((not judged, not proposed, _number_in_words(row, paper)))
     queues = [
-        [said for *_, said in sorted(q, key=lambda found: found[:2])] for q in of_paper.values()
+        [line for *_, line in sorted(q, key=lambda found: found[:2])] for q in of_paper.values()
     ]
-    yield from (said for turn in zip_longest(*queues) for said in turn if said)
+    yield from (line for turn in zip_longest(*queues) for line in turn if line)
 
 
 def _number_in_words(row: ComparedNumber, paper: Paper) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedlogit.data import DATASETS
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.papers.artefact import Artefact, RunRef
+from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.papers.axis_values import comparable, scalar
 from fedlogit.results.metrics import METRICS, value
 from fedlogit.results.runs.gathered import gather
@@ -19,6 +19,7 @@ from fedlogit.results.runs.run import Run
 __all__ = [
     "axis_value_matches",
     "collect",
+    "competitors",
     "curves",
     "dataset_notes",
     "describe",
@@ -76,6 +77,11 @@ def _columns_of_mixed_numbers(
     }
 
 
+def competitors(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of all methods but the reference."""
+    return frame[frame["method"] != REFERENCE]
+
+
 def curves(artefact: Artefact) -> pd.DataFrame:
     """Return one row per run and round: the run's axes and the columns of its ``rounds.csv``.
 
@@ -122,7 +128,7 @@ def refuse_mixed(frame: pd.DataFrame, axes: Sequence[str]) -> None:
 
     Args:
         frame: Runs, as from `collect`.
-        axes: What is told apart.
+        axes: What makes a cell.
 
     Raises:
         FedlogitError: if two runs of a cell have the same seed.
@@ -133,16 +139,11 @@ def refuse_mixed(frame: pd.DataFrame, axes: Sequence[str]) -> None:
         raise FedlogitError(f"two runs share the cell {cell}: another axis varies within it")
 
 
-_CELL = ("dataset", "partition", "method", "cell")
-
-
 def seeds(frame: pd.DataFrame) -> str:
     """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1-3 seeds``."""
-    keys = [axis for axis in _CELL if axis in frame]
-    counts = (
-        frame.groupby(keys, dropna=False)["seed"].nunique() if keys else frame["seed"].nunique()
-    )
-    low, high = pd.Series(counts).min(), pd.Series(counts).max()
+    keys = [axis for axis in ("dataset", "partition", "method", "cell") if axis in frame]
+    counts = frame.groupby(keys, dropna=False)["seed"].nunique()
+    low, high = counts.min(), counts.max()
     return (f"{low}" if low == high else f"{low}-{high}") + (" seed" if high == 1 else " seeds")
 
 

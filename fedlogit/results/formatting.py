@@ -15,15 +15,7 @@ from fedlogit.files import write_atomic
 from fedlogit.papers.metric_names import is_counted
 from fedlogit.results.metrics import Metric, metric_of
 
-__all__ = [
-    "markdown",
-    "number",
-    "read_csv",
-    "sentence",
-    "spread",
-    "write_csv",
-    "write_text",
-]
+__all__ = ["markdown", "number", "read_csv", "sentence", "spread", "write_csv", "write_text"]
 
 
 def sentence(text: str) -> str:

@@ -85,5 +85,5 @@ def training_seconds(runs: pd.DataFrame) -> float:
 
 def caption(artefact: Artefact) -> str:
     """Return what an artefact shows and where it comes from: scale, seeds, device, stand-ins."""
-    said = "; ".join(filter(None, [sources(provenance(artefact)), artefact.not_run]))
-    return f"{artefact.caption} {sentence(said)}.".strip()
+    source = "; ".join(filter(None, [sources(provenance(artefact)), artefact.not_run]))
+    return f"{artefact.caption} {sentence(source)}.".strip()

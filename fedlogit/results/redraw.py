@@ -69,9 +69,11 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
 
 
 def _draw(artefact: Artefact, references: Path, out: Path) -> list[Path]:
-    path = out / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
+    path = ResultsLayout(out).artefact(
+        artefact.kind, artefact.paper, artefact.scale, artefact.id, "md"
+    )
     if artefact.kind == "table":
-        return write_table(artefact, path)
+        return write_table(artefact, path.with_suffix(""))
     return write_figure(artefact, path, published(references, artefact.paper))
 
 
@@ -153,24 +155,12 @@ def _contents_agree(old: Path, new: Path) -> bool:
 
 def _data_agree(a: Any, b: Any) -> bool:
     """Return whether plain data are equal but for rounding of floats."""
-    leaves = [list(_leaves(value)) for value in (a, b)]
-    return len(leaves[0]) == len(leaves[1]) and all(
-        where == there and _values_agree(x, y)
-        for (where, x), (there, y) in zip(*leaves, strict=True)
-    )
-
-
-def _leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value of nested data with its place."""
-    if isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, inner in items:
-            yield from _leaves(inner, f"{where}/{key}")
-    else:
-        yield where, value
-
-
-def _values_agree(x: Any, y: Any) -> bool:
-    if isinstance(x, float) and isinstance(y, float):
-        return math.isclose(x, y, rel_tol=_ROUNDING, abs_tol=1e-12) or (x != x and y != y)
-    return type(x) is type(y) and x == y
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and _data_agree(list(a.values()), list(b.values()))
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(_data_agree, a, b))
+    if isinstance(a, float):
+        return math.isclose(a, b, rel_tol=_ROUNDING, abs_tol=1e-12) or (a != a and b != b)
+    return bool(a == b)

@@ -168,10 +168,10 @@ def _choices(method: str) -> Iterator[Look]:
     code, known = zlib.crc32(method.encode()), _LOOKS.get(family(method))
     pairs = [Look(hue, marker) for marker in MARKERS for hue in HUES]
     free = [pair for pair in pairs if pair not in _LOOKS.values()]
-    kin = [Look(known.colour, marker) for marker in MARKERS] if known else []
-    for circle in ([pair for pair in kin if pair not in _LOOKS.values()], free):
-        first = code % max(1, len(circle))
-        yield from circle[first:] + circle[:first]
+    own_colour = [Look(known.colour, marker) for marker in MARKERS] if known else []
+    for choices in ([pair for pair in own_colour if pair not in _LOOKS.values()], free):
+        first = code % max(1, len(choices))
+        yield from choices[first:] + choices[:first]
 
 
 def family(method: str) -> str:
@@ -250,10 +250,10 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
     tall = 0.12 + 0.22 * len(top) + 0.17 * len(below)
     height += tall
     figure.set_size_inches(width, height)
-    if figure.get_layout_engine() is None:
-        _shrink(figure, 1 - tall / height)
     engine = figure.get_layout_engine()
-    if engine is not None:
+    if engine is None:
+        _shrink(figure, 1 - tall / height)
+    else:
         engine.set(rect=(0, 0, 1, 1 - tall / height))  # type: ignore[call-arg]
     left = 0.1 / width
     figure.text(left, 1 - 0.08 / height, "\n".join(top), font=bold, va="top")

@@ -48,21 +48,19 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
     """
     first = artefacts[0]
     rows = compare(artefacts, reference)
-    parts = [comparison_markdown(rows, artefacts)]
+    compared = comparison_markdown(rows, artefacts)
     claims = pd.concat([judge_claims(artefact) for artefact in artefacts], ignore_index=True)
-    parts += [claims_markdown(claims, artefacts)] if len(claims) else []
-    evidence = (
-        [parts[1], evidence_markdown(claims)] if len(claims) else ["No claim is tested here."]
-    )
+    judged = claims_markdown(claims, artefacts) if len(claims) else ""
+    evidence = f"{judged}\n\n{evidence_markdown(claims)}" if judged else "No claim is tested here."
     heading = f"## {first.paper_title or first.paper}, scale `{first.scale}`"
     return [
         write_csv(out / "compare.csv", rows),
-        write_text(out / "compare.md", parts[0]),
+        write_text(out / "compare.md", compared),
         write_csv(out / "claims.csv", claims),
         write_json(out / "metrics.json", metrics(rows, claims, artefacts)),
         write_json(out / "numbers.json", numbers(rows)),
-        write_text(out / "claims.md", "\n\n".join(evidence)),
-        write_text(out / "summary.md", "\n\n".join([heading, *parts])),
+        write_text(out / "claims.md", evidence),
+        write_text(out / "summary.md", "\n\n".join(filter(None, [heading, compared, judged]))),
     ]
 
 
@@ -105,7 +103,5 @@ def _folder_lines(results: Path, paper: str, scale: str) -> list[str]:
         folder = results / kind / paper / scale
         names = ", ".join(sorted(path.stem for path in folder.glob(f"*.{suffix}")))
         lines.append(f"- {kind.capitalize()}: {folder}/ ({names or 'none'})")
-    return [
-        *lines,
-        f"- Reported and reproduced: {results / 'summary' / paper / scale / 'summary.md'}",
-    ]
+    summary = ResultsLayout(results).summary(paper, scale) / "summary.md"
+    return [*lines, f"- Reported and reproduced: {summary}"]

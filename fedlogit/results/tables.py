@@ -14,13 +14,7 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.collect import collect, distinct_values, sources, summarise
-from fedlogit.results.formatting import (
-    markdown,
-    sentence,
-    spread,
-    write_csv,
-    write_text,
-)
+from fedlogit.results.formatting import markdown, sentence, spread, write_csv, write_text
 from fedlogit.results.metrics import is_share, metric_label
 from fedlogit.results.provenance import provenance
 
@@ -49,16 +43,16 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
     frame = collect(artefact, gaps=True)
     cells = tidy(artefact, frame)
     texts = [_cell_text(artefact, row) for row in cells.to_dict("records")]
-    grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells)
+    grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells, texts)
     return _write(artefact, out, _with_reasons(artefact, cells), grid, _pipes(grid), caption)
 
 
 def _write_analysis(artefact: Artefact, out: Path) -> list[Path]:
     found = analyse(artefact)
     grid = found.shown.set_index(list(found.shown.columns[: found.heads]))
-    said = [artefact.caption.strip().rstrip("."), *found.said]
-    said += [sentence(sources(provenance(artefact))), sentence(artefact.not_run)]
-    caption = ". ".join(filter(None, said)) + "."
+    sentences = [artefact.caption.strip().rstrip("."), *found.sentences]
+    sentences += [sentence(sources(provenance(artefact))), sentence(artefact.not_run)]
+    caption = ". ".join(filter(None, sentences)) + "."
     return _write(artefact, out, found.numbers, grid, _pipes(grid, found.right), caption)
 
 
@@ -110,8 +104,8 @@ def tidy(artefact: Artefact, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row per cell of a table: its axes, metric, mean, std, n, diverged, provenance."""
     axes = _axes(artefact)
     cells = pd.concat([_cells_of_metric(frame, axes, metric) for metric in artefact.shown])
-    told = ("scale", "device", "engine", "precision", "dataset_note", "code_version")
-    columns = [column for column in told if column not in axes]  # precision may be an axis
+    columns = ["scale", "device", "engine", "precision", "dataset_note", "code_version"]
+    columns = [column for column in columns if column not in axes]  # precision may be an axis
     groups = frame.groupby(axes, sort=False, dropna=False)
     where = groups.agg(dict.fromkeys(columns, distinct_values))
     return cells.merge(where.reset_index(), on=axes, how="left", validate="many_to_one")
@@ -149,7 +143,9 @@ def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.Da
         index=rows, columns=columns, values="text", aggfunc="first", observed=True
     )
     grid.index.names = [artefact.label(name) for name in grid.index.names]
-    grid.columns = pd.Index([_joined_label(name) for name in grid.columns])
+    grid.columns = pd.Index(
+        [", ".join(name) if isinstance(name, tuple) else name for name in grid.columns]
+    )
     return grid.fillna("")
 
 
@@ -167,10 +163,6 @@ def _with_reasons(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
     return both.astype(cells.dtypes[["n", "diverged"]].to_dict())
 
 
-def _joined_label(name: Any) -> str:
-    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-
-
 def _cell_text(artefact: Artefact, row: dict[Any, Any]) -> str:
     printed = artefact.read_options(Printed)
     text = spread(
@@ -179,13 +171,13 @@ def _cell_text(artefact: Artefact, row: dict[Any, Any]) -> str:
     return f"{text} †{row['diverged']}" if row["diverged"] else text
 
 
-def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> str:
+def _caption(
+    artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame, texts: Sequence[str]
+) -> str:
     """Return the caption: what is shown, how it was summarised, and where it comes from."""
     shares = [is_share(metric) for metric in artefact.shown]
     percent = artefact.read_options(Printed).percent
-    mean = (
-        "mean ± standard deviation" if any(map(_has_spread, cells.to_dict("records"))) else "mean"
-    )
+    mean = "mean ± standard deviation" if any("±" in text for text in texts) else "mean"
     over = f"{mean} over seeds" if cells["n"].max() > 1 else "one seed"
     if len(shares) == 1:
         unit = " in %" if percent and shares[0] else ""
@@ -199,12 +191,7 @@ def _caption(artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame) -> st
         parts.append("†k: training diverged for k seeds, which are not in the mean")
     if ((cells["n"] == 0) & (cells["diverged"] == 0)).any():
         parts.append("–: these runs do not have the metric")
-    return ". ".join(part for part in parts if part) + "."
-
-
-def _has_spread(cell: dict[Any, Any]) -> bool:
-    """Return whether a deviation is printed in a cell."""
-    return "±" in spread(cell["mean"], cell["std"], cell["metric"])
+    return ". ".join(filter(None, parts)) + "."
 
 
 def _metric_sentences(artefact: Artefact) -> list[str]:
@@ -213,9 +200,9 @@ def _metric_sentences(artefact: Artefact) -> list[str]:
     for metric in artefact.shown:
         # One at several rounds is named once: rows or columns have the rounds.
         bare, at, _ = metric.partition("@")
-        heading, said = artefact.label(metric, "metric"), metric_label(bare)
-        if heading.lower() != said.lower():
-            words.setdefault(bare, said if at else f"{heading}: {said}")
+        heading, label = artefact.label(metric, "metric"), metric_label(bare)
+        if heading.lower() != label.lower():
+            words.setdefault(bare, label if at else f"{heading}: {label}")
     return [sentence("; ".join(words.values()))] if words else []
 
 

@@ -64,7 +64,7 @@ def read_training(path: Path) -> pd.DataFrame:
 
 def _costs_of_runs(plan: Plan, runs: Sequence[str]) -> dict[str, Any]:
     """Return what the finished ones among some runs took, and how many there are."""
-    facts = [recorded(plan.results / "runs" / run) for run in runs if plan.finished(run)]
+    facts = [recorded(plan.layout.run(run)) for run in runs if plan.finished(run)]
     columns = [*_FACTS, "device_type", "peak_memory_bytes"]
     finished = pd.DataFrame(facts, columns=columns)
     took: dict[str, Any] = {"runs": len(runs), "finished": len(finished)}

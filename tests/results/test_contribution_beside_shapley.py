@@ -60,7 +60,7 @@ def test_contributions_that_differ_by_less_than_a_hundredth_of_an_equal_share_do
         shares = [1 / 3 + apart / 2, 1 / 3, 1 / 3 - apart / 2]
         found = analyse(make_artefact(*make_coalitions(ALONE, shares), **GIVEN))
         assert found.numbers["n"].tolist() == [n]
-    assert "differ by 1% of an equal share or more" in " ".join(found.said)
+    assert "differ by 1% of an equal share or more" in " ".join(found.sentences)
 
 
 def test_a_coalition_without_a_run_is_named(make_coalitions, make_artefact):

@@ -38,8 +38,8 @@ def test_riders_are_compared_with_honest_clients_only():
     contributions = np.array([[0.1, 0.2, 0.4, 0.5]])
     assert auroc(contributions, [0, 3]) == 0.5
     # z = (-1.26, -.63, .63, 1.26): of the honest, one of two is below -.6, none below -.7.
-    rates = false_positive_rate(contributions, [0, 3], np.array([-0.7, -0.6]))
-    assert rates.tolist() == [0, 0.5]
+    rates = dict(zip(THRESHOLDS.tolist(), false_positive_rate(contributions, [0, 3]), strict=True))
+    assert (rates[-0.7], rates[-0.6]) == (0, 0.5)
 
 
 def test_false_positives_are_honest_clients_below_the_threshold():

@@ -444,6 +444,14 @@ def test_pseudo_labels_draw_the_means_by_iteration(figure, make_run):
         by_iteration(read_run(ref.dir, ref.digest), "pseudo_share")
 
 
+def test_a_panel_of_pseudo_labels_with_none_below_it_names_its_axis(make_fedol, make_artefact):
+    partitions = ["iid", "dir_class(0.5)", "dir_class(0.05)"]
+    runs = [make_fedol(method="fedol", partition=partition) for partition in partitions]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="pseudo_labels"))
+    names = [axes.get_xlabel() for axes in drawn.axes if axes.get_visible()]
+    assert names == ["", "Iteration", "Iteration"]
+
+
 def test_targets_lie_beside_a_client_alone_and_the_oracle_is_written(figure):
     axes = draw(figure("ensemble")).axes[0]
     # Means of two seeds, the second 0.01 above the first; two methods in two rows.
@@ -616,3 +624,10 @@ def test_a_heat_map_has_the_partitions_of_its_data_set(make_run, make_artefact):
     ]
     drawn = draw(make_artefact(*runs, kind="figure", plot="method_heat_map"))
     assert [len(axes.get_xticks()) for axes in drawn.axes] == [1, 1]
+
+
+@pytest.mark.parametrize("plot", ["accuracy_by_heterogeneity", "accuracy_by_public"])
+def test_a_unit_keeps_its_capitals_beside_an_axis(make_run, make_artefact, plot):
+    run = make_run(public={"size": 60})
+    figure = draw(make_artefact(run, kind="figure", plot=plot, metric="mebibytes_up"))
+    assert figure.axes[0].get_ylabel() == "Sent per client per round [MiB]"

@@ -8,7 +8,7 @@ import pytest
 
 from fedlogit.papers import load_paper
 from fedlogit.results.pages.paper import paper_page
-from fedlogit.results.preference import Standing, preferred
+from fedlogit.results.record.numbers import preferred
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import read_reference
 
@@ -23,7 +23,7 @@ CLAIM = {
 
 
 @pytest.mark.parametrize(
-    ("standings", "place"),
+    ("scales", "shown"),
     [
         ([], None),
         ([(0, 1)], 0),
@@ -32,8 +32,8 @@ CLAIM = {
         ([(2, 3), (2, 3), (1, 5)], 1),  # of equals the last
     ],
 )
-def test_the_scale_that_decides_most_is_shown_then_that_with_most_seeds(standings, place):
-    assert preferred([Standing(*standing) for standing in standings]) == place
+def test_the_scale_that_decides_most_is_shown_then_that_with_most_seeds(scales, shown):
+    assert preferred(dict(enumerate(scales))) == shown
 
 
 @pytest.fixture

@@ -169,7 +169,7 @@ def test_the_table_of_ranks_by_hand(make_run, make_artefact):
     pd.testing.assert_frame_equal(found.numbers, pd.DataFrame(wanted))
     assert found.shown["Does not differ from"].tolist()[0] == ""
     # Rank sums 8, 20, 20: χ² = 12 / (8 · 3 · 4) · 864 - 3 · 8 · 4 = 12, p = e^(-6).
-    assert "Friedman's test that all are alike: p = 0.002" in found.said
+    assert "Friedman's test that all are alike: p = 0.002" in found.sentences
 
 
 def test_seeds_that_only_some_methods_have_do_not_count():

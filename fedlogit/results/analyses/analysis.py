@@ -1,4 +1,4 @@
-"""What an analysis gives: all its numbers, the table that people read, and what is said of both."""
+"""What an analysis gives: its numbers, the table that people read, sentences for the caption."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Analysis:
     Attributes:
         numbers: For the CSV, at full precision.
         shown: Texts, as printed.
-        said: Sentences for the caption, without where the runs come from; each without its stop.
+        sentences: For the caption, without where the runs come from; each without its full stop.
         heads: How many columns say what a row is about; equal ones that follow are printed once.
         right: Columns of numbers, which are aligned at the right.
     """
 
     numbers: pd.DataFrame
     shown: pd.DataFrame
-    said: tuple[str, ...]
+    sentences: tuple[str, ...]
     heads: int = 1
     right: tuple[str, ...] = ()
 

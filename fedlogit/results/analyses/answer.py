@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pandas as pd
 
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.papers.artefact import REFERENCE, Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Answer
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.collect import collect, summarise
+from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.formatting import number
 from fedlogit.results.verdicts.paired import INTERVAL, candidates
 from fedlogit.results.verdicts.statistics import ALPHA
@@ -35,8 +35,7 @@ def analyse(artefact: Artefact) -> Analysis:
     a budget allows. Methods that the option `labelled` names have ``labelled`` as their budget.
     """
     options = artefact.read_options(Answer)
-    frame = collect(artefact, ["bytes_sent"])
-    frame = frame[frame["method"] != REFERENCE]
+    frame = competitors(collect(artefact, ["bytes_sent"]))
     if frame.empty:
         raise FedlogitError(f"{artefact.name}: there is no method beside the reference")
     numbers = pd.concat(_cells(artefact, frame, options), ignore_index=True)
@@ -136,12 +135,12 @@ def _caption_sentences(
     artefact: Artefact, frame: pd.DataFrame, numbers: pd.DataFrame, bold: bool
 ) -> tuple[str, ...]:
     seeds = numbers["n"]
-    told = ["Bytes are what a client sends in the whole run"]
+    sentences = ["Bytes are what a client sends in the whole run"]
     if seeds.max() == 1:
-        told.append("One seed: no test, and so no winner; shown is the best method")
+        sentences.append("One seed: no test, and so no winner; shown is the best method")
     else:
         most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
-        told.append(
+        sentences.append(
             f"Where several are named, the best is one of them with {_per_cent(1 - ALPHA)}"
             " confidence: a method is excluded if another that the cell allows is above it by a"
             f" one-sided paired t test over {most} seeds at {_per_cent(ALPHA)}, divided by the"
@@ -150,15 +149,15 @@ def _caption_sentences(
             " lowest of their means"
         )
         if bold:
-            told.append("Bold: all others are excluded")
-        told.append(
+            sentences.append("Bold: all others are excluded")
+        sentences.append(
             "With so few seeds only clearly worse methods are excluded; methods named together need"
             " not be equally good"
         )
     lost = sorted(set(frame.loc[frame["diverged"], "method"]))
     if lost:
-        told.append(f"Seeds at which a method diverged are left out: {', '.join(lost)}")
+        sentences.append(f"Seeds at which a method diverged are left out: {', '.join(lost)}")
     name = f"results/tables/{artefact.paper}/{artefact.scale}/{artefact.id}.csv"
     level = _per_cent(INTERVAL)
-    told.append(f"Every difference, with its interval ({level}, uncorrected) and p: `{name}`")
-    return tuple(told)
+    sentences.append(f"Every difference, with its interval ({level}, uncorrected) and p: `{name}`")
+    return tuple(sentences)

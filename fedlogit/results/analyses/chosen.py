@@ -13,6 +13,7 @@ from fedlogit.results.formatting import number
 __all__ = ["analyse", "chosen_settings"]
 
 _DIGITS = 12  # differences below are rounding
+_FACTS = ("method", "setting", "mean", "default", "chosen")  # columns that are no cell
 
 
 def analyse(artefact: Artefact) -> Analysis:
@@ -22,7 +23,8 @@ def analyse(artefact: Artefact) -> Analysis:
     common, and the first is the default. Columns of the CSV: `method`, `setting`, a column of means
     over seeds for each cell, `mean` over cells, `default`, `chosen`.
     """
-    tried = chosen_settings(_cell_means(artefact))
+    means = summarise(collect(artefact), ["partition", "method"], artefact.metric)
+    tried = chosen_settings(means)
     cells = [str(name) for name in tried if name not in _FACTS]
     return Analysis(
         tried,
@@ -33,15 +35,6 @@ def analyse(artefact: Artefact) -> Analysis:
         ),
         right=("Tried", *(artefact.label(cell) for cell in cells), "Mean", "Default's mean"),
     )
-
-
-_FACTS = ("method", "setting", "mean", "default", "chosen")
-
-
-def _cell_means(artefact: Artefact) -> pd.DataFrame:
-    """Return means over seeds, a row per cell, with columns `partition`, `method` and `mean`."""
-    frame = collect(artefact)
-    return summarise(frame, ["partition", "method"], artefact.metric)
 
 
 def chosen_settings(means: pd.DataFrame) -> pd.DataFrame:

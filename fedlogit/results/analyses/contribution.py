@@ -83,14 +83,14 @@ def analyse(artefact: Artefact) -> Analysis:
             "Seeds": numbers["n"].astype(str),
         }
     )
-    said = (
+    sentences = (
         "Spearman's rank correlation of contributions after the last round with Shapley values",
         f"A coalition is worth the test accuracy of {artefact.label(options.value)} trained by its"
         " clients alone, and nobody is worth chance",
         "Mean ± standard deviation over seeds in which contributions differ by"
         f" {_ALIKE:.0%} of an equal share or more; –: they never do",
     )
-    return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[2:]))
+    return Analysis(numbers, shown, sentences, heads=2, right=tuple(shown.columns[2:]))
 
 
 def contributions_beside_shapley(

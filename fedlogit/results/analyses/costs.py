@@ -55,10 +55,10 @@ def analyse(artefact: Artefact) -> Analysis:
         numbers[name] = frame.groupby(_KEYS, sort=False)[name].median().to_numpy()
     order = {key: artefact.in_order(key) or list(numbers[key]) for key in _KEYS[:2]}
     numbers = sorted_as(numbers, order)
-    return Analysis(numbers, _printed_table(artefact, numbers), _SAID, heads=2, right=_RIGHT)
+    return Analysis(numbers, _printed_table(artefact, numbers), _SENTENCES, heads=2, right=_RIGHT)
 
 
-_SAID = (
+_SENTENCES = (
     "Rounds and kB sent are those by the first tested round in which the mean accuracy was 90 % of"
     " that of the model trained on everybody's samples with the same seed; of several seeds, the"
     " mean over those that came so far, whose number is in brackets where it is not all",
@@ -86,10 +86,7 @@ def _accuracy(run: Run) -> float:
 
 
 def _costs_of_run(
-    artefact: Artefact,
-    axes: dict[str, object],
-    run: Run,
-    ceilings: dict[tuple[str, int], float],
+    artefact: Artefact, axes: dict[str, object], run: Run, ceilings: dict[tuple[str, int], float]
 ) -> dict[str, object]:
     place = run.spec.dataset, run.spec.seed
     if place not in ceilings:
@@ -119,7 +116,7 @@ def _aggregation_seconds(run: Run) -> float:
     """Return the seconds of rounds without clients' training and predictions; NaN if unknown."""
     if "seconds_clients" in run.rounds:
         return float((run.rounds["seconds"] - run.rounds["seconds_clients"].fillna(0)).sum())
-    # A run in stages is given what its clients said.
+    # A run in stages is given the predictions of its clients.
     return (
         float(run.rounds["seconds"].sum())
         if run.result.provenance.clients_wall_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,24 @@ _LEAST = 0.0005  # half of the last decimal that is printed
 _KEYS = ["dataset", "partition", "method"]
 
 
+class _Place(NamedTuple):
+    """Where a run stands; the condition is its label."""
+
+    dataset: str
+    partition: str
+    method: str
+    condition: str
+
+    @property
+    def row(self) -> tuple[str, str, str]:
+        """The row of the table that it is in."""
+        return self.dataset, self.partition, self.method
+
+
+_PlacedRun = tuple[_Place, int, Run]
+"""The place, the seed and the content of a run."""
+
+
 def analyse(artefact: Artefact) -> Analysis:
     """Return a row per data set, partition and method, a column per condition.
 
@@ -36,8 +54,8 @@ def analyse(artefact: Artefact) -> Analysis:
     numbers = losses(artefact, options)
     shown = _printed_table(artefact, options, numbers)
     right = tuple(shown.columns[2:])
-    said = _caption_sentences(artefact, numbers[numbers["condition"] != options.against])
-    return Analysis(numbers, shown, said, heads=2, right=right)
+    sentences = _caption_sentences(artefact, numbers[numbers["condition"] != options.against])
+    return Analysis(numbers, shown, sentences, heads=2, right=right)
 
 
 def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
@@ -53,25 +71,27 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
     """
     placed = list(_placed_runs(artefact, options))
     standards = {
-        (*place[:3], seed): run for place, seed, run in placed if place[3] == options.against
+        (place.row, seed): run for place, seed, run in placed if place.condition == options.against
     }
-    rows: dict[tuple[Any, ...], dict[int, tuple[float, float]]] = {}
-    failed: dict[tuple[Any, ...], int] = {}
+    rows: dict[_Place, dict[int, tuple[float, float]]] = {}
+    failed: dict[_Place, int] = {}
     for place, seed, run in _runs_at_shared_seeds(placed, options):
-        standard = standards.get((*place[:3], seed))
+        standard = standards.get((place.row, seed))
         if standard is None:
             raise DataError(
-                f"{artefact.name}: {place[2]} on {place[1]} with seed {seed}: nothing to compare"
-                f" {place[3]!r} with; add {options.against!r} to its grid"
+                f"{artefact.name}: {place.method} on {place.partition} with seed {seed}: nothing"
+                f" to compare {place.condition!r} with; add {options.against!r} to its grid"
             )
         seeds = rows.setdefault(place, {})
         if seed in seeds:
-            raise FedlogitError(f"{artefact.name}: two runs share the place {place}, seed {seed}")
+            raise FedlogitError(
+                f"{artefact.name}: two runs share the place {tuple(place)}, seed {seed}"
+            )
         seeds[seed] = _accuracy_and_loss(run, standard)
         failed[place] = failed.get(place, 0) + run.diverged
     found = [_summary(place, list(rows[place].values()), failed[place]) for place in rows]
     lacking = [
-        dict(zip([*_KEYS, "condition"], _place(artefact, options, unable.axes), strict=True))
+        _place(artefact, options, unable.axes)._asdict()
         | {"accuracy": math.nan, "lost": math.nan, "lost_std": math.nan, "n": 0, "diverged": 0}
         | {"cannot": unable.why}
         for unable in artefact.cannot
@@ -79,36 +99,30 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
     return _in_order(artefact, options, pd.DataFrame([*found, *lacking]))
 
 
-def _placed_runs(
-    artefact: Artefact, options: Lost
-) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
-    """Yield the place, the seed and the content of every run."""
+def _placed_runs(artefact: Artefact, options: Lost) -> Iterator[_PlacedRun]:
     for ref, run in gather(artefact):
         axes = {"dataset": run.spec.dataset, "partition": run.spec.partition.name} | ref.axes
         yield _place(artefact, options, axes), run.spec.seed, run
 
 
-def _runs_at_shared_seeds(
-    placed: list[tuple[tuple[str, str, str, str], int, Run]], options: Lost
-) -> Iterator[tuple[tuple[str, str, str, str], int, Run]]:
+def _runs_at_shared_seeds(placed: list[_PlacedRun], options: Lost) -> Iterator[_PlacedRun]:
     """Yield all but what a row is compared with at seeds that none of its conditions has."""
-    seeds: dict[tuple[str, ...], set[int]] = {}
-    for (*row, condition), seed, _ in placed:
-        if condition != options.against:
-            seeds.setdefault(tuple(row), set()).add(seed)
+    seeds: dict[tuple[str, str, str], set[int]] = {}
+    for place, seed, _ in placed:
+        if place.condition != options.against:
+            seeds.setdefault(place.row, set()).add(seed)
     for place, seed, run in placed:
-        if place[3] != options.against or seed in seeds.get(place[:3], {seed}):
+        if place.condition != options.against or seed in seeds.get(place.row, {seed}):
             yield place, seed, run
 
 
-def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Return data set, partition, method and the label of the condition."""
+def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> _Place:
     if options.condition not in axes:
         raise FedlogitError(
             f"{artefact.name}: option condition = {options.condition!r} is no axis of its runs"
         )
     condition = artefact.label(scalar(axes[options.condition]), options.condition)
-    return axes["dataset"], axes["partition"], axes["method"], condition
+    return _Place(axes["dataset"], axes["partition"], axes["method"], condition)
 
 
 def _accuracy_and_loss(run: Run, standard: Run) -> tuple[float, float]:
@@ -134,13 +148,11 @@ def _clients(run: Run) -> list[float]:
     return found
 
 
-def _summary(
-    place: tuple[str, str, str, str], pairs: list[tuple[float, float]], failed: int
-) -> dict[str, Any]:
+def _summary(place: _Place, pairs: list[tuple[float, float]], failed: int) -> dict[str, Any]:
     accuracy, lost = np.array(pairs, dtype=float).T
     lost = lost[~np.isnan(lost)]
     accuracy = accuracy[~np.isnan(accuracy)]
-    return dict(zip([*_KEYS, "condition"], place, strict=True)) | {
+    return place._asdict() | {
         "accuracy": accuracy.mean() if len(accuracy) else math.nan,
         "lost": lost.mean() if len(lost) else math.nan,
         "lost_std": lost.std(ddof=1) if len(lost) > 1 else math.nan,
@@ -189,12 +201,12 @@ def _cell_text(cell: dict[Any, Any], options: Lost) -> str:
 
 def _caption_sentences(artefact: Artefact, differences: pd.DataFrame) -> tuple[str, ...]:
     several = differences["n"].max() > 1
-    told = ["Points are compared seed by seed; below 0 is a gain"]
-    told.append(
+    sentences = ["Points are compared seed by seed; below 0 is a gain"]
+    sentences.append(
         "Mean ± standard deviation of the differences over seeds"
         if several
         else "One seed: no test, and so no winner"
     )
     if differences["diverged"].any():
-        told.append("†k: training diverged for k seeds, which are not in the mean")
-    return tuple(filter(None, [*told, artefact.why_cannot]))
+        sentences.append("†k: training diverged for k seeds, which are not in the mean")
+    return tuple(filter(None, [*sentences, artefact.why_cannot]))

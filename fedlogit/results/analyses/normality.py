@@ -61,12 +61,12 @@ def analyse(artefact: Artefact) -> Analysis:
         correlation=("correlation", "mean"),
     ).reset_index()
     numbers = numbers.sort_values("partition", key=lambda p: p.map(order.index), kind="stable")
-    said = (
+    sentences = (
         f"Groups of at least {FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
         "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",
     )
     shown = _printed_table(artefact, numbers)
-    return Analysis(numbers, shown, said, heads=2, right=tuple(shown.columns[3:]))
+    return Analysis(numbers, shown, sentences, heads=2, right=tuple(shown.columns[3:]))
 
 
 def groups(run: Run) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.artefact import REFERENCE, Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.collect import collect, refuse_mixed
+from fedlogit.results.collect import collect, competitors, refuse_mixed
 
 __all__ = ["analyse"]
 
@@ -29,8 +29,7 @@ def analyse(artefact: Artefact) -> Analysis:
     Raises:
         FedlogitError: if no partition has two data sets with three methods.
     """
-    frame = collect(artefact)
-    frame = frame[frame["method"] != REFERENCE]
+    frame = competitors(collect(artefact))
     refuse_mixed(frame, ("dataset", "partition", "method"))
     rows = list(_rows(frame, artefact.metric))
     if not rows:
@@ -38,12 +37,12 @@ def analyse(artefact: Artefact) -> Analysis:
             f"{artefact.name}: no partition was run on two data sets with the same three methods"
         )
     numbers = pd.DataFrame(rows)
-    said = (
+    sentences = (
         "Spearman's rank correlation between two data sets of the methods' means over seeds: 1 is"
         " the same order, 0 none in common, -1 the reverse",
         "The range is that of single seeds",
     )
-    return Analysis(numbers, _printed_table(artefact, numbers), said, right=("Methods", "ρ"))
+    return Analysis(numbers, _printed_table(artefact, numbers), sentences, right=("Methods", "ρ"))
 
 
 def _rows(frame: pd.DataFrame, metric: str) -> Iterator[dict[str, Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fedlogit.papers.artefact import REFERENCE, Artefact
+from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.analysis import Analysis
-from fedlogit.results.collect import collect
+from fedlogit.results.collect import collect, competitors
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
 from fedlogit.results.verdicts.statistics import ALPHA
 
@@ -22,8 +22,7 @@ def analyse(artefact: Artefact) -> Analysis:
     over them, 1 the best), `alike` (the methods that do not differ from it, with "; " between),
     and for each data set and partition `rank_<dataset>_<partition>`, the average over its seeds.
     """
-    frame = collect(artefact)
-    frame = frame[frame["method"] != REFERENCE]
+    frame = competitors(collect(artefact))
     table, left_out = blocks(frame, artefact.metric)
     found = ranking(table)
     methods = list(found.ranks.index)
@@ -57,15 +56,15 @@ def _methods_alike(pairs: pd.DataFrame, method: str) -> list[str]:
 
 
 def _caption_sentences(artefact: Artefact, found: Ranking, left_out: list[str]) -> tuple[str, ...]:
-    told = [
+    sentences = [
         f"Ranks are among {len(found.ranks)} methods for each data set, heterogeneity and seed,"
         f" {found.n} cells; 1 is best, and ties share their mean rank"
     ]
-    told += [found.friedman()] if found.friedman() else []
-    told.append(
+    sentences += [found.friedman()] if found.friedman() else []
+    sentences.append(
         "Methods do not differ where Wilcoxon's signed-rank test on the cells gives p of 0.05 or"
         " more, corrected for all pairs after Holm"
     )
     if left_out:
-        told.append(f"Not in every cell: {', '.join(map(artefact.label, left_out))}")
-    return tuple(told)
+        sentences.append(f"Not in every cell: {', '.join(map(artefact.label, left_out))}")
+    return tuple(sentences)

@@ -97,10 +97,7 @@ def _choices(point: np.ndarray, width: float) -> np.ndarray:
 
 
 def _costs_alone(
-    point: np.ndarray,
-    boxes: np.ndarray,
-    obstacles: Sequence[Obstacle],
-    room: tuple[float, float],
+    point: np.ndarray, boxes: np.ndarray, obstacles: Sequence[Obstacle], room: tuple[float, float]
 ) -> np.ndarray:
     """Return what each box costs, whatever the other names do."""
     ends = anchors(point, boxes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -32,16 +32,16 @@ __all__ = [
     "Dash",
     "Stroke",
     "all_diverged",
-    "band",
-    "bars",
-    "competitors",
+    "band_note",
+    "bars_note",
     "dashes",
+    "family_look",
+    "format_axis",
     "in_per_cent",
-    "kin_colour",
-    "kin_look",
     "legend",
     "legible",
     "method_handle",
+    "name_axes",
     "panel_name",
     "panels_of",
     "published_handle",
@@ -50,7 +50,6 @@ __all__ = [
     "reported",
     "runs_of",
     "seeds_if_fewer",
-    "share_axis",
     "strokes",
     "title",
     "values",
@@ -76,12 +75,12 @@ class Stroke(NamedTuple):
     dash: Dash
 
 
-def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, extra: str = "") -> None:
-    """Write the artefact's title, and below it data, scale, seeds, device and stand-ins."""
+def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, *notes: str) -> None:
+    """Write the artefact's title; below it data, scale, seeds, device, stand-ins, and notes."""
     datasets = frame["dataset"].unique()
     on = f"data: {artefact.label(datasets[0])}" if len(datasets) == 1 else ""
-    said = [on, describe(frame), artefact.not_run, extra]
-    header(figure, artefact.title, "; ".join(filter(None, said)))
+    parts = [on, describe(frame), artefact.not_run, *notes]
+    header(figure, artefact.title, "; ".join(filter(None, parts)))
 
 
 def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
@@ -120,12 +119,12 @@ def panels_of(artefact: Artefact) -> dict[str, list[tuple[RunRef, Run]]]:
     return panels
 
 
-def bars(frame: pd.DataFrame) -> str:
+def bars_note(frame: pd.DataFrame) -> str:
     """Return what error bars are, if there are any."""
     return "" if seeds(frame) == "1 seed" else BARS
 
 
-def band(frame: pd.DataFrame) -> str:
+def band_note(frame: pd.DataFrame) -> str:
     """Return what a band around a line is, if there is one."""
     several = frame["seed"].nunique() > 1
     return "band: from the lowest to the highest seed" if several else ""
@@ -135,11 +134,6 @@ def values(frame: pd.DataFrame, axis: str) -> list[str]:
     """Return the values on an axis in order of appearance; methods in that of every figure."""
     found = list(frame[axis].drop_duplicates())
     return in_order(found) if axis == "method" else found
-
-
-def competitors(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs of all methods but the reference."""
-    return frame[frame["method"] != REFERENCE]
 
 
 def dashes(methods: Iterable[str]) -> dict[str, Dash]:
@@ -176,6 +170,22 @@ def published_handle(label: str) -> Line2D:
     )  # fmt: skip
 
 
+def name_axes(grid: np.ndarray, drawn: Sequence[Axes], x: str, y: str = "") -> None:
+    """Name the horizontal axis below each column, the vertical one beside each row.
+
+    Args:
+        grid: All panels, (rows, columns).
+        drawn: Those that are drawn in, as from `wrapped_panels`.
+        x: The horizontal axis.
+        y: The vertical axis.
+    """
+    for row in grid:
+        row[0].set_ylabel(y)
+    for axes in drawn[-grid.shape[1] :]:
+        axes.set_xlabel(x)
+        axes.tick_params(labelbottom=True)
+
+
 def reported(artefact: Artefact) -> str:
     """Return what the paper's numbers are called, in a figure that may be of a reduced scale."""
     reduced = artefact.scale != JUDGED_SCALE
@@ -202,23 +212,18 @@ def in_per_cent(axis: Axis) -> None:
     axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6) + 0.0:g}%")
 
 
-def share_axis(axis: Axis, metric: str) -> None:
+def format_axis(axis: Axis, metric: str) -> None:
     """Write an axis in per cent if its metric is a share."""
     if is_share(metric):
         in_per_cent(axis)
 
 
-def kin_look(method: str) -> Look:
+def family_look(method: str) -> Look:
     """Return the look of a method by its short name, whatever its parameters.
 
     For figures that name each point or panel, so that relatives may share a colour.
     """
     return look(family(method))
-
-
-def kin_colour(method: str) -> str:
-    """Return the colour of a method by its short name, whatever its parameters."""
-    return kin_look(method).colour
 
 
 def reference_line(

@@ -12,29 +12,29 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedlogit.papers.artefact import REFERENCE, Artefact
-from fedlogit.results.collect import collect, summarise
+from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.figures._parts import (
     Stroke,
-    bars,
-    competitors,
+    bars_note,
+    format_axis,
     legend,
     method_handle,
     published_handle,
     reference_handle,
     reference_line,
     reported,
-    share_axis,
     strokes,
     title,
     values,
     wrapped_labels,
 )
+from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
 
 __all__ = ["draw", "enlarged_partitions"]
 
-_FLAT = 0.25  # of a panel's height: what lies within less of it can hardly be told apart
+_FLAT = 0.25  # of a panel's height: what lies within less of it can hardly be distinguished
 
 
 class _PanelContent(NamedTuple):
@@ -64,11 +64,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _lines(axes, competitors(here), artefact.metric, place.partitions, styles)
         has_paper |= _paper(axes, reference, artefact.metric, place, styles)
         _label_partitions(axes, artefact, place)
-        share_axis(axes.yaxis, artefact.metric)
+        format_axis(axes.yaxis, artefact.metric)
     handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
     handles += _paper_handles(reported(artefact)) if has_paper else []
-    title(figure, artefact, frame, bars(frame))
+    title(figure, artefact, frame, bars_note(frame))
     legend(figure, handles)
     return figure
 
@@ -109,7 +109,7 @@ def _panels(
             axes.set_visible(False)
         panels += zip(line[: len(row)], row, strict=True)
     for axes in grid[:, 0]:
-        axes.set_ylabel(metric_label(metric).capitalize())
+        axes.set_ylabel(sentence(metric_label(metric)))
     return figure, panels
 
 

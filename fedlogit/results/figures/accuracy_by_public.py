@@ -11,18 +11,18 @@ from matplotlib.figure import Figure
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import ByPublic
-from fedlogit.results.collect import collect, summarise
+from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.figures._parts import (
     Stroke,
-    bars,
-    competitors,
+    bars_note,
+    format_axis,
     legend,
     method_handle,
-    share_axis,
     strokes,
     title,
     values,
 )
+from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import family, new_figure
 
@@ -53,17 +53,16 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _panel(axes, here, styles, artefact.metric)
         axes.set_title(artefact.place_label(dataset, partition))
         axes.set_xlabel(artefact.label(axis))
+        format_axis(axes.yaxis, artefact.metric)
         if options.log:
             axes.set_xscale("log")
             axes.set_xticks(sorted(here["x"].unique()))
             axes.minorticks_off()
             axes.xaxis.set_major_formatter("{x:,.0f}")
-    for axes in grid.flat:
-        share_axis(axes.yaxis, artefact.metric)
-    grid[0, 0].set_ylabel(metric_label(artefact.metric).capitalize())
+    grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
-    said = [bars(drawn), "of each line the seeds that all its points have" if fewer else ""]
-    title(figure, artefact, frame, "; ".join(filter(None, said)))
+    seeds = "of each line the seeds that all its points have" if fewer else ""
+    title(figure, artefact, frame, bars_note(drawn), seeds)
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,21 +16,21 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.papers.options import ByRound
-from fedlogit.results.collect import collect, curves
+from fedlogit.results.collect import collect, competitors, curves
 from fedlogit.results.figures._parts import (
     Stroke,
-    band,
-    competitors,
+    band_note,
+    format_axis,
     legend,
     method_handle,
     reference_handle,
     reference_line,
     seeds_if_fewer,
-    share_axis,
     strokes,
     title,
     values,
 )
+from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import PALETTE, new_figure
 
@@ -70,26 +70,18 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     third of the rounds of the methods that end near the best, each panel on its own axis; a method
     that ends far above all others is not enlarged alone.
     """
-    final, frame = collect(artefact), curves(artefact)
-    if artefact.metric not in frame:
-        raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
-    shown, references = competitors(frame), final
-    if shown.empty:  # then the reference is a method as any other
-        shown, references = frame, competitors(final)
-    # Partitions that differ in a dataset's parameters only have one label, and one column.
-    shown = shown.assign(column=shown["partition"].map(artefact.label))
+    final = collect(artefact)
+    shown, references = _shown_rounds(artefact, final)
     last = shown.groupby("method")["round"].max()
     lines = _Lines(artefact.metric, strokes(values(shown, "method")), set(last.index[last == 1]))
-    datasets, columns = values(shown, "dataset"), values(shown, "column")
+    columns = values(shown, "column")
     by_dataset = {
-        dataset: [shown[(shown["dataset"] == dataset) & (shown["column"] == c)] for c in columns]
-        for dataset in datasets
+        str(dataset): [runs[runs["column"] == column] for column in columns]
+        for dataset, runs in shown.groupby("dataset", sort=False)
     }
-    late: dict[str, list[_Late]] = {}
-    if artefact.read_options(ByRound).enlarge:
-        every = {d: _late_rounds(parts, references, lines) for d, parts in by_dataset.items()}
-        late = {d: found for d, found in every.items() if any(one.comparable() for one in found)}
-    figure, grid = new_figure(len(datasets) + len(late), len(columns), panel=(3.1, 2.5))
+    enlarge = artefact.read_options(ByRound).enlarge
+    late = _enlarged_rows(by_dataset, references, lines) if enlarge else {}
+    figure, grid = new_figure(len(by_dataset) + len(late), len(columns), panel=(3.1, 2.5))
     has_reference, rows = False, iter(grid)
     for dataset, parts in by_dataset.items():
         row = next(rows)
@@ -103,10 +95,22 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             for axes, found in zip(row, late[dataset], strict=True):
                 _enlarge(axes, found, lines.metric)
     _name_axes(grid, artefact.metric)
-    said = "lower panels: the last rounds, enlarged" if late else ""
-    title(figure, artefact, final, "; ".join(filter(None, [band(shown), said])))
+    lower = "lower panels: the last rounds, enlarged" if late else ""
+    title(figure, artefact, final, band_note(shown), lower)
     legend(figure, _handles(artefact, shown, lines, has_reference))
     return figure
+
+
+def _shown_rounds(artefact: Artefact, final: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rounds of the methods to draw, and the runs whose end is the reference line."""
+    frame = curves(artefact)
+    if artefact.metric not in frame:
+        raise FedlogitError(f"{artefact.name}: {artefact.metric!r} is no column of rounds.csv")
+    shown, references = competitors(frame), final
+    if shown.empty:  # then the reference is a method as any other
+        shown, references = frame, competitors(final)
+    # Partitions that differ in a dataset's parameters only have one label, and one column.
+    return shown.assign(column=shown["partition"].map(artefact.label)), references
 
 
 def last_third(runs: pd.DataFrame, metric: str, near: float) -> pd.DataFrame:
@@ -159,7 +163,7 @@ def _panel(
         axes, _reference(references, runs), lines.metric, every_seed=True
     )
     _draw_lines(axes, runs, lines)
-    share_axis(axes.yaxis, lines.metric)
+    format_axis(axes.yaxis, lines.metric)
     if options.log:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -212,6 +216,14 @@ def _share_height(panels: Sequence[Axes]) -> None:
         axes.tick_params(labelleft=axes is panels[0])
 
 
+def _enlarged_rows(
+    by_dataset: Mapping[str, Sequence[pd.DataFrame]], references: pd.DataFrame, lines: _Lines
+) -> dict[str, list[_Late]]:
+    """Return the panels to enlarge of each data set that has one with two lines at least."""
+    found = {name: _late_rounds(parts, references, lines) for name, parts in by_dataset.items()}
+    return {name: late for name, late in found.items() if any(one.comparable() for one in late)}
+
+
 def _late_rounds(
     parts: Sequence[pd.DataFrame], references: pd.DataFrame, lines: _Lines
 ) -> list[_Late]:
@@ -234,7 +246,8 @@ def _enlarge(axes: Axes, late: _Late, metric: str) -> None:
         axes.set_visible(False)
         return
     values_here = late.rounds[metric]
-    ends = [values_here.min(), values_here.max()] + ([late.level] if late.level is not None else [])
+    ends = [values_here.min(), values_here.max()]
+    ends += [] if late.level is None else [late.level]
     first, last = late.rounds["round"].min(), late.rounds["round"].max()
     axes.set_title(f"rounds {first}–{last}")
     axes.tick_params(labelleft=True)
@@ -249,7 +262,7 @@ def _enlarge(axes: Axes, late: _Late, metric: str) -> None:
 def _name_axes(grid: np.ndarray, metric: str) -> None:
     """Name the vertical axis at the first panel of a row, the rounds at the last of a column."""
     for row in filter(None, map(_panels_with_runs, grid)):
-        row[0].set_ylabel(metric_label(metric).capitalize())
+        row[0].set_ylabel(sentence(metric_label(metric)))
     for panels in filter(None, map(_panels_with_runs, grid.T)):
         panels[-1].set_xlabel("Round")
 

@@ -18,11 +18,11 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import BySetting
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
-    bars,
+    bars_note,
+    format_axis,
     legend,
     published_handle,
     reported,
-    share_axis,
     title,
     values,
 )
@@ -78,8 +78,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """
     options = artefact.read_options(BySetting)
     metrics = options.metrics or (artefact.metric,)
-    of_levels = [level.metric for level in options.levels if level.metric]
-    needed = list(dict.fromkeys([*metrics, *of_levels]))
+    needed = filter(None, (*metrics, *(level.metric for level in options.levels)))
     frame = _placed_runs(artefact, options, collect(artefact, needed))
     level = frame["method"].isin([level.method for level in options.levels])
     shown = frame[~level & frame["x"].notna()]
@@ -99,21 +98,19 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         levels |= _levels(axes, artefact, _of_panel(frame[level], panel), metrics[0], options)
         _label_horizontal_axis(axes, here, artefact, options)
         axes.set_title(panel)
-        share_axis(axes.yaxis, metrics[0])
+        format_axis(axes.yaxis, metrics[0])
     label = sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy"
     grid[0, 0].set_ylabel(textwrap.fill(label, _WIDEST))
-    moved = any(style.shift for style in looks.values())
-    shifted = ", points moved sideways" if moved else ""
-    title(figure, artefact, frame, bars(frame) + shifted)
-    handles = _handles(looks, len(metrics) > 1)
-    handles += [Line2D([], [], color=INK, ls=d, lw=1.1, label=n) for n, d in levels.items()]
+    moved = ", points moved sideways" if any(style.shift for style in looks.values()) else ""
+    title(figure, artefact, frame, bars_note(frame) + moved)
+    handles = _handles(looks, len(metrics) > 1, levels)
     legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])
     return figure
 
 
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
-    step = _line_distance(runs, len(lines), options.log) if bars(runs) else 0.0
+    step = _line_distance(runs, len(lines), options.log) if bars_note(runs) else 0.0
     looks = _looks(runs, list(dict.fromkeys(lines)), options)
     dashes: dict[str, Iterator[str]] = {}
     for place, line in enumerate(lines):
@@ -259,11 +256,16 @@ def _labelled_positions(places: Sequence[float]) -> list[int]:
     return chosen
 
 
-def _handles(looks: Mapping[tuple[str, str], _Style], several: bool) -> list[Line2D]:
+def _handles(
+    looks: Mapping[tuple[str, str], _Style], several: bool, levels: Mapping[str, str]
+) -> list[Line2D]:
+    """Return the legend entries of the lines, with their metrics if `several`, and of levels."""
     handles = []
     for (line, metric), style in looks.items():
         parts = [line, metric_label(metric)] if several or not line else [line]
         name = ", ".join(filter(None, parts))
         drawn = {"color": style.colour, "marker": style.marker, "ls": style.dash}
         handles.append(Line2D([], [], label=name, **drawn))  # type: ignore[arg-type]
-    return handles
+    return handles + [
+        Line2D([], [], color=INK, ls=dash, lw=1.1, label=name) for name, dash in levels.items()
+    ]

@@ -37,22 +37,19 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         shown = shown.assign(lost=-shown["lost"])
     conditions = values(shown, "condition")
     colours = dict(zip(conditions, cycle(CATEGORIES), strict=False))
-    places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
+    panels = list(shown.groupby(["dataset", "partition"], sort=False))
     methods = values(shown, "method")
-    most = shown.groupby(["dataset", "partition"])["condition"].nunique().max()
+    most = max(rows["condition"].nunique() for _, rows in panels)
     size = (3.6, len(methods) * (most * _BAR + _GAP) + 0.5)
-    figure, grid = new_figure(1, len(places), panel=size, share_x=True, share_y=True)
-    for axes, (dataset, partition) in zip(grid.flat, places, strict=True):
-        here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
-        _panel(axes, artefact, here, methods, colours)
-        several = shown["dataset"].nunique() > 1
+    figure, grid = new_figure(1, len(panels), panel=size, share_x=True, share_y=True)
+    several = shown["dataset"].nunique() > 1
+    for axes, ((dataset, partition), rows) in zip(grid.flat, panels, strict=True):
+        _panel(axes, artefact, rows, methods, colours)
         axes.set_title(artefact.place_label(dataset, partition, several=several))
         axes.set_xlabel(POINTS_GAINED if options.gained else POINTS_LOST)
-    frame = collect(artefact)
     alone = f"{conditions[0]} " if len(conditions) == 1 else ""
     whiskers = "whiskers: standard deviation over seeds" if shown["n"].max() > 1 else ""
-    said = [f"{alone}compared with: {options.against}", whiskers]
-    title(figure, artefact, frame, "; ".join(filter(None, said)))
+    title(figure, artefact, collect(artefact), f"{alone}compared with: {options.against}", whiskers)
     if len(conditions) > 1:
         legend(figure, [Patch(color=colours[name], label=name) for name in conditions])
     return figure

@@ -99,9 +99,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     bar.set_label("Mean weight")
     bar.outline.set_visible(False)
     several = max(len(panel.weights) for panel in panels) > 1
-    said = "frame: the client holds the class"
-    said += "; upper panels: the first seed, lower panels: every seed" if several else ""
-    title(figure, artefact, collect(artefact), said)
+    seeds = "upper panels: the first seed, lower panels: every seed" if several else ""
+    title(figure, artefact, collect(artefact), "frame: the client holds the class", seeds)
     return figure
 
 

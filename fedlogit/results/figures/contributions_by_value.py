@@ -16,7 +16,7 @@ from fedlogit.results.analyses.contribution import (
     correlations,
 )
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, title
+from fedlogit.results.figures._parts import legend, name_axes, title
 from fedlogit.results.style import CATEGORIES, GREY, MARKERS, in_order, wrapped_panels
 
 __all__ = ["correlation", "draw"]
@@ -38,17 +38,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     size = (2.7, 2.5)
     figure, grid, drawn = wrapped_panels(len(methods), _ACROSS, panel=size, share_x=True)
     for axes, method in zip(drawn, methods, strict=True):
-        _panel(axes, [one for one in found if one.method == method], partitions)
-        said = correlation(artefact, [one for one in found if one.method == method])
-        axes.set_title(f"{artefact.label(method)}\n{said}", fontsize="small")
-    for row in grid:
-        row[0].set_ylabel("Contribution [share]")
-    for axes in drawn[-grid.shape[1] :]:
-        axes.set_xlabel("Shapley value [points]")
-        axes.tick_params(labelbottom=True)
-    extra = ["rank correlations are means over runs", "dotted: equal shares"]
-    extra += ["every panel has its own vertical axis"]
-    title(figure, artefact, collect(artefact), "; ".join(extra))
+        own = [one for one in found if one.method == method]
+        _panel(axes, own, partitions)
+        name = f"{artefact.label(method)}\n{correlation(artefact, own)}"
+        axes.set_title(name, fontsize="small")
+    name_axes(grid, drawn, "Shapley value [points]", "Contribution [share]")
+    notes = ("rank correlations are means over runs", "dotted: equal shares")
+    title(figure, artefact, collect(artefact), *notes, "every panel has its own vertical axis")
     legend(figure, [_handle(i, artefact.label(name)) for i, name in enumerate(partitions)])
     return figure
 

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.papers.artefact import Artefact
-from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import competitors, kin_look, title
+from fedlogit.results.collect import collect, competitors
+from fedlogit.results.figures._parts import family_look, title
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
 from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
@@ -30,17 +30,17 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     rows = len(found.ranks)
     figure, grid = new_figure(panel=(6.6, 0.27 * rows + 0.6))
     _panel(grid[0, 0], artefact, found)
-    title(figure, artefact, frame, "; ".join(_subtitle_sentences(artefact, found, left_out)))
+    title(figure, artefact, frame, *_notes(artefact, found, left_out))
     return figure
 
 
-def _subtitle_sentences(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
+def _notes(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
     """Return what the subtitle says of the tests, and of methods without a rank."""
     parts = [
         f"{found.n} cells of partition and seed",
         "a bar joins neighbours of which no two differ",
+        found.friedman(),
     ]
-    parts += [found.friedman()] if found.friedman() else []
     fewest = len(found.pairs) * 2.0 ** (1 - found.n)  # the least p that a pair can have
     if fewest >= ALPHA:
         parts.append(f"too few cells for any two of {len(found.ranks)} methods to differ")
@@ -51,7 +51,7 @@ def _subtitle_sentences(artefact: Artefact, found: Ranking, left_out: list[str])
 
 def _panel(axes: Axes, artefact: Artefact, found: Ranking) -> None:
     for row, (method, rank) in enumerate(found.ranks.items()):
-        colour, marker = kin_look(str(method))
+        colour, marker = family_look(str(method))
         axes.axhline(row, color="#e6e6e6", lw=0.6, zorder=0)  # leads from the bars to the names
         axes.plot([1, rank], [row, row], color=colour, lw=0.8, alpha=0.5, zorder=1)
         axes.plot(rank, row, marker=marker, color=colour, ms=6, zorder=3)

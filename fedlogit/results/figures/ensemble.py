@@ -9,13 +9,21 @@ from matplotlib.lines import Line2D
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import all_diverged, bars, in_per_cent, legend, title, values
+from fedlogit.results.figures._parts import (
+    all_diverged,
+    bars_note,
+    in_per_cent,
+    legend,
+    name_axes,
+    title,
+    values,
+)
 from fedlogit.results.style import GREY, INK, looks, wrapped_panels
 
 __all__ = ["draw"]
 
 _ALONE, _TARGETS, _ORACLE = "client_public_accuracy", "target_accuracy", "oracle_accuracy"
-_SAID = "oracle: public samples that at least one client classifies correctly"
+_NOTE = "oracle: public samples that at least one client classifies correctly"
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -39,10 +47,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     drawn[0].set_yticks(range(len(methods)), [artefact.label(method) for method in methods])
     drawn[0].set_ylim(len(methods) - 0.4, -0.6)
     in_per_cent(drawn[0].xaxis)
-    for axes in drawn[-grid.shape[1] :]:
-        axes.set_xlabel("Accuracy on the public set")
-        axes.tick_params(labelbottom=True)
-    title(figure, artefact, frame, "; ".join(filter(None, [bars(frame), _SAID])))
+    name_axes(grid, drawn, "Accuracy on the public set")
+    title(figure, artefact, frame, bars_note(frame), _NOTE)
     legend(figure, _handles())
     return figure
 

@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._parts import (
-    band,
+    band_note,
     in_per_cent,
     legend,
     method_handle,
+    name_axes,
     panels_of,
     seeds_if_fewer,
     strokes,
@@ -58,10 +59,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_title(name + seeds_if_fewer(here, frame))
     drawn[0].set_ylim(-0.02, max(0.1, 1.05 * highest))  # of all panels, which share it
     for row in grid:
-        row[0].set_ylabel("False-positive rate")
         in_per_cent(row[0].yaxis)
-    for axes in drawn[-grid.shape[1] :]:
-        axes.set_xlabel("Threshold on the z-score")
-    title(figure, artefact, frame, band(frame))
+    name_axes(grid, drawn, "Threshold on the z-score", "False-positive rate")
+    title(figure, artefact, frame, band_note(frame))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure

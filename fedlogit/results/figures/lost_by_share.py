@@ -35,22 +35,21 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """
     options = artefact.read_options(Lost)
     shown = _rows_with_adversaries(artefact, options, losses(artefact, options))
-    places = shown[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
+    places = list(shown.groupby(["dataset", "partition"], sort=False))
     attacks = values(shown, "attack")
     styles = strokes(values(shown[shown["cannot"] == ""], "method"))
     figure, grid = new_figure(len(places), len(attacks), panel=(3.1, 2.5), share_y="row")
-    datasets = shown["dataset"].nunique()
-    for row, (dataset, partition) in zip(grid, places, strict=True):
-        here = shown[(shown["dataset"] == dataset) & (shown["partition"] == partition)]
+    several = shown["dataset"].nunique() > 1
+    for row, ((dataset, partition), here) in zip(grid, places, strict=True):
         for axes, attack in zip(row, attacks, strict=True):
             _panel(axes, artefact, here[here["attack"] == attack], styles)
-            name = artefact.place_label(dataset, partition, several=datasets > 1)
+            name = artefact.place_label(dataset, partition, several=several)
             axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
         row[0].set_ylabel(POINTS_LOST)
     for axes in grid[-1]:
         axes.set_xlabel("Adversaries, % of the clients")
-    several = shown["n"].max() > 1  # differences, whatever they are against
-    title(figure, artefact, collect(artefact), BARS if several else "")
+    # Of differences, whatever they are against.
+    title(figure, artefact, collect(artefact), BARS if shown["n"].max() > 1 else "")
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
@@ -59,15 +58,14 @@ def _rows_with_adversaries(
     artefact: Artefact, options: Lost, numbers: pd.DataFrame
 ) -> pd.DataFrame:
     """Return the rows with adversaries, with their `attack` and `share`."""
-    known = {}
-    for text in artefact.in_order(options.condition):
-        if text != "all":
-            who = Adversaries.model_validate_json(text)
-            known[artefact.label(text, options.condition)] = (who.attack, who.share)
+    known = {
+        artefact.label(text, options.condition): Adversaries.model_validate_json(text)
+        for text in artefact.in_order(options.condition)
+        if text != "all"
+    }
     rows = numbers[numbers["condition"].isin(known)]
-    attacks = rows["condition"].map({label: attack for label, (attack, _) in known.items()})
-    shares = rows["condition"].map({label: share for label, (_, share) in known.items()})
-    return rows.assign(attack=attacks, share=shares)
+    present = [known[condition] for condition in rows["condition"]]
+    return rows.assign(attack=[a.attack for a in present], share=[a.share for a in present])
 
 
 def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Stroke]) -> None:

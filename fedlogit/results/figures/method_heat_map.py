@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.papers.artefact import Artefact
-from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import competitors, legible, title, values, wrapped_labels
+from fedlogit.results.collect import collect, competitors, summarise
+from fedlogit.results.figures._parts import legible, title, values, wrapped_labels
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import new_figure
 

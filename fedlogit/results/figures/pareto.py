@@ -16,15 +16,14 @@ from matplotlib.ticker import NullLocator
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.options import Pareto
-from fedlogit.results.collect import collect, summarise
+from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, place
 from fedlogit.results.figures._parts import (
-    bars,
-    competitors,
-    kin_look,
+    bars_note,
+    family_look,
+    format_axis,
     legend,
     published_handle,
-    share_axis,
     title,
     values,
 )
@@ -69,13 +68,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _panel(axes, artefact, points, theirs, size)
         axes.set_title(artefact.label(panel))
         axes.set_xlabel(_horizontal_label(options.x))
-        share_axis(axes.yaxis, artefact.metric)
+        format_axis(axes.yaxis, artefact.metric)
     for axes in grid[:, 0]:
         axes.set_ylabel(sentence(metric_label(artefact.metric)))
     handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label=_FRONT)]
     handles += [published_handle("reported in the paper")] if has_paper else []
     moved = "points of equal bytes moved sideways" if moves else ""
-    title(figure, artefact, frame, "; ".join(filter(None, [bars(frame), moved])))
+    title(figure, artefact, frame, bars_note(frame), moved)
     legend(figure, handles)
     return figure
 
@@ -149,12 +148,12 @@ def _panel(
     smallest = _smallest_payload(points)
     axes.set_xscale("symlog", linthresh=smallest / 2, linscale=0.3)
     for row in theirs.to_dict("records"):
-        colour, marker = kin_look(row["method"])
+        colour, marker = family_look(row["method"])
         axes.plot(
             row["payload"], row["mean"], marker, mfc="white", mec=colour, ms=7, mew=1.3, zorder=2
         )
     for row in points.to_dict("records"):
-        colour, marker = kin_look(row["method"])
+        colour, marker = family_look(row["method"])
         spread = None if np.isnan(row["std"]) else row["std"]
         axes.errorbar(
             row["x"], row["mean"], yerr=spread, color=colour, marker=marker, ms=7,

@@ -15,7 +15,15 @@ from matplotlib.ticker import MaxNLocator
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import PeerBands
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import in_per_cent, kin_colour, legend, runs_of, title, values
+from fedlogit.results.figures._parts import (
+    family_look,
+    in_per_cent,
+    legend,
+    name_axes,
+    runs_of,
+    title,
+    values,
+)
 from fedlogit.results.style import GREY, INK, wrapped_panels
 
 __all__ = ["CELL", "draw"]
@@ -43,15 +51,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         for other, dash in _beside(here, options, method):
             mean = _by_round(here, other)["accuracy"]
             axes.plot(mean.index, mean, color=_FAINT, lw=1.1, ls=dash, zorder=1)
-        _draw_band(axes, _by_round(here, method), kin_colour(method), options.band)
+        _draw_band(axes, _by_round(here, method), family_look(method).colour, options.band)
         several = frame["dataset"].nunique() > 1
         axes.set_title(f"{artefact.label(method)}{f', {artefact.label(dataset)}' * several}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
     for row in grid:
-        row[0].set_ylabel("Test accuracy")
         in_per_cent(row[0].yaxis)
-    for axes in drawn[-grid.shape[1] :]:  # the lowest of each column
-        axes.set_xlabel("Round")
+    name_axes(grid, drawn, "Round", "Test accuracy")
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
     grey = {artefact.label(name): dash for name, dash in _beside(frame, options)}
     legend(figure, _handles(options.band, grey))

@@ -46,9 +46,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
         axes.tick_params(length=0, rotation=0)
         axes.grid(visible=False)
-    said = ["test accuracy of CELM [%]; each panel has its own colours"]
-    said += [f"left out, as one cell was run: {' and '.join(alone)}"] if alone else []
-    title(figure, artefact, collect(artefact), "; ".join(said))
+    note = "test accuracy of CELM [%]; each panel has its own colours"
+    left_out = f"left out, as one cell was run: {' and '.join(alone)}" if alone else ""
+    title(figure, artefact, collect(artefact), note, left_out)
     return figure
 
 

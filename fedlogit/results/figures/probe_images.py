@@ -47,8 +47,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         grid[i, 0].set_ylabel(name, rotation=0, ha="right", va="center")
     for c in range(classes):
         grid[0, c].set_title(str(c), loc="center", fontsize=9)
-    extra = f"{panel_name(artefact, ref)}; frame: the client holds the class"
-    title(figure, artefact, collect(artefact), extra)
+    run_name = panel_name(artefact, ref)
+    title(figure, artefact, collect(artefact), run_name, "frame: the client holds the class")
     return figure
 
 

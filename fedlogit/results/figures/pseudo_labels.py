@@ -14,7 +14,14 @@ from matplotlib.ticker import MaxNLocator
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
+from fedlogit.results.figures._parts import (
+    band_note,
+    in_per_cent,
+    legend,
+    name_axes,
+    panels_of,
+    title,
+)
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, look, wrapped_panels
@@ -36,11 +43,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes, (name, runs) in zip(drawn, panels.items(), strict=True):
         _panel(axes, [run for _, run in runs])
         axes.set_title(name)
-    for row in grid:
-        row[0].set_ylabel("Share of public samples")
-    for axes in grid[-1]:
-        axes.set_xlabel("Iteration")
-    title(figure, artefact, frame, band(frame))
+    name_axes(grid, drawn, "Iteration", "Share of public samples")
+    title(figure, artefact, frame, band_note(frame))
     handles = [
         Line2D([], [], color=colour, marker=marker, label=label)
         for label, colour, marker in _LINES.values()

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import band, in_per_cent, legend, panels_of, title
+from fedlogit.results.figures._parts import band_note, in_per_cent, legend, panels_of, title
 from fedlogit.results.style import CATEGORIES, GREY, INK, look, new_figure
 
 __all__ = ["CELL", "draw"]
@@ -22,6 +22,7 @@ _VOTES, _SOFT = look("tally_train").colour, look("fedmd").colour  # the methods 
 _PANELS = (
     (
         "Proposition 1: vote accuracy",
+        "Accuracy on probes",
         (
             ("theory_vote_accuracy", "majority vote", _VOTES, "-"),
             ("theory_soft_accuracy", "mean softmax", _SOFT, "-"),
@@ -32,17 +33,18 @@ _PANELS = (
     ),
     (
         "Lemma 1: disagreement of peers",
+        "KL divergence [nats]",
         (("theory_disagreement", "mean over pairs of peers", CATEGORIES[0], "-"),),
     ),
     (
         "Proposition 2: variance of gradients",
+        "Gradient variance",
         (
             ("theory_variance_hard", "votes as target", _VOTES, "--"),
             ("theory_variance_soft", "mean softmax as target", _SOFT, "--"),
         ),
     ),
 )
-_AXES = ("Accuracy on probes", "KL divergence [nats]", "Gradient variance")
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -55,13 +57,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if "theory_disagreement" not in frame:
         raise FedlogitError(f"{artefact.name}: its runs lack export: [theory]")
     frame = frame.dropna(subset=["theory_disagreement"])
-    rows = frame[["dataset", "method"]].drop_duplicates().to_numpy().tolist()
+    rows = list(frame.groupby(["dataset", "method"], sort=False))
     warm = _warm_up(artefact)
     figure, grid = new_figure(len(rows), len(_PANELS), panel=(3.6, 2.5))
-    for line, (dataset, method) in zip(grid, rows, strict=True):
-        own = frame[(frame["dataset"] == dataset) & (frame["method"] == method)]
-        for axes, (name, series) in zip(line, _PANELS, strict=True):
+    for line, ((dataset, method), own) in zip(grid, rows, strict=True):
+        for axes, (name, label, series) in zip(line, _PANELS, strict=True):
             _panel(axes, own, series)
+            axes.set_ylabel(label)
             axes.set_title(f"{name}\n{artefact.label(method)}, {artefact.label(dataset)}")
             if method in warm:
                 axes.axvline(warm[method], color=INK, ls=":", lw=1.0, zorder=1)
@@ -71,17 +73,14 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         line[2].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         line[2].yaxis.set_major_formatter("{x:g}")
         line[2].yaxis.set_minor_locator(NullLocator())
-    for line in grid:
-        for axes, label in zip(line, _AXES, strict=True):
-            axes.set_ylabel(label)
     for axes in grid[-1]:
         axes.set_xlabel("Round")
     measured = set(frame.columns[frame.notna().any()])
-    seen = [s for _, series in _PANELS for s in series if s[0] in measured]
+    seen = [s for *_, series in _PANELS for s in series if s[0] in measured]
     no_bound = "bound not drawn: it needs every peer above 50% accuracy"
-    said = ["dotted: the warm-up ends and votes begin"]
-    said += ["" if "theory_bound" in measured else no_bound, band(frame)]
-    title(figure, artefact, collect(artefact), "; ".join(filter(None, said)))
+    notes = ["dotted: the warm-up ends and votes begin"]
+    notes += ["" if "theory_bound" in measured else no_bound, band_note(frame)]
+    title(figure, artefact, collect(artefact), *notes)
     handles = [Line2D([], [], color=c, ls=ls, label=label) for _, label, c, ls in seen]
     legend(figure, handles)
     return figure

@@ -6,7 +6,7 @@ import math
 
 from fedlogit.errors import DataError
 from fedlogit.papers.metric_names import unknown_metric
-from fedlogit.results.metrics import celm, fedol, of_a_run, tally_train
+from fedlogit.results.metrics import celm, fedol, general, tally_train
 from fedlogit.results.metrics.metric import Metric
 from fedlogit.results.runs.run import Run
 
@@ -14,7 +14,7 @@ __all__ = ["METRICS", "Metric", "is_share", "metric_label", "metric_of", "value"
 
 METRICS = {
     metric.name: metric
-    for module in (of_a_run, celm, tally_train, fedol)
+    for module in (general, celm, tally_train, fedol)
     for metric in module.METRICS
 }
 

@@ -38,7 +38,7 @@ def _fpr(run: Run) -> float:
 
 
 def free_riders(run: Run) -> list[int]:
-    """Return which clients are free riders, of a run in which they can be told from others.
+    """Return which clients are free riders, of a run in which they can be detected.
 
     Raises:
         DataError: if there are none, or clients may be absent from a round.
@@ -79,9 +79,9 @@ def _class_shares(run: Run) -> np.ndarray:
     return np.divide(q, total, out=np.zeros_like(q), where=total > 0)
 
 
-def _distance(key: str, of: Callable[[Run], np.ndarray]) -> Callable[[Run], float]:
-    """CELM Table 4: true counts against the evidence."""
-    return lambda run: _distances(run.counts(), of(run))[key]
+def _distance(key: str, *evidence: Callable[[Run], np.ndarray]) -> Callable[[Run], float]:
+    """CELM Table 4: true counts against the evidence; without any, a uniform distribution."""
+    return lambda run: _distances(run.counts(), *(of(run) for of in evidence))[key]
 
 
 def _distance_at(key: str) -> Callable[[Run, int], float]:
@@ -92,11 +92,6 @@ def _distance_at(key: str) -> Callable[[Run, int], float]:
         return _distances(run.counts(), q[number - 1])[key] if number <= len(q) else math.nan
 
     return at
-
-
-def _from_uniform(key: str) -> Callable[[Run], float]:
-    """CELM Table 4: true counts against a uniform distribution."""
-    return lambda run: _distances(run.counts())[key]
 
 
 def _distances(*counts: np.ndarray) -> dict[str, float]:
@@ -161,12 +156,12 @@ def _of_table4() -> Iterator[Metric]:
         yield Metric(
             key, label, _distance(key, final_evidence), decimals=3, at_round=_distance_at(key)
         )
-        for what, of, said in (
+        for what, of, suffix in (
             ("mean", _mean_evidence, "of the mean evidence"),
             ("shares", _class_shares, "of class shares"),
         ):
-            yield Metric(f"{key}_{what}", f"{label} {said}", _distance(key, of), decimals=3)
-        yield Metric(f"{key}_uniform", f"{label} from uniform", _from_uniform(key), decimals=3)
+            yield Metric(f"{key}_{what}", f"{label} {suffix}", _distance(key, of), decimals=3)
+        yield Metric(f"{key}_uniform", f"{label} from uniform", _distance(key), decimals=3)
 
 
 METRICS = (

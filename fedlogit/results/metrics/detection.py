@@ -41,10 +41,8 @@ def auroc(contributions: np.ndarray, riders: Sequence[int]) -> float:
     return float(np.mean([roc_auc_score(is_rider, -of_round) for of_round in z]))
 
 
-def false_positive_rate(
-    contributions: np.ndarray, riders: Sequence[int], thresholds: np.ndarray = THRESHOLDS
-) -> np.ndarray:
-    """Return the share of honest clients flagged at each threshold, mean over rounds."""
+def false_positive_rate(contributions: np.ndarray, riders: Sequence[int]) -> np.ndarray:
+    """Return the share of honest clients flagged at each of `THRESHOLDS`, mean over rounds."""
     z = z_scores(contributions)
     honest = z[:, ~np.isin(np.arange(z.shape[1]), list(riders))]
-    return np.array([(honest < threshold).mean() for threshold in thresholds])
+    return np.array([(honest < threshold).mean() for threshold in THRESHOLDS])

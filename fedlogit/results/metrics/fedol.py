@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fedlogit.results.metrics.general import bytes_of
 from fedlogit.results.metrics.metric import Metric
-from fedlogit.results.metrics.of_a_run import bytes_of
 from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS"]

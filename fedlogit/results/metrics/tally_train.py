@@ -80,18 +80,18 @@ def _payload(run: Run) -> float:
 def _payload_as(links: Callable[[int], int]) -> Callable[[Run], float]:
     """MB of a peer in the whole run if merges were counted otherwise, from the bytes it booked.
 
-    What peers say about probes is counted as it was sent. `links` says how many copies of a model
-    a merge costs one of so many peers.
+    Votes and soft labels are counted as they were sent. `links` gives the copies of a model that a
+    merge costs each of so many peers.
     """
 
     def payload(run: Run) -> float:
         _all_present(run, "payload over other links")
         sent, peers = run.result.bytes.up, run.spec.clients
-        said = sum(sent.values()) - sent.get("model", 0)
+        about_probes = sum(sent.values()) - sent.get("model", 0)
         mesh = run.spec.method.params.get("merge_cost") == "mesh"
         copies = peers - 1 if mesh else 1  # of a peer's model, that it sends in a merge
         models = sent.get("model", 0) / copies if copies else 0.0
-        return (said + models * links(peers)) / peers / 1e6
+        return (about_probes + models * links(peers)) / peers / 1e6
 
     return payload
 
@@ -125,11 +125,11 @@ def _in_gigabytes(megabytes: Callable[[Run], float]) -> Callable[[Run], float]:
 def _bytes_per_probe(run: Run) -> float:
     """Bytes that a peer sends each peer that hears it about a probe (TallyTrain Tables 1 and 5).
 
-    0 where peers say nothing; in a text, each position is a probe.
+    0 where peers send nothing about them; in a text, each position is a probe.
     """
     params, sent = run.spec.method.params, run.result.bytes.up
-    said = sum(sent.get(kind, 0) for kind in ("votes", "probabilities"))
-    if not said:
+    about_probes = sum(sent.get(kind, 0) for kind in ("votes", "probabilities"))
+    if not about_probes:
         return 0.0
     if "probes_per_round" not in params:
         raise DataError(f"{run.folder}: method {run.spec.method.name} has no probes_per_round")
@@ -138,11 +138,11 @@ def _bytes_per_probe(run: Run) -> float:
     hearers = {"mesh": others, "ring": min(2, others), "regular": params.get("degree")}
     rounds = run.spec.rounds - params["warm_up"]
     probes = rounds * params["probes_per_round"] * (run.spec.text.length if run.spec.text else 1)
-    return said / (probes * run.spec.clients * hearers[params.get("topology", "mesh")])
+    return about_probes / (probes * run.spec.clients * hearers[params.get("topology", "mesh")])
 
 
 def _reduction(run: Run) -> float:
-    """How many times as long a soft label of four bytes a class is; NaN where nothing is said."""
+    """How many times as long a soft label of four bytes a class is; NaN where nothing is sent."""
     sent = _bytes_per_probe(run)
     # The classes of a text are its tokens, of which a division has no counts; who only counts bytes
     # was not tested.
@@ -154,12 +154,7 @@ _ACCURACY, _PERPLEXITY = "test accuracy", "perplexity"
 
 METRICS = (
     # §4: over the last 100 of 3,000 rounds
-    Metric(
-        "tail_accuracy",
-        f"{_ACCURACY}, mean over the last rounds",
-        _tail("accuracy"),
-        "share",
-    ),
+    Metric("tail_accuracy", f"{_ACCURACY}, mean over the last rounds", _tail("accuracy"), "share"),
     Metric(
         "tail_perplexity",
         f"{_PERPLEXITY}, mean over the last rounds",
@@ -185,11 +180,7 @@ METRICS = (
     ),
     *_payloads(),
     Metric(
-        "bytes_per_probe",
-        "bytes that a peer sends about a probe",
-        _bytes_per_probe,
-        "bytes",
-        1,
+        "bytes_per_probe", "bytes that a peer sends about a probe", _bytes_per_probe, "bytes", 1
     ),
     Metric("reduction", "bytes of a soft label divided by the bytes sent", _reduction),
     # §3.3: columns of tested rounds (see `fedlogit.methods.voting_theory`)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
-from fedlogit.results.verdicts.compare import RIGHT, comparison_table, read_comparison
+from fedlogit.results.verdicts.compare import RIGHT, comparison_in, comparison_table
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
@@ -35,8 +36,8 @@ _LOOK: dict[str, str] = {
     Verdict.NOT_REPRODUCED: "bad",
     ClaimResult.FAILS: "bad",
 }
-_SAID = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
-_VERDICT = re.compile(f">((?:{_SAID})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
+_RESULTS = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
+_VERDICT = re.compile(f">((?:{_RESULTS})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
 
 
@@ -88,12 +89,10 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
         title=first.paper_title or first.paper,
         scale=first.scale,
         parts=parts,
-        compared=_linked_comparison(
-            _text_below_heading(summary / "compare.md"), artefacts, results
-        ),
+        compared=_linked_comparison(summary, artefacts),
         claims=to_html(claims),
         evidence=to_html(evidence),
-        numbers=_count_with_runs(summary / "compare.csv", results, first),
+        numbers=_count_with_runs(summary / "compare.csv"),
         runs=len(runs),
         hours=_hours(runs),
         devices=distinct_values(runs["device"], ", "),
@@ -104,16 +103,19 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
 
 def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
     """Return what the template shows of one table or figure; `name` begins its anchors."""
-    base = results / f"{artefact.kind}s" / artefact.paper / artefact.scale / artefact.id
+    file = partial(
+        ResultsLayout(results).artefact,
+        *(artefact.kind, artefact.paper, artefact.scale, artefact.id),
+    )
     runs = provenance(artefact)
     if artefact.kind == "table" and artefact.analysis:
-        body, anchors = to_html(_pipes_of(base.with_name(f"{base.name}.md"))), {}
+        body, anchors = to_html(_pipes_of(file("md"))), {}
     elif artefact.kind == "table":
         frame = collect(artefact, gaps=True)
         body = to_html(linked_table(artefact, frame, f"{name}-"))
         anchors = _anchors(artefact, frame)
     else:
-        body, anchors = embedded(base.with_name(f"{base.name}.png"), artefact.title), {}
+        body, anchors = embedded(file("png"), artefact.title), {}
     rows = [row | {"cells": anchors.get(row["digest"], [])} for row in runs.to_dict("records")]
     return {
         "name": name,
@@ -121,18 +123,16 @@ def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, An
         "title": artefact.title,
         "caption": caption(artefact),
         "body": body,
-        "file": base.with_name(f"{base.name}.{'csv' if artefact.kind == 'table' else 'pdf'}"),
+        "file": file("csv" if artefact.kind == "table" else "pdf"),
         "runs": runs,
         "rows": rows,
         "hours": _hours(runs),
     }
 
 
-def _count_with_runs(compared: Path, results: Path, artefact: Artefact) -> str:
-    """Return how many published numbers have runs, in words."""
-    if not compared.exists():
-        return "none published"
-    rows = read_comparison(results, artefact.paper, artefact.scale)
+def _count_with_runs(path: Path) -> str:
+    """Return how many of a comparison's published numbers have runs, in words."""
+    rows = comparison_in(path) if path.exists() else pd.DataFrame()
     if rows.empty:
         return "none published"
     return f"{(rows['verdict'] != Unjudged.NOT_RUN).sum()} of {len(rows)}"
@@ -144,20 +144,19 @@ def _anchors(artefact: Artefact, frame: pd.DataFrame) -> dict[str, list[int]]:
     return {str(digest): list(part) for digest, part in numbered.groupby("digest")["cell"]}
 
 
-def _linked_comparison(text: str, artefacts: Sequence[Artefact], results: Path) -> Markup:
+def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
     """Return a comparison whose numbers of ours lead to the runs below the table they are of.
 
     Args:
-        text: As `write_summary` wrote it, without its heading; "" if there is none.
+        summary: The folder that `write_summary` wrote; "" is returned if it has no comparison.
         artefacts: The paper's tables, among others.
-        results: The folder with ``summary``.
     """
-    first = artefacts[0]
+    text = _text_below_heading(summary / "compare.md")
     if not text:
         return Markup("")
-    rows = read_comparison(results, first.paper, first.scale)
+    rows = comparison_in(summary / "compare.csv")
     rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
-    table = comparison_table(rows, first.labels)
+    table = comparison_table(rows, artefacts[0].labels)
     if table.empty:
         return to_html(text)
     tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
@@ -166,8 +165,8 @@ def _linked_comparison(text: str, artefacts: Sequence[Artefact], results: Path) 
         for id_ in rows["table"].unique()
     }
     table["Ours"] = [
-        _number_as_link(said, row, frames[row["table"]])
-        for said, row in zip(table["Ours"], compared_numbers(rows), strict=True)
+        _number_as_link(number, row, frames[row["table"]])
+        for number, row in zip(table["Ours"], compared_numbers(rows), strict=True)
     ]
     if "Table" in table:
         titles = {id_: artefact.title.partition(":")[0] for id_, artefact in tables.items()}
@@ -177,17 +176,15 @@ def _linked_comparison(text: str, artefacts: Sequence[Artefact], results: Path) 
 
 
 def _number_as_link(
-    said: str,
-    row: ComparedNumber,
-    frames: Sequence[tuple[Artefact, pd.DataFrame]],
+    number: str, row: ComparedNumber, frames: Sequence[tuple[Artefact, pd.DataFrame]]
 ) -> str:
     """Return a number as a link to its runs; as it is where the page has no such table."""
     found = counterpart(frames, row)
     if found is None:
-        return said
+        return number
     artefact = found.artefact
     cells = cell_of_run(artefact, found.frame)[found.runs.index]
-    return f"[{said}](#{artefact.paper}-{artefact.scale}-{artefact.id}-{cells.iloc[0]})"
+    return f"[{number}](#{artefact.paper}-{artefact.scale}-{artefact.id}-{cells.iloc[0]})"
 
 
 def _hours(runs: pd.DataFrame) -> str:

@@ -102,5 +102,6 @@ def _cost(took: dict[str, Any] | None) -> dict[str, str]:
 
 def _memory(cpu: int, gpu: int) -> str:
     """Return peaks in MB as they are shown; 0 is none."""
-    told = [f"{cpu / 1000:.1f} GB"] if cpu else []
-    return ", ".join([*told, f"GPU {gpu / 1000:.1f} GB"] if gpu else told) or "–"
+    parts = [f"{cpu / 1000:.1f} GB"] if cpu else []
+    parts += [f"GPU {gpu / 1000:.1f} GB"] if gpu else []
+    return ", ".join(parts) or "–"

@@ -103,20 +103,17 @@ def _sample(spec: RunSpec) -> tuple[tuple[int, ...], int]:
 
 def _datasets() -> str:
     """Return a row per data set: its licence, where it is described, where it is fetched."""
-    return markdown(
-        pd.DataFrame(
-            [
-                {
-                    "Data set": f"[{about.title}]({about.homepage})",
-                    "In a paper's file": f"`{about.name}`",
-                    "Licence": about.licence,
-                    "Fetched": _kinds_of_sources(about),
-                    "Stands for": f"`{about.stands_for}`" if about.stands_for else "–",
-                }
-                for about in DATASETS.values()
-            ]
-        )
-    )
+    rows = [
+        {
+            "Data set": f"[{about.title}]({about.homepage})",
+            "In a paper's file": f"`{about.name}`",
+            "Licence": about.licence,
+            "Fetched": _kinds_of_sources(about),
+            "Stands for": f"`{about.stands_for}`" if about.stands_for else "–",
+        }
+        for about in DATASETS.values()
+    ]
+    return markdown(pd.DataFrame(rows))
 
 
 def _kinds_of_sources(about: Card) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +16,7 @@ from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
-from fedlogit.results.preference import Standing, preferred
-from fedlogit.results.record.numbers import comparisons
+from fedlogit.results.record.numbers import comparisons, preferred
 from fedlogit.results.verdicts.compare import MAKE_AGAIN, comparison_in
 from fedlogit.results.verdicts.rules import DECIDED, VERDICTS, ClaimResult, Unjudged
 from fedlogit.runs.paths import ResultsLayout
@@ -132,15 +130,15 @@ class _ScaleSummary(NamedTuple):
 def _preferred_comparison(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the comparison of the preferred scale; None if nothing was compared."""
     found = dict(comparisons(paper, results))
+    pages = {scale: path.with_suffix(".md") for scale, path in found.items()}
     rows = {scale: comparison_in(path) for scale, path in found.items()}
     run = {scale: of[of["verdict"] != Unjudged.NOT_RUN] for scale, of in rows.items()}
     run = {scale: of for scale, of in run.items() if len(of)}
     judged = {scale: int(of["verdict"].isin(VERDICTS).sum()) for scale, of in run.items()}
     seeds = {scale: int(of["n"].max()) for scale, of in run.items()}
-    place = preferred([Standing(judged[scale], seeds[scale]) for scale in run])
-    if place is None:
-        return _ScaleSummary("", _comparison_text(found, list(rows)[-1])) if rows else None
-    scale = list(run)[place]
+    scale = preferred({name: (judged[name], seeds[name]) for name in run})
+    if scale is None:
+        return _ScaleSummary("", _text_below_heading(pages[list(rows)[-1]])) if rows else None
     why = (
         f"Of {len(rows[scale])} published numbers {judged[scale]} have a verdict; verdicts are"
         f" given at scale `{scale}` alone."
@@ -148,12 +146,12 @@ def _preferred_comparison(paper: Paper, results: Path) -> _ScaleSummary | None:
         else f"No number was run at scale `{JUDGED_SCALE}`, so none has a verdict; shown is scale"
         f" `{scale}`, which has the most seeds ({seeds[scale]})."
     )
-    return _ScaleSummary(why, _comparison_text(found, scale))
+    return _ScaleSummary(why, _text_below_heading(pages[scale]))
 
 
-def _comparison_text(found: Mapping[str, Path], scale: str) -> str:
-    """Return the page beside a scale's comparison, without its heading."""
-    text = found[scale].with_suffix(".md").read_text(encoding="utf-8")
+def _text_below_heading(path: Path) -> str:
+    """Return a page without its heading, and without the evidence behind claims."""
+    text = path.read_text(encoding="utf-8").partition("### Evidence")[0]
     return text.strip().partition("\n")[2].strip()
 
 
@@ -167,23 +165,16 @@ def _preferred_claims(paper: Paper, results: Path) -> _ScaleSummary | None:
     run = {scale: of for scale, of in result.items() if (of != ClaimResult.NOT_RUN).any()}
     decided = {scale: int(of.isin(DECIDED).sum()) for scale, of in run.items()}
     seeds = {scale: len(paper.scale(scale).seeds or paper.seeds) for scale in run}
-    place = preferred([Standing(decided[scale], seeds[scale]) for scale in run])
-    if place is None:
+    scale = preferred({name: (decided[name], seeds[name]) for name in run})
+    if scale is None:
         return None
-    scale = list(run)[place]
     others = ", ".join(f"`{s}` {decided[s]} of {len(run[s])}" for s in run if s != scale)
     alike = [s for s in run if decided[s] == decided[scale]]
     more = ", which has the most seeds" if len(alike) > 1 else ", more than at any other"
     why = f"Of {len(run[scale])} claims {decided[scale]} are decided at scale `{scale}`" + (
         f"{more} ({others})." if others else "."
     )
-    return _ScaleSummary(why, _claims_text(files[scale].with_suffix(".md")))
-
-
-def _claims_text(path: Path) -> str:
-    """Return the claims of a scale without their heading and the evidence behind them."""
-    text = path.read_text(encoding="utf-8").partition("### Evidence")[0]
-    return text.strip().partition("\n")[2].strip()
+    return _ScaleSummary(why, _text_below_heading(files[scale].with_suffix(".md")))
 
 
 def _summary_links(paper: Paper, results: Path) -> str:

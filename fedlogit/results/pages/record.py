@@ -15,7 +15,7 @@ from fedlogit.results.pages.templating import render
 from fedlogit.results.record.counts import counts_sentence, margin_units
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import as_comparison, read_record
-from fedlogit.results.record.rounding import divided_by_n, printed_alike
+from fedlogit.results.record.other_readings import decided_by_rounding, divided_by_n
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, Verdict
@@ -48,7 +48,7 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path) -> str
         unjudged=_unjudged_table(rows, by_name),
         on_gpu=_on_gpu(rows["device"]),
         derived=_reproduced_and_derived(rows, notes),
-        alike=_other_verdicts(printed_alike(rows, references), by_name),
+        by_rounding=_other_verdicts(decided_by_rounding(rows, references), by_name),
         divided=_other_verdicts(divided_by_n(rows, references), by_name),
         groups=list(_deviation_groups(rows, by_name, notes)),
     )
@@ -77,7 +77,7 @@ def _other_verdicts(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
         "Printed": rows["printed"],
         "Ours": [f"{number['ours']:.4g}" for number in numbers],
         "Verdict": rows["verdict"],
-        "Or": rows["alike"],
+        "Or": rows["others"],
     }
     return markdown(pd.DataFrame(table), right=["Printed", "Ours"])
 

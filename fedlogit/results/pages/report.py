@@ -92,6 +92,5 @@ def _record(results: Path) -> Markup:
     if not (picture.exists() and counts.exists()):
         return Markup("")
     return Markup('<h2 id="record">Every published number</h2>{}<p class="caption">{}</p>').format(
-        embedded(picture, "Published numbers and ours, by verdict"),
-        read_text(counts, _REMEDY),
+        embedded(picture, "Published numbers and ours, by verdict"), read_text(counts, _REMEDY)
     )

@@ -63,7 +63,7 @@ def counts_sentence(rows: pd.DataFrame) -> str:
     judged = sum(found[name] for name in VERDICTS)
     text = f"Of {len(rows)} published numbers, {judged or 'none'} have a verdict"
     text += f": {_in_words(parts)}." if parts else "."
-    others = [f"{found[name]} {told}" for name, told in _UNJUDGED_IN_WORDS.items() if found[name]]
+    others = [f"{found[name]} {words}" for name, words in _UNJUDGED_IN_WORDS.items() if found[name]]
     return text + (f" Not judged: {_in_words(others)}." if others else "")
 
 

@@ -34,10 +34,7 @@ did not come out."""
 
 
 def write_record(
-    plan: Plan,
-    references: Path,
-    results: Path,
-    among: Collection[tuple[str, str]] | None = None,
+    plan: Plan, references: Path, results: Path, among: Collection[tuple[str, str]] | None = None
 ) -> list[Path]:
     """Write ``record.{csv,md,png,pdf}`` and ``record.{counts,papers}.md`` into a folder.
 
@@ -81,7 +78,7 @@ def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
 
 
 def _table(rows: pd.DataFrame, paper: Paper) -> str:
-    """Return the numbers of one table as strings; its reasons are told once, below it."""
+    """Return the numbers of one table as strings; its reasons follow below it, each once."""
     shown = as_comparison(rows)
     reduced = shown["verdict"] == Unjudged.REDUCED_SCALE
     shown.loc[reduced, "verdict"] += " (" + shown.loc[reduced, "scale"] + ")"
@@ -94,10 +91,10 @@ def _table(rows: pd.DataFrame, paper: Paper) -> str:
 def _notes(rows: pd.DataFrame) -> str:
     """Return, as a list, why numbers have no verdict, and where ours come from."""
     run = rows[rows["verdict"] != Unjudged.NOT_RUN]
-    told = [
+    notes = [
         f"{sentence(str(verdict))} ({len(part)} of {len(rows)}): {why}."
         for (verdict, why), part in rows[rows["why"] != ""].groupby(["verdict", "why"], sort=False)
     ]
     for (scale, device), part in run.groupby(["scale", "device"], sort=False):
-        told.append(f"Ours ({len(part)}): scale {scale}, on {device}.")
-    return "\n".join(f"- {line}" for line in told)
+        notes.append(f"Ours ({len(part)}): scale {scale}, on {device}.")
+    return "\n".join(f"- {line}" for line in notes)

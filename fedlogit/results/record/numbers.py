@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
@@ -15,7 +16,6 @@ from fedlogit.papers import Paper, Plan
 from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_published_files
 from fedlogit.results.formatting import read_csv
-from fedlogit.results.preference import Standing, preferred
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
 from fedlogit.results.verdicts.counterparts import matching_runs
@@ -27,31 +27,25 @@ from fedlogit.results.verdicts.number_rows import (
 from fedlogit.results.verdicts.rules import Unjudged
 from fedlogit.runs.paths import ResultsLayout
 
-__all__ = [
-    "as_comparison",
-    "comparisons",
-    "read_record",
-    "record",
-]
+__all__ = ["as_comparison", "comparisons", "preferred", "read_record", "record"]
+
+T = TypeVar("T")
 
 _KEYS = ["table", "dataset", "partition", "method", "where", "metric"]
 _PUBLISHED = {"mean": "published", "std": "published_std", "n": "published_n"}
-_TOLD = ["scale", "device", "counterpart"]
-_TEXT = [*_TOLD, "code_versions", "runs"]
-_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", *_TOLD, *BEHIND]
+_SOURCE = ["scale", "device", "counterpart"]
+_TEXT = [*_SOURCE, "code_versions", "runs"]
+_OURS = ["ours", "std", "n", "diverged", "difference", "low", "high", "verdict", *_SOURCE, *BEHIND]
 _COLUMNS = [
     *("paper", *_KEYS, *_PUBLISHED.values()),
-    *("ours", "std", "n", "planned", *_TOLD),
+    *("ours", "std", "n", "planned", *_SOURCE),
     *("difference", "low", "high", "verdict", "why"),
     *BEHIND,
 ]
 
 
 def record(
-    plan: Plan,
-    references: Path,
-    results: Path,
-    among: Collection[tuple[str, str]] | None = None,
+    plan: Plan, references: Path, results: Path, among: Collection[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Return a row per published number of all papers of a plan, in the order of the references.
 
@@ -79,8 +73,8 @@ def record(
         return pd.DataFrame(columns=_COLUMNS)
     rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
     notes = read_notes(references).why(rows)
-    told = zip(recorded_numbers(rows), notes, strict=True)
-    return rows.assign(why=[_why(row, note) for row, note in told])[_COLUMNS]
+    reasons = [_why(row, note) for row, note in zip(recorded_numbers(rows), notes, strict=True)]
+    return rows.assign(why=reasons)[_COLUMNS]
 
 
 def _comparisons_among(
@@ -119,6 +113,17 @@ def comparisons(paper: Paper, results: Path) -> Iterator[tuple[str, Path]]:
             yield scale, path
 
 
+def preferred(scales: Mapping[T, tuple[int, int]]) -> T | None:
+    """Return which of several scales to show; None if there is none.
+
+    It is the one that decides most, of equals the one with the most seeds, and of these the last.
+
+    Args:
+        scales: How much each decides (numbers with a verdict, or claims), and its seeds.
+    """
+    return max(reversed([*scales]), key=scales.__getitem__, default=None)
+
+
 def _our_side(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     """Return our side of a comparison, a row per published number and in their order.
 
@@ -146,12 +151,13 @@ def _preferred_rows(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
         return empty.assign(n=0, diverged=0, verdict=Unjudged.NOT_RUN, **dict.fromkeys(_TEXT, ""))
     best = found[0].copy()
-    told = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
+    records = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
     for row in range(len(numbers)):
-        run = [place for place, rows in enumerate(told) if rows[row]["verdict"] != Unjudged.NOT_RUN]
-        shown = preferred([Standing(told[p][row]["rank"], told[p][row]["n"]) for p in run])
+        at = {place: rows[row] for place, rows in enumerate(records)}
+        run = {p: (r["rank"], r["n"]) for p, r in at.items() if r["verdict"] != Unjudged.NOT_RUN}
+        shown = preferred(run)
         if shown is not None:
-            best.loc[row] = found[run[shown]].loc[row]
+            best.loc[row] = found[shown].loc[row]
     return best[_OURS].fillna(dict.fromkeys(_TEXT, ""))
 
 

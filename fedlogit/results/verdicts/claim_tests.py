@@ -80,7 +80,7 @@ class Evidence:
         )
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return it for people, with a word where the mean points the other way."""
         contrary = not (self.agrees or self.differences.empty)
         return f"{self.text}, not as claimed" if contrary else self.text
@@ -226,9 +226,14 @@ def _evidence_for_greater(
 
 
 def _rivals(options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return the conditions on each rival by its name: of those planned, whether or not run."""
+    """Return the conditions on each rival by its name: of those planned, whether or not run.
+
+    They are those of a list on the right side, the right side itself, or all other methods.
+    """
     rest = dict(options.right or {})
     lists = [axis for axis, value in rest.items() if isinstance(value, list)]
+    if rest and not lists:
+        return {_side_name(rest): rest}
     axis = lists[0] if lists else "method"
     others = frame[_known_axis(axis, frame)].drop_duplicates()
     values = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
@@ -250,12 +255,8 @@ def _evidence_for_alike(
 ) -> list[Evidence]:
     """Compare with each rival, both ways: two one-sided tests make the test of equivalence."""
     below = options.model_copy(update={"margin": -options.margin})
-    if options.right and not any(isinstance(value, list) for value in options.right.values()):
-        rivals = {_side_name(options.right): options.right}
-    else:
-        rivals = _rivals(options, frame)
     found = []
-    for name, rival in rivals.items():
+    for name, rival in _rivals(options, frame).items():
         turned = below.model_copy(update={"left": rival})
         found += [
             replace(_evidence_against(below, cell, rival, frame), rival=f"{name}, not below"),

@@ -17,13 +17,7 @@ from fedlogit.papers.model import Claim
 from fedlogit.results.collect import collect, dataset_notes, describe
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import is_share
-from fedlogit.results.verdicts.claim_tests import (
-    TESTS,
-    Evidence,
-    cells,
-    dataset_of,
-    pooled,
-)
+from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, cells, dataset_of, pooled
 from fedlogit.results.verdicts.rules import (
     CLAIM_RULE,
     ClaimResult,
@@ -103,7 +97,7 @@ def _judge(
         }
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
     row["data"] = "; ".join(dataset_notes(_finished_on(datasets, frame)))
-    return row | {"evidence": "; ".join(evidence.told for evidence in found)}
+    return row | {"evidence": "; ".join(evidence.description for evidence in found)}
 
 
 def _finished_on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
@@ -176,7 +170,7 @@ def statement(text: str, section: str) -> str:
 
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return judged claims as a section of Markdown, with the rule and where the runs come from."""
-    claims = [statement(*said) for said in zip(rows["text"], rows["section"], strict=True)]
+    claims = [statement(*row) for row in zip(rows["text"], rows["section"], strict=True)]
     table = pd.DataFrame(
         {
             "Claim": claims,

@@ -25,13 +25,7 @@ from fedlogit.results.verdicts.number_rows import (
     compared_numbers,
     published_numbers,
 )
-from fedlogit.results.verdicts.rules import (
-    VERDICT_RULE,
-    Unjudged,
-    is_exact,
-    margin_unit,
-    verdict,
-)
+from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged, is_exact, margin_unit, verdict
 from fedlogit.results.verdicts.statistics import Sample, interval
 from fedlogit.runs.paths import ResultsLayout
 
@@ -229,8 +223,8 @@ def comparison_in(path: Path) -> pd.DataFrame:
     Raises:
         DataError: if it is missing, no table, or lacks a column.
     """
-    told = ("table", *_KEYS, "where", "metric", "counterpart", "code_versions", _RUNS)
-    text = dict.fromkeys(told, str)
+    texts = ("table", *_KEYS, "where", "metric", "counterpart", "code_versions", _RUNS)
+    text = dict.fromkeys(texts, str)
     kinds = text | dict.fromkeys(_NUMBERS, float) | {"n": int}
     rows = read_csv(path, _COMPARED, kinds, MAKE_AGAIN)
     return rows.fillna({key: "" for key in text if key in rows})

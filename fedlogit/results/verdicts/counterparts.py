@@ -73,9 +73,7 @@ def values_here(artefact: Artefact) -> dict[str, dict[str, str]]:
 
 
 def matching_runs(
-    frame: pd.DataFrame,
-    number: NumberPlace,
-    here: Mapping[str, Mapping[str, str]] | None = None,
+    frame: pd.DataFrame, number: NumberPlace, here: Mapping[str, Mapping[str, str]] | None = None
 ) -> pd.DataFrame:
     """Return the runs of a published number; an empty partition matches any.
 

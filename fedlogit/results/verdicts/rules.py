@@ -1,7 +1,7 @@
 """The rules by which a number counts as reproduced, and a statement as holding.
 
 They are in one place, so that nobody has to guess what "reproduced" means. In both, the noisier
-runs are, the less may be said.
+runs are, the less follows from them.
 """
 
 from __future__ import annotations

@@ -63,7 +63,10 @@ def find_runs(folders: Iterable[Path]) -> FoundRuns:
         ended = list(finished_runs(folder))
         if not specs and not ended:
             raise FedlogitError(f"{folder}: holds no run: no spec.json below it")
-        unfinished |= dict.fromkeys(p for p in specs if p not in ended and not _is_of_clients(p))
+        # A folder with clients.json has clients that were trained for several runs.
+        unfinished |= dict.fromkeys(
+            p for p in specs if p not in ended and not (p / "clients.json").exists()
+        )
         for path in ended:
             try:
                 run = read_run(path, read_spec(path).digest())
@@ -74,11 +77,6 @@ def find_runs(folders: Iterable[Path]) -> FoundRuns:
                 if len(run.spec.export) > len(runs.setdefault(key, run).spec.export):
                     runs[key] = run
     return FoundRuns(tuple(runs.values()), tuple(unfinished), tuple(damaged))
-
-
-def _is_of_clients(folder: Path) -> bool:
-    """Return whether a folder is of clients that were trained for several runs."""
-    return (folder / "clients.json").exists()
 
 
 def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact:
@@ -104,16 +102,11 @@ def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact
         scale="each run's own",
         metric=metric,
         plot="accuracy_by_round",
-        labels={
-            name: _without_mathematics(name) for ref in refs for name in map(str, ref.axes.values())
+        labels={  # between two dollar signs, matplotlib would find mathematics
+            name: name.replace("$", r"\$") for ref in refs for name in map(str, ref.axes.values())
         },
         runs=tuple(refs),
     )
-
-
-def _without_mathematics(name: str) -> str:
-    """Return a name in which matplotlib finds no mathematics between two dollar signs."""
-    return name.replace("$", r"\$")
 
 
 def _differing_keys(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
@@ -139,9 +132,9 @@ def _flat_values(spec: RunSpec) -> dict[str, Any]:
 
 def _label(spec: RunSpec, keys: Sequence[str]) -> str:
     values = _flat_values(spec)
-    told = {k.removeprefix("method.params."): values.get(k) for k in keys}
-    said = [f"{key}={value!r}" for key, value in told.items() if value is not None]
-    return f"{spec.method.name}({', '.join(said)})" if said else spec.method.name
+    given = [(key, values[key]) for key in keys if values.get(key) is not None]
+    arguments = ", ".join(f"{k.removeprefix('method.params.')}={value!r}" for k, value in given)
+    return f"{spec.method.name}({arguments})" if arguments else spec.method.name
 
 
 def run_table(artefact: Artefact) -> str:
@@ -153,7 +146,8 @@ def run_table(artefact: Artefact) -> str:
         f"{n} ({diverged} diverged)" if diverged else f"{n}"
         for n, diverged in zip(cells["n"], cells["diverged"], strict=True)
     ]
-    shown[_heading(artefact.metric)] = [
+    heading = metric_label(artefact.metric) + (" [%]" if is_share(artefact.metric) else "")
+    shown[heading] = [
         spread(float(mean), float(std), artefact.metric, percent=True)
         for mean, std in zip(cells["mean"], cells["std"], strict=True)
     ]
@@ -161,10 +155,6 @@ def run_table(artefact: Artefact) -> str:
         means = summarise(frame, _AXES, metric)["mean"]
         shown[heading] = [number(float(mean), metric) for mean in means]
     return markdown(shown, "simple", right=[*shown.columns[len(_AXES) :]])
-
-
-def _heading(metric: str) -> str:
-    return metric_label(metric) + (" [%]" if is_share(metric) else "")
 
 
 def every_round(artefact: Artefact) -> pd.DataFrame:

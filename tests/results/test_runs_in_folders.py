@@ -11,7 +11,7 @@ from support.refusals import refused
 
 from fedlogit.cli import main
 from fedlogit.errors import FedlogitError
-from fedlogit.results.chosen_runs import beside_each_other, every_round, find_runs, run_table
+from fedlogit.results.runs_in_folders import beside_each_other, every_round, find_runs, run_table
 
 
 @pytest.fixture

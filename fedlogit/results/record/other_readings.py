@@ -15,7 +15,7 @@ from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbe
 from fedlogit.results.verdicts.rules import VERDICTS, is_exact, margin_unit, verdict
 from fedlogit.results.verdicts.statistics import Sample
 
-__all__ = ["divided_by_n", "printed_alike"]
+__all__ = ["decided_by_rounding", "divided_by_n"]
 
 
 class _PrintedNumber(TypedDict):
@@ -29,11 +29,11 @@ _Readings = Callable[[RecordedNumber, _PrintedNumber], Iterable[Sample]]
 """What else a published number may be, by its row of the record and of the file."""
 
 
-def printed_alike(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
+def decided_by_rounding(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
     """Return the judged numbers whose verdict rounding decides.
 
     A printed mean or standard deviation may have been up to half a unit of its last digit more or
-    less. The column `alike` lists the other verdicts, by a comma, that numbers within these ranges
+    less. The column `others` lists the other verdicts, by a comma, that numbers within these ranges
     would get; `printed` has the mean in the file's digits.
 
     Args:
@@ -46,7 +46,7 @@ def printed_alike(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
 def divided_by_n(rows: pd.DataFrame, references: Path) -> pd.DataFrame:
     """Return the judged numbers with another verdict if the paper's ± divides by n, not n - 1.
 
-    Args, columns: as of `printed_alike`.
+    Args, columns: as of `decided_by_rounding`.
     """
     return _numbers_read_otherwise(rows, references, _with_wider_spread)
 
@@ -60,11 +60,11 @@ def _numbers_read_otherwise(
         text = {"mean": str, "std": str}
         digits = pd.read_csv(references / f"{name}.csv", dtype=text, comment="#")[[*text]]
         prints = cast(list[_PrintedNumber], digits.to_dict("records"))
-        told = zip(recorded_numbers(part), prints, strict=True)
-        alike = [_other_verdicts(row, readings(row, printed)) for row, printed in told]
-        parts.append(part.assign(printed=digits["mean"].to_numpy(), alike=alike))
+        numbers = zip(recorded_numbers(part), prints, strict=True)
+        others = [_other_verdicts(row, readings(row, printed)) for row, printed in numbers]
+        parts.append(part.assign(printed=digits["mean"].to_numpy(), others=others))
     found = pd.concat(parts)
-    return found[found["alike"] != ""]
+    return found[found["others"] != ""]
 
 
 def _readings_within_rounding(row: RecordedNumber, printed: _PrintedNumber) -> Iterator[Sample]:
