@@ -94,11 +94,11 @@ class Artefact(BaseModel):
         stands_for: With which published numbers it is compared, if not with those of its settings.
         analysis: The module of `fedlogit.results.analyses` that makes a table, which then has no
             `rows` and `columns`; None shows means.
-        claims: Statements of the paper that these runs decide.
+        claims: Claims of the paper that these runs decide.
         runs: The runs, in the order in which rows and columns shall appear; none, if all are
             `missing`.
         left_out: For each data set that lacks runs, how many do not exist, and of how many.
-        missing: Those runs. They make a statement undecided, so it must know of them.
+        missing: Those runs. They make a claim undecided, so it must know of them.
         cannot: Cells without a run, because the method does not support them.
     """
 

@@ -1,4 +1,4 @@
-"""The options of a claim, and which of them each kind of statement takes.
+"""The options of a claim, and which of them each kind takes.
 
 `fedlogit.results.verdicts.claim_tests` says what the kinds are; a wrong claim is refused when its
 paper's file is read.
@@ -57,7 +57,7 @@ class Comparison(FrozenConfig):
 
 
 def check_test(test: str, options: Comparison, where: str) -> None:
-    """Check that a kind of statement has the options that it needs, and no others.
+    """Check that a claim has the options that its kind needs, and no others.
 
     Raises:
         FedlogitError: one line that begins with `where`.

@@ -39,7 +39,7 @@ TEST_SCALE = "smoke"
 """The scale that tests the workflow in seconds; pages and records leave it out."""
 
 CLAIM_TESTS = ("greater", "best", "alike", "shrinking")
-"""Kinds of statements, which `fedlogit.results.verdicts.claim_tests` tests."""
+"""Kinds of claims, which `fedlogit.results.verdicts.claim_tests` tests."""
 
 
 def _check_not_empty(value: Sized) -> Sized:
@@ -168,9 +168,9 @@ class Claim(FrozenConfig):
 
     Attributes:
         text: The paper's words, or close to them.
-        section: Where the paper says it; without one the statement is ours.
+        section: Where the paper says it; without one the claim is ours.
         source: ``from`` in YAML: the table whose runs decide.
-        test: The kind of statement; see `fedlogit.results.verdicts.claim_tests`.
+        test: The kind of claim; see `fedlogit.results.verdicts.claim_tests`.
         options: What the test compares.
     """
 

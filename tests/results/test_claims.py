@@ -56,7 +56,7 @@ def lost(before: int, **axes) -> list:
 GREATER = {"left": {"method": "uwa"}, "right": {"method": "average"}}
 
 
-def test_each_kind_of_statement_has_its_test():
+def test_each_kind_of_claim_has_its_test():
     assert tuple(TESTS) == CLAIM_TESTS
 
 
@@ -213,7 +213,7 @@ def test_a_data_set_with_all_its_runs_is_judged_alone_as_if_nothing_else_were_pl
 
 @pytest.mark.parametrize("dataset", [{"dataset": "mnist"}, {}])
 def test_a_data_set_is_not_judged_alone_where_a_listed_cell_is_not_planned(runs, judge, dataset):
-    """As at a scale that leaves out a partition which the statement names."""
+    """As at a scale that leaves out a partition which the claim names."""
     pair = runs(0.6) + runs(0.7, method="uwa")
     where = dataset | {"partition": ["k_classes(2)", "k_classes(4)"]}
     row = judge(pair, "greater", where=where, over=["partition"], **GREATER)

@@ -58,7 +58,7 @@ def test_the_page_says_what_was_run(page, result, run, agree, expected):
     assert said.split("|")[3].strip() == expected
 
 
-def test_the_page_says_why_a_statement_is_undecided(page):
+def test_the_page_says_why_a_claim_is_undecided(page):
     said = page(result="undecided", reason="one seed", run="6 of 6", agree="5 of 6")
     assert said.split("|")[3].strip() == "undecided, one seed, 5 of 6 as claimed"
 
@@ -76,9 +76,9 @@ def test_a_table_that_is_none_of_claims_is_refused(page):
         page(result="holds")
 
 
-def test_the_page_has_the_rules_before_the_statements(tmp_path):
+def test_the_page_has_the_rules_before_the_claims(tmp_path):
     text = claims_page([load_paper("who_to_trust", ROOT / "workflow/papers")], tmp_path)
-    places = [text.index(part) for part in ("90 % confidence", "paired t test", "## Statements")]
+    places = [text.index(part) for part in ("90 % confidence", "paired t test", "## Claims")]
     assert places == sorted(places)
     assert "The rule in full" not in text
 

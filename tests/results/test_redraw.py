@@ -207,7 +207,7 @@ def test_the_users_own_seeds_are_planned_where_they_are_given(tmp_path, make_run
     assert script("record", *own).returncode == 0
 
 
-def test_statements_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, finished):
+def test_claims_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, finished):
     plan = Plan(QUICK, WORKFLOW / "papers", tmp_path)
     stale = tmp_path / "summary/celm/quick/agreement.md"
     stale.parent.mkdir(parents=True)

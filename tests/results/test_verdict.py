@@ -1,4 +1,4 @@
-"""Verdicts on numbers and statements, with intervals and p values worked out by hand.
+"""Verdicts on numbers and claims, with intervals and p values worked out by hand.
 
 Quantiles of Student's t are from tables: 95 % (for two-sided 90 % intervals, and one-sided tests)
 with 1, 2, 4, 6 degrees of freedom: 6.314, 2.920, 2.132, 1.943; 97.5 % with 2, 4: 4.303, 2.776.

@@ -11,7 +11,7 @@ import pandas as pd
 from fedlogit.papers.model import TEST_SCALE, Claim, Paper
 from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.templating import render
-from fedlogit.results.verdicts.claims import result_text, statement
+from fedlogit.results.verdicts.claims import result_text, with_section
 from fedlogit.results.verdicts.rules import (
     CLAIM_DETAILS,
     CLAIM_RULE,
@@ -60,7 +60,7 @@ def _section(paper: Paper, results: Path) -> dict[str, Any]:
     notes: dict[str, int] = {}
     rows = [
         {
-            "Claim": statement(claim.text, claim.section),
+            "Claim": with_section(claim.text, claim.section),
             "Test": f"`{claim.test}` on `{claim.source}`",
             **{
                 f"`{scale}`": _cell(judged.get(key), claim, notes)

@@ -1,1 +1,1 @@
-"""Published numbers and statements beside finished runs, and the rules by which they are judged."""
+"""Published numbers and claims beside finished runs, and the rules by which they are judged."""

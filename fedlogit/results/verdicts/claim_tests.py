@@ -127,7 +127,7 @@ def cells(options: Comparison, frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def dataset_of(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> str:
     """Return the data set of a cell; nothing if its planned runs are on several, or there are none.
 
-    If the statement names it, no run need be planned: a scale may leave out a listed partition.
+    If the claim names it, no run need be planned: a scale may leave out a listed partition.
     """
     conditions = {**options.where, **options.left, **cell}
     named = conditions.get("dataset")

@@ -26,7 +26,7 @@ from fedlogit.results.verdicts.rules import (
     largest_difference,
 )
 
-__all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text", "statement"]
+__all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text", "with_section"]
 
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
@@ -163,14 +163,14 @@ def result_text(row: Mapping[Any, Any]) -> str:
     return f"{result} ({row['by_dataset']})" if row.get("by_dataset") else result
 
 
-def statement(text: str, section: str) -> str:
+def with_section(text: str, section: str) -> str:
     """Return a claim and where the paper says it; one of ours says so."""
     return f"{text} ({section or 'ours, not in the paper'})"
 
 
 def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     """Return judged claims as a section of Markdown, with the rule and where the runs come from."""
-    claims = [statement(*row) for row in zip(rows["text"], rows["section"], strict=True)]
+    claims = [with_section(*row) for row in zip(rows["text"], rows["section"], strict=True)]
     table = pd.DataFrame(
         {
             "Claim": claims,

@@ -1,4 +1,4 @@
-"""The rules by which a number counts as reproduced, and a statement as holding.
+"""The rules by which a number counts as reproduced, and a claim as holding.
 
 They are in one place, so that nobody has to guess what "reproduced" means. In both, the noisier
 runs are, the less follows from them.
@@ -106,7 +106,7 @@ VERDICT_RULE = (
     " paper's data (bytes also on other data), are judged." + IN_FULL
 )
 CLAIM_RULE = (
-    "A statement *holds* if in every planned cell the difference between runs of the same seed is"
+    "A claim *holds* if in every planned cell the difference between runs of the same seed is"
     " above the margin by a one-sided paired t test at 5 %, and *does not hold* if in some cell it"
     " is below by the same test, corrected for the number of cells after Holm. If the cells"
     " do not decide, the test of their mean does: it holds, or does not hold, *on average*. If that"
@@ -139,8 +139,8 @@ VERDICT_DETAILS = (
     " partitions: they are not independent.",
 )
 CLAIM_DETAILS = (
-    "A cell is one combination of the axes that the statement is about; for `best`, one combination"
-    " and rival. Values that the statement lists are planned at every scale, others by the table's"
+    "A cell is one combination of the axes that the claim is about; for `best`, one combination"
+    " and rival. Values that the claim lists are planned at every scale, others by the table's"
     " grid at that scale, whether or not they were run.",
     "*Holds* needs no correction for multiple cells, since all of them must pass. *Does not hold*"
     " needs only one, so the p values of the opposite are corrected after Holm for the number of"
@@ -157,19 +157,19 @@ CLAIM_DETAILS = (
     " equivalence test). It needs no correction, since all cells must pass.",
     "*Undecided* gives the reason: cells lack planned runs (“k of m run” counts cells), there is"
     " *one seed*, *a run diverged*, or *intervals are too wide*, since the seeds differ too much.",
-    "If planned runs are missing but one data set has all of its runs, the statement is also tested"
+    "If planned runs are missing but one data set has all of its runs, the claim is also tested"
     " on that data set alone, by the same rule, as if no other cells were planned. The result shows"
     " this in brackets.",
     "A run that diverged leaves its cell, and the mean, undecided.",
     "If a cell's differences are the same for all seeds, as between two AUROCs of 1, they have no"
     " spread to test: the difference itself is compared with the margin. This says less than a"
     " test.",
-    "A statement may hold on average although a cell points the other way; the numbers behind it"
+    "A claim may hold on average although a cell points the other way; the numbers behind it"
     " then say *not as claimed* for this cell.",
     "Margins in points are the same at reduced scales, whose accuracies may be a third of the"
     " paper's: there 'no more than a point below' and *no difference larger than* are easy to meet,"
     " and 'by over 5.8 points' is hard.",
-    "There is no correction for the number of statements: at 5 %, a few of so many may be chance.",
+    "There is no correction for the number of claims: at 5 %, a few of so many may be chance.",
 )
 
 
@@ -248,7 +248,7 @@ def decide(tests: Sequence[tuple[np.ndarray, float]]) -> ClaimResult:
 def final_result(
     cells: ClaimResult, pooled: ClaimResult, *, whole: bool, within: float = math.inf
 ) -> ClaimResult:
-    """Return the final word on a statement.
+    """Return the final word on a claim.
 
     Args:
         cells: What the test of each cell gave, as from `decide`.
