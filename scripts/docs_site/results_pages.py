@@ -74,7 +74,8 @@ def _of_paper(paper: Paper, files: list[Path]) -> str:
 def _small(file: Path, page: str) -> str:
     """Return a figure as an item of the overview, which leads to its section on a page."""
     title, _ = _title(file)
-    link = f"[![{title}]({_path(file)})]({page}#{_anchor(file)})"
+    picture = f"![{title}]({_path(file)}){{ loading=lazy }}"
+    link = f"[{picture}]({page}#{_anchor(file)})"
     return f"-   {link}\n\n    {title} (`{file.parent.name}`)\n"
 
 
@@ -131,8 +132,9 @@ def record_page(record: pd.DataFrame, papers: Mapping[str, Paper], tables: Path)
             "# The record, as a table",
             counts_sentence(record),
             "[How to read it](docs/record.md) also describes what was tried where numbers were not"
-            " reproduced. A number of ours leads to its table. [record.csv](results/record.csv) also"
-            " has the intervals and [the runs behind each number](docs/run-folder.md#what-is-made-of-runs).",
+            " reproduced. Our numbers link to their tables. [record.csv](results/record.csv) also"
+            " has the intervals and [the runs](docs/run-folder.md#what-is-made-of-runs) behind each"
+            " number.",
             _filters(rows),
             f'<div class="record" data-search-exclude>\n{_table(rows, pages)}\n</div>',
             VERDICT_RULE,

@@ -38,6 +38,8 @@ _INSTEAD = {
     "workflow/schemas/paper.schema.json": "reference/paper-file.md",
     "workflow/schemas/run.schema.json": "reference/spec.md",
 }
+# Each of many tables names methods; the pages that explain them come first.
+_FOUND_LAST = "---\nsearch: {boost: 0.3}\n---\n"
 # Names in code would hide the pages that explain them.
 _NOT_SEARCHED = "---\nsearch: {exclude: true}\n---\n"
 _GALLERY = re.compile(r"results/figures/(\w+)")
@@ -163,7 +165,7 @@ def _with_origin(text: str, path: str, papers: Mapping[str, str]) -> str:
     if "scale" not in title:
         title = f"{title} ({papers[paper]}, scale `{scale}`)"
     part = (
-        f"{title}\n{rest}\n\nPart of [{papers[paper]}]({docs}/papers/{paper}.md) at"
+        f"{_FOUND_LAST}{title}\n{rest}\n\nPart of [{papers[paper]}]({docs}/papers/{paper}.md) at"
         f" [scale]({docs}/scales.md) `{scale}`."
     )
     if kind == "summary":

@@ -24,6 +24,7 @@ from scripts.docs_site.staging import Stage
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = Path("results/figures")
 PAPERS = list_papers(ROOT / "workflow/papers")
+RANKED_LAST = "---\nsearch: {boost: 0.3}\n---\n"
 # Called as in torch.optim, as the page says.
 KNOWN = ["format", "name", "lr", "momentum", "weight_decay", "beta1", "beta2", "eps", "gamma"]
 
@@ -98,7 +99,7 @@ def test_a_link_to_nothing_is_refused(stage):
 def test_a_table_says_where_it_is_from_and_how_it_is_made(stage):
     stage.add("results/tables/celm/paper/t.md")
     page = (stage.out / "results/tables/celm/paper/t.md").read_text()
-    assert page.startswith("# T (CELM, scale `paper`)\n\n| A |\n")
+    assert page.startswith(RANKED_LAST + "# T (CELM, scale `paper`)\n\n| A |\n")
     for link in ("../../../../papers/celm.md", "../../../../scales.md", "t.csv", "t.tex"):
         assert f"]({link})" in page
     config = "frozen=true partial=true papers=celm scale=paper"
@@ -109,13 +110,13 @@ def test_a_table_says_where_it_is_from_and_how_it_is_made(stage):
 def test_a_part_of_a_page_gets_headings_from_the_first_level_on(stage):
     stage.add("results/summary/celm/paper/claims.md")
     page = (stage.out / "results/summary/celm/paper/claims.md").read_text()
-    assert page.startswith("# Claims (CELM, scale `paper`)\n")
+    assert page.startswith(RANKED_LAST + "# Claims (CELM, scale `paper`)\n")
     assert "\n# Evidence" not in page
     assert "\n## Evidence\n" in page
     assert "See [docs/a.md](../../../../a.md)." in page
     stage.add("results/summary/celm/paper/summary.md")
     page = (stage.out / "results/summary/celm/paper/summary.md").read_text()
-    assert page.startswith("# X, scale `paper`\n\n## Y\n")
+    assert page.startswith(RANKED_LAST + "# X, scale `paper`\n\n## Y\n")
 
 
 def test_a_page_that_a_text_mentions_is_linked_where_it_exists():
