@@ -34,10 +34,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path(".docs"), help="the folder")
     args = parser.parse_args(argv)
     _emptied(args.out)
-    stage = Stage(Path(), args.out)
     papers = {name: load_paper(name, _PAPERS) for name in list_papers(_PAPERS)}
+    stage = Stage(Path(), args.out, {name: paper.short_name for name, paper in papers.items()})
     made = [*reference_pages(), *gallery_pages(papers, Path("results/figures"))]
-    made.append(("record-table.md", record_page(read_record(Path("results/record.csv")), papers)))
+    record = record_page(read_record(Path("results/record.csv")), papers, Path("results/tables"))
+    made.append(("record-table.md", record))
     for place, text in made:
         stage.page(place, text, "made")
     documents = sorted(path.as_posix() for path in Path("docs").rglob("*.md"))

@@ -34,9 +34,9 @@ from scripts.docs_site.models import fields_table, in_cell, model_page, tables_o
 __all__ = ["reference_pages"]
 
 _LIBRARY = {
-    "federation": ("What a method may ask of clients and server", ["fedlogit.federation"]),
+    "federation": ("Federation: clients, server and messages", ["fedlogit.federation"]),
     "methods": (
-        "What a method derives from",
+        "Base classes of methods",
         [
             "fedlogit.methods.base.Method",
             "fedlogit.methods.logit_federation.LogitFederation",
@@ -45,14 +45,14 @@ _LIBRARY = {
         ],
     ),
     "aggregation": (
-        "From what clients send to targets, weights and contributions",
+        "Aggregation functions",
         ["fedlogit.aggregation.*"],
     ),
     "partition": (
-        "What a partition derives from",
+        "Partitions: base class, splits and distances",
         ["fedlogit.partition.base", "fedlogit.partition.split", "fedlogit.partition.distances"],
     ),
-    "randomness": ("Randomness with an address", ["fedlogit.rng"]),
+    "randomness": ("Random numbers", ["fedlogit.rng"]),
     "results": (
         "Reading finished runs",
         [
@@ -71,7 +71,7 @@ def reference_pages() -> Iterator[tuple[str, str]]:
         "reference/config.md",
         model_page(
             "Keys of `config.yaml`",
-            "What a user may choose; every key can be given for one call, `--config key=value`.",
+            "Every key can also be set for one call: `--config key=value`.",
             Settings,
         ),
     )
@@ -81,8 +81,8 @@ def reference_pages() -> Iterator[tuple[str, str]]:
             "Fields of a run's spec",
             f"{about(RunSpec)} A paper's file gives them under `defaults`, `datasets`, `methods`"
             " and `scales`, nested or not; `spec.json` in a run's folder has them all. Fields at"
-            " their default are left out of the hash, parameters of components never are. What an"
-            " optimizer's keys mean, where nothing is said, is as in `torch.optim`.",
+            " their default are left out of the hash, parameters of components never are. Where"
+            " no meaning is given, an optimizer's keys mean the same as in `torch.optim`.",
             RunSpec,
         ),
     )
@@ -113,8 +113,8 @@ def _components(title: str, package: str, base: type[Component]) -> str:
     what = title.lower().removesuffix("s")
     parts = [
         f"# {title}",
-        f"Each is a class found by its name; a {what} is chosen in YAML by a call such as"
-        " `name(key=value)`. One of your own is named as `package.module:Class`.",
+        f"Each {what} is a class. In YAML, choose it by a call such as `name(key=value)`; for a"
+        " class of your own, write `package.module:Class(key=value)`.",
     ]
     found = catalogue(package, base)
     for name, cls in sorted(found.items()):
@@ -147,10 +147,10 @@ def _datasets() -> str:
     return "\n\n".join(
         [
             "# Data sets",
-            "The cards of `fedlogit/data/cards.py`. Shape is height × width × channels; what"
-            " has none is a text.",
+            "These cards are in `fedlogit/data/cards.py`. Shape is height × width × channels; text"
+            " data sets have none.",
             markdown(pd.DataFrame(rows)),
-            "## What a card says",
+            "## Keys of a card",
             markdown(pd.DataFrame([{"Key": f"`{k}`", "": in_cell(v)} for k, v in said.items()])),
         ]
     )
@@ -173,7 +173,7 @@ def _metrics() -> str:
     return "\n\n".join(
         [
             "# Metrics",
-            "What `metric` in a paper's file may name. Besides these, any column of a run's"
+            "Values of `metric` in a paper's file. Besides these, any column of a run's"
             " `rounds.csv` is a metric, taken at the last round that has it; `name@10` is its value"
             " after round 10. A share lies between 0 and 1.",
             markdown(pd.DataFrame(rows)),
@@ -183,7 +183,7 @@ def _metrics() -> str:
 
 def _figures() -> str:
     """Return a page with a section per kind of figure: what it shows, how it is drawn."""
-    parts = ["# Kinds of figures", "What `plot` of a figure in a paper's file may name."]
+    parts = ["# Kinds of figures", "Values of `plot` for a figure in a paper's file."]
     for name in figures.figure_names():
         module = importlib.import_module(f"{figures.__name__}.{name}")
         told = about(module), about(module.draw)
@@ -193,7 +193,7 @@ def _figures() -> str:
 
 def _analyses() -> str:
     """Return a page with a section per analysis: what its table says."""
-    parts = ["# Analyses", "What `analysis` of a table in a paper's file may name."]
+    parts = ["# Analyses", "Values of `analysis` for a table in a paper's file."]
     for name in analyses.analysis_names():
         module = importlib.import_module(f"{analyses.__name__}.{name}")
         parts += _kind(name, (about(module),), module, ANALYSES.get(name))
@@ -216,7 +216,7 @@ def _claim_tests() -> str:
         [
             "# Tests of claims",
             about(module),
-            f"What `test` of a claim may name: {', '.join(f'`{name}`' for name in TESTS)}."
+            f"Values of `test` for a claim: {', '.join(f'`{name}`' for name in TESTS)}."
             " Its `options`:",
             fields_table(Comparison),
             "When a claim holds: [the rule](docs/claims.md).",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pandas as pd
 from fedlogit.papers import Paper
 from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.results.metrics import metric_label
+from fedlogit.results.pages.commands import command
 from fedlogit.results.record.counts import counts_sentence
 from fedlogit.results.record.numbers import as_comparison
 from fedlogit.results.verdicts.compare import comparison_table
@@ -36,10 +37,11 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
     """
     overview = [
         "# Gallery",
-        "Every figure that the finished runs in this repository cover. Each page has, under each"
-        " figure, the scale it was made at and the command that makes it.",
+        "Every figure that the finished runs in this repository cover. A picture leads to its"
+        " caption, its PDF and the command that draws it.",
     ]
-    for name, paper in papers.items():
+    # Papers first, then our own comparison.
+    for name, paper in sorted(papers.items(), key=lambda item: item[1].acm is None):
         files = sorted(figures.glob(f"{name}/*/*.png"), key=lambda f: _order(paper, f))
         if not files:
             continue
@@ -58,7 +60,12 @@ def _order(paper: Paper, file: Path) -> tuple[int, str, str]:
 
 def _of_paper(paper: Paper, files: list[Path]) -> str:
     """Return the page of a paper's figures, by scale."""
-    parts = [f"# Figures of {paper.short_name}"]
+    parts = [
+        f"# Figures of {paper.short_name}",
+        "The command below each figure draws it from the finished runs, which `make pull` fetches;"
+        f" it trains nothing. [The paper's page](docs/papers/{paper.paper}.md) has the tables,"
+        " the settings, and what came out.",
+    ]
     for scale, those in groupby(files, lambda file: file.parent.name):
         parts += [f"## Scale `{scale}`", paper.scale(scale).summary, *map(_figure, those)]
     return "\n\n".join(parts)
@@ -67,7 +74,8 @@ def _of_paper(paper: Paper, files: list[Path]) -> str:
 def _small(file: Path, page: str) -> str:
     """Return a figure as an item of the overview, which leads to its section on a page."""
     title, _ = _title(file)
-    link = f"[![{title}]({_path(file)})]({page}#{_anchor(file)})"
+    picture = f"![{title}]({_path(file)}){{ loading=lazy }}"
+    link = f"[{picture}]({page}#{_anchor(file)})"
     return f"-   {link}\n\n    {title} (`{file.parent.name}`)\n"
 
 
@@ -80,7 +88,7 @@ def _figure(file: Path) -> str:
             f"### {title} {{ #{_anchor(file)} }}",
             f"[![{title}]({path})]({path})",
             caption,
-            f"```bash\nsnakemake --cores all {path}\n```",
+            f"```bash\n{command(*file.parts[-3:-1], file)}\n```",
             f"[PDF]({path.removesuffix('.png')}.pdf)",
         ]
     )
@@ -107,26 +115,31 @@ def read_record(path: Path) -> pd.DataFrame:
     return record.assign(**{key: pd.to_numeric(record[key]) for key in _NUMBERS})
 
 
-def record_page(record: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+def record_page(record: pd.DataFrame, papers: Mapping[str, Paper], tables: Path) -> str:
     """Return the page of all published numbers beside ours.
 
     Args:
         record: As from `read_record`.
         papers: All papers, for titles and labels.
+        tables: The committed tables, ``<paper>/<scale>/<id>.md``, to which our numbers lead.
     """
     rows = pd.concat([_rows(of, papers[str(name)]) for name, of in record.groupby("paper")])
+    pages = [_table_page(tables, *of) for of in record[["paper", "scale", "table"]].to_numpy()]
+    pages = list(pd.Series(pages, index=record.index)[rows.index])
     return "\n\n".join(
         [
             "---\nhide: [navigation, toc]\n---",
             "# The record, as a table",
             counts_sentence(record),
-            "[How to read it](docs/record.md), with what was tried where numbers did not come out."
-            " To compute with: [record.csv](results/record.csv).",
+            "[How to read it](docs/record.md) also describes what was tried where numbers were not"
+            " reproduced. Our numbers link to their tables. [record.csv](results/record.csv) also"
+            " has the intervals and [the runs](docs/run-folder.md#what-is-made-of-runs) behind each"
+            " number.",
             _filters(rows),
-            f'<div class="record" data-search-exclude>\n{_table(rows)}\n</div>',
+            f'<div class="record" data-search-exclude>\n{_table(rows, pages)}\n</div>',
             VERDICT_RULE,
-            "Ours at a reduced scale stands beside the paper's number and is not judged. *n* is the"
-            " number of runs, one per seed.",
+            "A number of ours at a reduced scale is shown next to the paper's and gets no verdict."
+            " *n* is the number of runs, one per seed.",
         ]
     )
 
@@ -154,6 +167,12 @@ def _rows(of: pd.DataFrame, paper: Paper) -> pd.DataFrame:
     )
 
 
+def _table_page(tables: Path, paper: str, scale: str, table: str) -> str:
+    """Return where the site has the table with a number; "" where there is none."""
+    there = (tables / paper / scale / f"{table}.md").exists()
+    return f"results/tables/{paper}/{scale}/{table}.html" if there else ""
+
+
 def _setting(where: str) -> str:
     return f" ({where})" if where else ""
 
@@ -175,13 +194,17 @@ def _option(value: str) -> str:
     return f"<option>{html.escape(value)}</option>"
 
 
-def _table(rows: pd.DataFrame) -> str:
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in rows.columns)
-    body = "\n".join(
-        f'<tr data-verdict="{html.escape(str(row.Verdict))}">'
-        + "".join(f"<td>{html.escape(str(value))}</td>" for value in row)
-        + "</tr>"
-        for row in rows.itertuples(index=False)
-    )
+def _table(rows: pd.DataFrame, pages: Sequence[str]) -> str:
+    """Return the table in HTML; our numbers are links to `pages`, where there are some."""
+    head = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in rows.columns)
+    body = "\n".join(map(_table_row, rows.to_dict("records"), pages))
     head = f"<thead><tr>{head}</tr></thead>"
     return f'<table id="record" class="record-table">\n{head}\n<tbody>\n{body}\n</tbody></table>'
+
+
+def _table_row(row: Mapping[str, object], page: str) -> str:
+    cells = {key: html.escape(str(value)) for key, value in row.items()}
+    if page:
+        cells["Ours"] = f'<a href="{page}">{cells["Ours"]}</a>'
+    shown = "".join(f"<td>{cell}</td>" for cell in cells.values())
+    return f'<tr data-verdict="{cells["Verdict"]}">{shown}</tr>'

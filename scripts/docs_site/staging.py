@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from fedlogit.errors import DataError
 from fedlogit.results.formatting import write_text
-from scripts.docs_site.links import relinked
+from fedlogit.results.pages.commands import command
+from scripts.docs_site.links import relinked, with_mentions_linked
 from scripts.docs_site.markdown_dialect import for_mkdocs
 
 __all__ = ["Stage"]
@@ -36,7 +38,12 @@ _INSTEAD = {
     "workflow/schemas/paper.schema.json": "reference/paper-file.md",
     "workflow/schemas/run.schema.json": "reference/spec.md",
 }
+# Each of many tables names methods; the pages that explain them come first.
+_FOUND_LAST = "---\nsearch: {boost: 0.3}\n---\n"
+# Names in code would hide the pages that explain them.
+_NOT_SEARCHED = "---\nsearch: {exclude: true}\n---\n"
 _GALLERY = re.compile(r"results/figures/(\w+)")
+_RESULT = re.compile(r"results/(tables|summary)/(\w+)/(\w+)/(\w+)\.md")
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".smk": "python", ".cff": "yaml"}
 _AS_IT_IS = {".png", ".svg", ".pdf", ".csv", ".tex"}
 
@@ -47,10 +54,11 @@ class Stage:
     Attributes:
         root: The repository.
         out: The folder.
+        papers: What to call each paper.
     """
 
-    def __init__(self, root: Path, out: Path) -> None:
-        self.root, self.out = root.resolve(), out
+    def __init__(self, root: Path, out: Path, papers: Mapping[str, str]) -> None:
+        self.root, self.out, self.papers = root.resolve(), out, papers
         self._done: set[str] = set()
 
     def add(self, path: str) -> str:
@@ -75,14 +83,16 @@ class Stage:
         if source.is_dir():
             self.page(place, _listing(path, source), path)
         elif source.suffix == ".md":
-            self.page(place, _titled(source.read_text(encoding="utf-8"), path), path)
+            text = _titled(source.read_text(encoding="utf-8"), path)
+            self.page(place, _with_origin(text, path, self.papers), path)
         elif source.suffix in _AS_IT_IS:
             (self.out / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, self.out / place)
         else:
             text = source.read_text(encoding="utf-8")
             language = _LANGUAGES.get(source.suffix, "text")
-            self.page(place, f"# `{path}`\n\n``````{language}\n{text}\n``````\n", path)
+            code = f"# `{path}`\n\n``````{language}\n{text}\n``````\n"
+            self.page(place, f"{_NOT_SEARCHED}{code}", path)
         return place
 
     def page(self, place: str, text: str, of: str) -> None:
@@ -104,7 +114,12 @@ class Stage:
 
         self._done.add(place)
         (self.out / place).parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.out / place, for_mkdocs(relinked(text, target)))
+        linked = with_mentions_linked(text, lambda mention: self._link(mention, folder))
+        write_text(self.out / place, for_mkdocs(relinked(linked, target)))
+
+    def _link(self, mention: str, folder: PurePosixPath) -> str | None:
+        """Return the link to a page whose path a text mentions; None if there is no such page."""
+        return os.path.relpath(mention, folder) if (self.root / mention).is_file() else None
 
 
 def _place(path: str, source: Path) -> str:
@@ -128,9 +143,36 @@ def _listing(path: str, folder: Path) -> str:
 
 
 def _titled(text: str, path: str) -> str:
-    """Return a page that begins with a title: its first line in bold, or its path."""
-    if re.match(r"(<!--.*?-->\s*)?#", text, re.S):
+    """Return a page that begins with a title: its first heading or line in bold, or its path."""
+    if re.match(r"(<!--.*?-->\s*)?# ", text, re.S):
         return text
+    if part := re.match(r"#(#+) (.*)", text):  # its first heading becomes the title
+        risen = re.sub(rf"^{part[1]}(?=# |##)", "", text[part.end() :], flags=re.M)
+        return f"# {part[2]}{re.sub('^# ', '## ', risen, flags=re.M)}"
     first, _, rest = text.partition("\n")
     bold = re.fullmatch(r"\*\*(.+)\*\*", first.strip())
     return f"# {bold[1]}\n{rest}" if bold else f"# `{path}`\n\n{text}"
+
+
+def _with_origin(text: str, path: str, papers: Mapping[str, str]) -> str:
+    """Return a page of results with its paper and scale, and how it is made; any other as it is."""
+    found = _RESULT.fullmatch(path)
+    if not found:
+        return text
+    kind, paper, scale, name = found.groups()
+    docs = "../../../../docs"
+    title, _, rest = text.partition("\n")
+    if "scale" not in title:
+        title = f"{title} ({papers[paper]}, scale `{scale}`)"
+    part = (
+        f"{_FOUND_LAST}{title}\n{rest}\n\nPart of [{papers[paper]}]({docs}/papers/{paper}.md) at"
+        f" [scale]({docs}/scales.md) `{scale}`."
+    )
+    if kind == "summary":
+        return part
+    return (
+        f"{part} Files: [CSV]({name}.csv), [LaTeX]({name}.tex);"
+        f" [from a cell to its runs]({docs}/run-folder.md#what-is-made-of-runs). To make it from"
+        " the finished runs, after `make pull`:\n\n"
+        f"```bash\n{command(paper, scale, Path(path).with_suffix('.csv'))}\n```\n"
+    )

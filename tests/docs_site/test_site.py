@@ -84,6 +84,21 @@ def too_wide(tab) -> bool:
     return tab.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
+# What a screen reader or the Tab key would meet: a heading two levels below the one before, a
+# picture without a text, a link without a name.
+FAULTS = """() => {
+  const of = (what) => [...document.querySelectorAll(`article ${what}`)];
+  const levels = of("h1, h2, h3, h4, h5, h6").map((heading) => Number(heading.tagName[1]));
+  return [
+    ...levels.filter((level, i) => i && level > levels[i - 1] + 1).map((level) => `h${level}`),
+    ...of("img").filter((picture) => !picture.alt).map((picture) => picture.src),
+    ...of("a[href]")
+      .filter((a) => !a.textContent.trim() && !a.querySelector("img") && !a.title)
+      .map((a) => a.href),
+  ];
+}"""
+
+
 @pytest.mark.parametrize(("text", "said"), [("[a](b.md)", "b.md"), ("[a](#nowhere)", "nowhere")])
 def test_a_link_to_nothing_fails_the_build(tmp_path, text, said):
     (tmp_path / "pages").mkdir()
@@ -99,10 +114,12 @@ def test_mistakes_of_a_page_are_noticed(page, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(
         "<!doctype html><div style='width: 2000px'>wide</div><script>undefined_name()</script>"
-        "<img src='http://127.0.0.1:9/picture.png'>"
+        "<article><h1>1</h1><h3>3</h3><a href='#x'></a>"
+        "<img src='http://127.0.0.1:9/picture.png'></article>"
     )
     page.goto(path.as_uri())
     assert too_wide(page)
+    assert len(page.evaluate(FAULTS)) == 3
     assert any("undefined_name" in said for said in page.complaints)
     assert any("asks for http://127.0.0.1:9" in said for said in page.complaints)
 
@@ -119,17 +136,19 @@ def pages_of(site: Path) -> list[Path]:
 
 
 def test_every_page_opens_from_disk_and_fits(page, site):
-    """As wide as a desktop's window and as narrow as a phone."""
+    """As wide as a desktop's window and as narrow as a phone; its parts have levels and names."""
     pages = pages_of(site)
     assert len(pages) > 60
-    wide = []
+    wide, faults = [], []
     for path in pages:
         page.set_viewport_size({"width": 1280, "height": 900})
         page.goto((site / path).as_uri())
         wide += [(path, "wide")] * too_wide(page)
+        faults += [(path, fault) for fault in page.evaluate(FAULTS)]
         page.set_viewport_size({"width": 390, "height": 900})
         wide += [(path, "narrow")] * too_wide(page)
     assert not wide
+    assert not faults
     assert not page.complaints
 
 
@@ -148,6 +167,9 @@ def test_the_record_is_filtered(page, site):
     form.get_by_label("Text").fill("shapfed TABLE 1")
     assert all("ShapFed" in text for text in rows.all_inner_texts())
     assert 0 < rows.count() < len(found)
+    rows.first.get_by_role("link").click()
+    assert "scale paper" in page.locator("h1").inner_text()
+    page.go_back()
     form.get_by_label("Text").fill("no such method")
     assert rows.count() == 0
 

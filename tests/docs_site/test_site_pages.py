@@ -14,7 +14,7 @@ from fedlogit.component import FrozenConfig
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, expand, list_papers, load_paper
 from scripts.docs_site.docstrings import about, attributes
-from scripts.docs_site.links import relinked
+from scripts.docs_site.links import relinked, with_mentions_linked
 from scripts.docs_site.markdown_dialect import for_mkdocs
 from scripts.docs_site.models import fields_table
 from scripts.docs_site.reference import reference_pages
@@ -24,6 +24,7 @@ from scripts.docs_site.staging import Stage
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = Path("results/figures")
 PAPERS = list_papers(ROOT / "workflow/papers")
+RANKED_LAST = "---\nsearch: {boost: 0.3}\n---\n"
 # Called as in torch.optim, as the page says.
 KNOWN = ["format", "name", "lr", "momentum", "weight_decay", "beta1", "beta2", "eps", "gamma"]
 
@@ -66,10 +67,18 @@ def stage(tmp_path):
         "results/b.md": "**B**\n\n[a](../docs/a.md)\n",
         "results/p.png": "picture",
         "lib/x.py": "x = 1\n",
+        "docs/scales.md": "# Scales\n",
+        "docs/run-folder.md": "# Files\n\n## What is made of runs\n",
+        "docs/papers/celm.md": "# CELM\n",
+        "results/tables/celm/paper/t.md": "**T**\n\n| A |\n|---|\n",
+        "results/tables/celm/paper/t.csv": "A\n",
+        "results/tables/celm/paper/t.tex": "A\n",
+        "results/summary/celm/paper/summary.md": "## X, scale `paper`\n\n### Y\n",
+        "results/summary/celm/paper/claims.md": "### Claims\n\nSee docs/a.md.\n\n### Evidence\n",
     }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    return Stage(tmp_path, tmp_path / "out")
+    return Stage(tmp_path, tmp_path / "out", {"celm": "CELM"})
 
 
 def test_a_page_brings_along_what_it_links_to(stage):
@@ -85,6 +94,43 @@ def test_a_link_to_nothing_is_refused(stage):
     (stage.root / "results/p.png").unlink()
     with pytest.raises(DataError, match=r"docs/a.md: a link names ../results/p.png"):
         stage.add("docs/a.md")
+
+
+def test_a_table_says_where_it_is_from_and_how_it_is_made(stage):
+    stage.add("results/tables/celm/paper/t.md")
+    page = (stage.out / "results/tables/celm/paper/t.md").read_text()
+    assert page.startswith(RANKED_LAST + "# T (CELM, scale `paper`)\n\n| A |\n")
+    for link in ("../../../../papers/celm.md", "../../../../scales.md", "t.csv", "t.tex"):
+        assert f"]({link})" in page
+    config = "frozen=true partial=true papers=celm scale=paper"
+    command = f"snakemake --cores all --config {config} -- results/tables/celm/paper/t.csv"
+    assert f"\n{command}\n" in page
+
+
+def test_a_part_of_a_page_gets_headings_from_the_first_level_on(stage):
+    stage.add("results/summary/celm/paper/claims.md")
+    page = (stage.out / "results/summary/celm/paper/claims.md").read_text()
+    assert page.startswith(RANKED_LAST + "# Claims (CELM, scale `paper`)\n")
+    assert "\n# Evidence" not in page
+    assert "\n## Evidence\n" in page
+    assert "See [docs/a.md](../../../../a.md)." in page
+    stage.add("results/summary/celm/paper/summary.md")
+    page = (stage.out / "results/summary/celm/paper/summary.md").read_text()
+    assert page.startswith(RANKED_LAST + "# X, scale `paper`\n\n## Y\n")
+
+
+def test_a_page_that_a_text_mentions_is_linked_where_it_exists():
+    text = "See docs/a.md, [docs/a.md](x), `docs/a.md`, other/docs/a.md and docs/b.md."
+    links = {"docs/a.md": "../a.md"}
+    assert with_mentions_linked(text, links.get) == text.replace(
+        "See docs/a.md", "See [docs/a.md](../a.md)"
+    )
+
+
+def test_pages_of_source_files_are_not_searched(stage):
+    stage.add("lib/x.py")
+    page = (stage.out / "source/lib/x.py.md").read_text()
+    assert page.startswith("---\nsearch: {exclude: true}\n---\n# `lib/x.py`\n")
 
 
 def test_links_in_code_and_to_elsewhere_stay():
@@ -170,17 +216,24 @@ def test_the_gallery_has_every_figure_with_a_command_that_makes_it(paper, monkey
     figures = sorted(FIGURES.glob(f"{paper}/*/*.png"))
     assert figures
     for path in figures:
-        assert f"\nsnakemake --cores all {path.as_posix()}\n" in text
-        planned = expand(papers()[paper], path.parent.name)
+        scale = path.parent.name
+        # Without the first two settings the command would train what is missing.
+        config = f"frozen=true partial=true papers={paper} scale={scale}"
+        assert f"\nsnakemake --cores all --config {config} -- {path.as_posix()}\n" in text
+        planned = expand(papers()[paper], scale)
         assert (path.stem, "figure") in {(artefact.id, artefact.kind) for artefact in planned}
 
 
 def test_the_record_has_a_row_per_published_number():
-    text = record_page(read_record(ROOT / "results/record.csv"), papers())
+    record = read_record(ROOT / "results/record.csv")
+    text = record_page(record, papers(), ROOT / "results/tables")
     lines = (ROOT / "results/record.csv").read_text().splitlines()
     assert text.count("<tr data-verdict=") == len(lines) - 1
     first = "<td>CELM</td><td>Table 1</td><td>test accuracy</td><td>Fashion-MNIST</td>"
     assert first in text
+    links = set(re.findall(r'href="(results/tables/[^"]+)\.html"', text))
+    assert "results/tables/celm/paper/table1" in links
+    assert all((ROOT / f"{link}.md").exists() for link in links)
     assert "nan" not in text.lower().split("<table")[1]
 
 

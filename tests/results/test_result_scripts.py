@@ -197,6 +197,10 @@ def test_blocks_of_a_page_are_written_and_checked(call, tmp_path):
         "<!-- end -->\nbetween\n<!-- made from a.md -->\n| new |\n<!-- end -->\nafter\n"
     )
     assert call(*arguments, "--check", cwd=tmp_path).returncode == 0
+    described = page.read_text().replace("![b]", "![Accuracy by round]")
+    page.write_text(described)
+    assert call(*arguments, cwd=tmp_path).returncode == 0
+    assert page.read_text() == described
     part.write_text("| newer |\n")
     assert call(*arguments, "--check", cwd=tmp_path).returncode == 1
     picture.with_suffix(".md").write_text("**Title**\n\n![Title](b.png)\n\nA caption.\n")

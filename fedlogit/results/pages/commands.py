@@ -13,7 +13,7 @@ from fedlogit.results.formatting import markdown
 from fedlogit.results.training import FILE, read_training
 from fedlogit.runs.paths import ResultsLayout
 
-__all__ = ["commands", "link", "memory"]
+__all__ = ["command", "commands", "link", "memory"]
 
 _SUFFIXES = {"table": ("md", "csv"), "figure": ("png", "pdf")}
 """Of each kind, what a reader looks at and what is asked of Snakemake."""
@@ -32,6 +32,20 @@ def commands(paper: Paper, results: Path) -> str:
     took = _training_rows(paper, results / FILE)
     rows = [_row(paper, place, results, took.get(place[1:])) for place in _places(paper)]
     return markdown(pd.DataFrame(rows), right=("In the cache", "Core-hours", "Memory"))
+
+
+def command(paper: str, scale: str, target: Path, *, drawn: bool = True) -> str:
+    """Return the command that makes a table or figure.
+
+    Args:
+        paper: The paper's name.
+        scale: The scale's name.
+        target: A file of the table or figure, from the repository's root.
+        drawn: Whether finished runs cover it; the command then trains nothing.
+    """
+    config = f"papers={paper} scale={scale}"
+    config = f"frozen=true partial=true {config}" if drawn else config
+    return f"snakemake --cores all --config {config} -- {target.as_posix()}"
 
 
 def memory(paper: Paper, results: Path, scale: str) -> str:
@@ -75,14 +89,12 @@ def _row(
     seen, asked = _SUFFIXES[kind]
     shown = ResultsLayout(results).artefact(kind, paper.paper, scale, key, seen)
     made = shown.exists()
-    config = f"papers={paper.paper} scale={scale}"
-    config = f"frozen=true partial=true {config}" if made else config
     target = ResultsLayout(Path("results")).artefact(kind, paper.paper, scale, key, asked)
     return {
         "Shown": paper.artefacts[key].title,
         "Scale": f"[{scale}]({link(shown)})" if made else scale,
         **_cost(took),
-        "Command": f"`snakemake --cores all --config {config} -- {target}`",
+        "Command": f"`{command(paper.paper, scale, target, drawn=made)}`",
     }
 
 

@@ -25,7 +25,7 @@ def filled_page(page: Path, root: Path) -> str:
     """Return the text of a page with each block made anew: Markdown as it is, pictures as links.
 
     A figure, which has a Markdown file of its name beside it, has its title above and its caption
-    below.
+    below. The alternative text of any other picture is the page's own and stays.
 
     Args:
         page: A Markdown file with one block or more.
@@ -45,26 +45,27 @@ def filled_page(page: Path, root: Path) -> str:
         _, end, after = content.partition(_END)
         if not end:
             raise FedlogitError(f"{page}: the block made from {names} has no {_END}")
-        block = "\n\n".join(_block_text(root / name, page) for name in names.split())
+        block = "\n\n".join(_block_text(root / name, page, content) for name in names.split())
         text += f"<!-- made from {names} -->\n{block}\n{_END}{after}"
     return text
 
 
-def _block_text(path: Path, page: Path) -> str:
+def _block_text(path: Path, page: Path, old: str) -> str:
     if not path.is_file():
         raise DataError(f"{page}: {path} does not exist; make it first")
     if path.suffix == ".md":
         return _HEADING.sub(r"#\1", path.read_text(encoding="utf-8").strip())
     if path.suffix == ".png":
         link = Path(os.path.relpath(path, page.parent)).as_posix()
-        return _with_caption(path, link)
+        return _with_caption(path, link, old)
     raise FedlogitError(f"{page}: {path.name} is neither .md nor .png")
 
 
-def _with_caption(path: Path, link: str) -> str:
+def _with_caption(path: Path, link: str, old: str) -> str:
     """Return a picture; a figure as its own page shows it, with the link from another one."""
     own, target = path.with_suffix(".md"), f"]({path.name})"
     text = own.read_text(encoding="utf-8").strip() if own.is_file() else ""
     if text.count(target) == 1:
         return text.replace(target, f"]({link})")
-    return f"![{path.stem}]({link})"
+    kept = re.search(rf"!\[([^\]]+)\]\({re.escape(link)}\)", old)
+    return f"![{kept[1] if kept else path.stem}]({link})"
