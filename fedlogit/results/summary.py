@@ -70,7 +70,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
     Args:
         results: The folder with ``tables``, ``figures`` and ``summary``.
         scale: Which scale.
-        labels: For each paper, how values on its axes are printed.
+        labels: For each paper, how tables and values on their axes are printed.
 
     Raises:
         DataError: if a comparison or the claims are missing or damaged.
@@ -81,7 +81,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
         table = comparison_table(rows, names)
         parts.append(f"## {paper}, scale `{scale}`")
         parts += [] if table.empty else [markdown(table, right=RIGHT)]
-        parts += [NOTHING_PUBLISHED] if rows.empty else list(filter(None, [not_run(rows)]))
+        parts += [NOTHING_PUBLISHED] if rows.empty else list(filter(None, [not_run(rows, names)]))
         parts.append(
             "\n".join([_claims_line(results, paper, scale), *_folder_lines(results, paper, scale)])
         )

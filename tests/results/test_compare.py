@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -194,6 +195,17 @@ def test_numbers_without_runs_are_told_in_a_sentence(make_run, make_artefact, re
     text = comparison_markdown(rows, [artefact])
     assert "Not run at this scale: 2 of 3 published numbers (table9 on mnist: 2)." in text
     assert text.count("| mnist") == 1
+
+
+def test_tables_and_data_sets_are_printed_by_name_and_no_column_is_empty(
+    make_run, make_artefact, reference
+):
+    lines = ("table1,mnist,k_classes(2),average,accuracy,0.5,", "table1,cifar10,,uwa,accuracy,0.5,")
+    labels = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+    named = make_artefact(make_run(0.5), title="Table 1: accuracy", labels=labels)
+    text = comparison_markdown(compare([named], reference(*lines)), [named])
+    assert "(Table 1 on CIFAR-10: 1)" in text
+    assert "Setting" not in text
 
 
 def test_an_empty_partition_matches_any(make_run, make_artefact, reference):

@@ -22,7 +22,12 @@ from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
-from fedlogit.results.verdicts.compare import RIGHT, comparison_in, comparison_table
+from fedlogit.results.verdicts.compare import (
+    RIGHT,
+    comparison_in,
+    comparison_table,
+    labels_of_numbers,
+)
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
@@ -156,7 +161,7 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
         return Markup("")
     rows = comparison_in(summary / "compare.csv")
     rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
-    table = comparison_table(rows, artefacts[0].labels)
+    table = comparison_table(rows, labels_of_numbers(artefacts))
     if table.empty:
         return to_html(text)
     tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
@@ -168,9 +173,6 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
         _number_as_link(number, row, frames[row["table"]])
         for number, row in zip(table["Ours"], compared_numbers(rows), strict=True)
     ]
-    if "Table" in table:
-        titles = {id_: artefact.title.partition(":")[0] for id_, artefact in tables.items()}
-        table["Table"] = table["Table"].map(lambda id_: titles.get(id_, id_))
     rest = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
     return to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}")
 

@@ -202,5 +202,4 @@ def read_record(results: Path) -> pd.DataFrame:
 def as_comparison(rows: pd.DataFrame) -> pd.DataFrame:
     """Return numbers of one paper as `fedlogit.results.verdicts.compare.compare` names them."""
     names = {"published": "paper", "published_std": "paper_std", "published_n": "paper_n"}
-    shown = rows.drop(columns="paper").rename(columns=names)
-    return shown if shown["where"].any() else shown.drop(columns="where")
+    return rows.drop(columns="paper").rename(columns=names)

@@ -38,6 +38,7 @@ __all__ = [
     "comparison_in",
     "comparison_markdown",
     "comparison_table",
+    "labels_of_numbers",
     "not_run",
     "nothing_published",
     "published",
@@ -242,6 +243,12 @@ def runs_behind(path: Path) -> list[str]:
     return sorted({digest for runs in rows[_RUNS] for digest in runs.split()})
 
 
+def labels_of_numbers(artefacts: Sequence[Artefact]) -> dict[str, str]:
+    """Return how a paper's tables are called, by id, and how values on their axes are printed."""
+    names = {a.id: a.title.partition(":")[0] for a in artefacts if a.kind == "table"}
+    return {**names, **artefacts[0].labels}
+
+
 def comparison_table(
     rows: pd.DataFrame, labels: Mapping[str, str], *, whole: bool = False
 ) -> pd.DataFrame:
@@ -252,11 +259,11 @@ def comparison_table(
     """
     rows = rows if whole else rows[rows["verdict"] != Unjudged.NOT_RUN]
     metric = rows["metric"].map(lambda value: labels.get(value, value))
-    shown = {"Table": rows["table"], "Metric": metric}
+    shown = {"Table": rows["table"].map(lambda id_: labels.get(id_, id_)), "Metric": metric}
     table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
     for key in _KEYS:
         table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
-    if "where" in rows:
+    if rows.get("where", pd.Series(dtype=str)).any():
         table["Setting"] = rows["where"]
     if (rows["counterpart"] != "").any():
         table["Setting of ours"] = rows["counterpart"]
@@ -271,13 +278,16 @@ def comparison_table(
     return table.assign(Verdict=rows["verdict"])
 
 
-def not_run(rows: pd.DataFrame) -> str:
+def not_run(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
     """Return a sentence on the published numbers that have no counterpart here, or ""."""
     missing = rows[rows["verdict"] == Unjudged.NOT_RUN]
     if missing.empty:
         return ""
     places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
-    numbers = (f"{r.table} on {r.dataset}: {r.numbers}" for r in places.itertuples(index=False))
+    numbers = (
+        f"{labels.get(r.table, r.table)} on {labels.get(r.dataset, r.dataset)}: {r.numbers}"
+        for r in places.itertuples(index=False)
+    )
     total = f"{len(missing)} of {len(rows)} published numbers"
     return f"Not run at this scale: {total} ({', '.join(numbers)})."
 
@@ -298,10 +308,11 @@ def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> st
     """Return a comparison as a section of Markdown, with its rule and where the runs come from."""
     if rows.empty:
         return f"### Reported and reproduced\n\n{NOTHING_PUBLISHED}"
-    table = comparison_table(rows, artefacts[0].labels)
+    labels = labels_of_numbers(artefacts)
+    table = comparison_table(rows, labels)
     text = "" if table.empty else markdown(table, right=RIGHT)
     used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]
     nothing = "no run is of one of them" if any(a.runs for a in artefacts) else "nothing was run"
     source = describe(pd.concat([collect(a) for a in used])) if used else nothing
-    parts = ["### Reported and reproduced", text, not_run(rows), f"Ours: {source}.", VERDICT_RULE]
-    return "\n\n".join(part for part in parts if part)
+    parts = [text, not_run(rows, labels), f"Ours: {source}.", VERDICT_RULE]
+    return "\n\n".join(["### Reported and reproduced", *filter(None, parts)])
