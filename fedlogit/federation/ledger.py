@@ -38,7 +38,7 @@ class Ledger:
             payload: The numbers sent.
             bits: Bits an element really takes when packed, where that is not its dtype's size.
         """
-        self._book("up", kind, message_bytes(payload[0], bits) * payload.shape[0])
+        self._book("up", kind, message_bytes(payload[:1], bits) * payload.shape[0])
 
     def down(
         self, kind: str, payload: torch.Tensor, clients: int, *, bits: int | None = None

@@ -95,11 +95,35 @@ class Partition(Component):
         if clients > len(labels):
             raise FedlogitError(f"clients = {clients} is more than the {len(labels)} samples")
         parts = self.divide(labels, clients, classes, seed, groups)
+        self._check_indices(parts, clients, len(labels))
         for client, part in enumerate(parts):
             if len(part) == 0:
                 raise self._empty(client, clients)
         self._check_shared(parts)
         return [np.sort(np.asarray(part, dtype=np.int64)) for part in parts]
+
+    def _check_indices(self, parts: list[np.ndarray], clients: int, samples: int) -> None:
+        """Refuse what is not a list of indices for each client."""
+        if not isinstance(parts, (list, tuple)) or len(parts) != clients:
+            given = (
+                f"{len(parts)} parts" if isinstance(parts, (list, tuple)) else type(parts).__name__
+            )
+            raise FedlogitError(
+                f"partition {self}: divide returned {given}; give a list of {clients} arrays of"
+                " indices, one per client"
+            )
+        for client, part in enumerate(parts):
+            indices = np.asarray(part)
+            if indices.ndim != 1 or (len(indices) and indices.dtype.kind not in "iu"):
+                raise FedlogitError(
+                    f"partition {self}: divide gave client {client} {indices.dtype} of shape"
+                    f" {indices.shape}; give a 1-D array of integer indices"
+                )
+            if len(indices) and not 0 <= indices.min() <= indices.max() < samples:
+                raise FedlogitError(
+                    f"partition {self}: divide gave client {client} indices from {indices.min()}"
+                    f" to {indices.max()}; they must lie in 0 to {samples - 1}"
+                )
 
     def _check_shared(self, parts: list[np.ndarray]) -> None:
         """Refuse samples that clients share, or hold twice, unless the class says that they do."""

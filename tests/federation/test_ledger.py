@@ -75,3 +75,9 @@ def test_full_mesh_counts_every_pair_once_each_way():
     ledger.exchange("votes", torch.zeros(10, 16, dtype=torch.uint8))
     assert ledger.of_round(1)["bytes_up"] == 10 * 9 * 16
     assert ledger.of_round(1)["bytes_down"] == 10 * 9 * 16
+
+
+def test_a_round_in_which_no_sample_is_accepted_sends_nothing():
+    ledger = Ledger()
+    ledger.up("selected", torch.zeros(0, 10))
+    assert ledger.of_round(0)["bytes_up"] == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlogit.errors import FedlogitError
-from fedlogit.partition import get, make_split
+from fedlogit.partition import Partition, get, make_split
 from fedlogit.spec import Public
 
 LABELS = np.repeat(np.arange(10), 20)
@@ -168,3 +168,24 @@ def test_labels():
 
 def test_a_seed_that_the_legacy_generator_does_not_take():
     refuse("seed = 4294967296", "sls", seed=2**32)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (None, "divide returned NoneType; give a list of 2 arrays of indices, one per client"),
+        ([[0]], "divide returned 1 parts; give a list of 2 arrays"),
+        ([[0], [0.5]], "divide gave client 1 float64 of shape (1,); give a 1-D array of integer"),
+        ([[0], [200]], "divide gave client 1 indices from 200 to 200; they must lie in 0 to 199"),
+        ([[-1], [0]], "divide gave client 0 indices from -1 to -1; they must lie in 0 to 199"),
+    ],
+)
+def test_what_a_partition_of_ones_own_returns(parts, message):
+    class Mine(Partition):
+        def divide(self, labels, clients, classes, seed, groups):
+            return parts
+
+    with pytest.raises(FedlogitError) as caught:
+        Mine().split(LABELS, 2, 10, 0)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -72,13 +72,20 @@ def other(tmp_path) -> Path:
 
 def snakemake(folder: Path, *options: str, python: str | Path = sys.executable, **more: str) -> str:
     """Call it as somebody who knows nothing of this checkout; return what it says."""
+    done = call(folder, *options, python=python, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def call(
+    folder: Path, *options: str, python: str | Path, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Call it, and leave it to the caller whether that may fail."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(
+    return subprocess.run(
         [str(python), "-m", "snakemake", "--cores", "2", *options], cwd=folder, env=kept | more,
         capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def test_what_snakedeploy_writes_makes_a_table_once(other, hub):
@@ -97,3 +104,11 @@ def test_rules_under_other_names_feed_rules_of_ones_own(other, python):
     snakemake(other, python=python)
     assert (other / "mine.csv").read_text().startswith("dataset")
     assert "Nothing to be done" in snakemake(other, python=python)
+
+
+def test_a_mistake_does_not_name_a_file_that_has_no_part_in_it(other, python):
+    (other / "workflow/Snakefile").write_text(BY_HAND)
+    (other / "config/config.yaml").write_text("{papers: [fedol], workers: many}\n")
+    done = call(other, "-n", python=python)
+    assert done.returncode != 0
+    assert "\nconfig of the module: workers = 'many': " in done.stdout + done.stderr

@@ -92,7 +92,9 @@ def settings(config):
             where = os.path.relpath(file)
             checked(Settings.load, checked(read_settings, Path(where)), where)
         checked(Settings.load, given.config, "--config")
-    return checked(Settings.load, config, "config.yaml")
+        return checked(Settings.load, config, "config.yaml")
+    # The workflow that imports this one may have taken them from any file.
+    return checked(Settings.load, config, "config of the module")
 
 
 def print_once(line):
