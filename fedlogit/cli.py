@@ -103,6 +103,7 @@ def run_main(main: Callable[[Sequence[str]], int | None]) -> None:
     code: int | str | None
     try:
         code = _exit_code_of(main)
+        _end_at_next_interrupt()
         sys.stdout.flush()
     except BrokenPipeError:  # as of `| head`, whose reader has all it wants
         _discard_output()
@@ -160,10 +161,17 @@ def _exit_code_of(main: Callable[[Sequence[str]], int | None]) -> int | str | No
         print(f"error: {_printable(str(error))}", file=sys.stderr)  # noqa: T201
         return 2
     except KeyboardInterrupt:
+        _end_at_next_interrupt()
         print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201
         return 130
     except SystemExit as end:
         return end.code
+
+
+def _end_at_next_interrupt() -> None:
+    """Let a Ctrl-C end the process at once; in Python's own end it would print a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _os_error_line(error: OSError) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from textwrap import dedent
 from typing import TextIO
 
@@ -17,6 +19,7 @@ __all__ = ["SnakemakeProgress", "duration", "shorten_messages"]
 _TRAINING = ("train", "train_clients")
 _CHATTER = ("job_started", "job_info", "group_info", "shellcmd")
 _SELECTING = "Select jobs to execute..."
+_STOPPING = "Terminating processes on user request"
 # What rules/common.smk raises for a user's mistake: by itself while the workflow is read, or inside
 # Snakemake's InputFunctionException once a file is asked for.
 _MISTAKE = re.compile(
@@ -74,6 +77,10 @@ class SnakemakeProgress(logging.Filter):
             record.msg = f"error: {dedent(mistake[1])}"
         elif event == "error" and (missing := _NO_RULE.search(str(record.msg))):
             record.msg = f"error: {no_such_target(missing[1], self._targets())}"
+        elif str(record.msg).startswith(_STOPPING):
+            # A second Ctrl-C would interrupt Snakemake's wait for its jobs, which get it, too.
+            with suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
         if event in _CHATTER or record.msg == _SELECTING:
             return self._all_messages
         self._end_line()

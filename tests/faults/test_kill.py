@@ -217,3 +217,33 @@ def ends_well(process: subprocess.Popen[str]) -> None:
 
 def same(one: dict, other: dict) -> bool:
     return all(one[key] == other[key] for key in ("status", "final", "split", "bytes"))
+
+
+def living(session: int) -> list[str]:
+    """Return the processes of a session that have not ended; what nobody reaped has."""
+    listed = subprocess.run(
+        ["ps", "-s", str(session), "-o", "stat=,args="], check=False, capture_output=True, text=True
+    )
+    return [line for line in listed.stdout.splitlines() if not line.startswith("Z")]
+
+
+def test_a_second_ctrl_c_stops_snakemake_without_a_traceback(python, tmp_path, target):
+    run, _ = target
+    goal, held = f"{run}/result.json", tmp_path / run / ".lock"
+    first = snakemake(tmp_path, goal)
+    until(held.exists, first)
+    for _ in range(2):
+        os.killpg(first.pid, signal.SIGINT)
+        time.sleep(0.15)
+    said, _ = first.communicate(timeout=60)
+    assert first.returncode == 1
+    assert "Traceback" not in said, said
+    assert not held.exists()
+    assert not list((tmp_path / ".snakemake/locks").glob("*"))
+    end = time.monotonic() + 10  # `tee` ends after what it listened to
+    while (left := living(first.pid)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not left
+    again = snakemake(tmp_path, goal, python=python)
+    said, _ = again.communicate(timeout=240)
+    assert again.returncode == 0, said

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import logging
+import signal
 
 import pytest
 
@@ -135,3 +136,10 @@ def test_a_workflow_that_is_read_twice_is_shortened_once():
     shorten_messages(logger, all_messages=False)
     shorten_messages(logger, all_messages=False)
     assert len(logger.filters) == 1
+
+
+def test_while_snakemake_stops_its_jobs_another_ctrl_c_is_for_them_alone(snakemake):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    message = "Terminating processes on user request, this might take some time."
+    assert snakemake(None, message) == message
+    signal.raise_signal(signal.SIGINT)
