@@ -28,6 +28,14 @@ _MISTAKE = re.compile(
 _NO_RULE = re.compile(r"^MissingRuleException:\nNo rule to produce (.+) \(if you use", re.MULTILINE)
 
 
+def _ignore_once(*_: object) -> None:
+    """Let a second Ctrl-C pass: jobs get it, too, and it would interrupt the wait for them.
+
+    A third one ends Snakemake, in case that a job, or a cluster's command to cancel it, hangs.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class SnakemakeProgress(logging.Filter):
     """A line per finished step, and no paragraph about each job.
 
@@ -78,9 +86,8 @@ class SnakemakeProgress(logging.Filter):
         elif event == "error" and (missing := _NO_RULE.search(str(record.msg))):
             record.msg = f"error: {no_such_target(missing[1], self._targets())}"
         elif str(record.msg).startswith(_STOPPING):
-            # A second Ctrl-C would interrupt Snakemake's wait for its jobs, which get it, too.
             with suppress(ValueError):  # not in the main thread
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                signal.signal(signal.SIGINT, _ignore_once)
         if event in _CHATTER or record.msg == _SELECTING:
             return self._all_messages
         self._end_line()

@@ -143,3 +143,5 @@ def test_while_snakemake_stops_its_jobs_another_ctrl_c_is_for_them_alone(snakema
     message = "Terminating processes on user request, this might take some time."
     assert snakemake(None, message) == message
     signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):  # a third one ends a wait that does not end
+        signal.raise_signal(signal.SIGINT)
