@@ -283,11 +283,9 @@ def not_run(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
     missing = rows[rows["verdict"] == Unjudged.NOT_RUN]
     if missing.empty:
         return ""
-    places = missing.groupby(["table", "dataset"], sort=False).size().reset_index(name="numbers")
-    numbers = (
-        f"{labels.get(r.table, r.table)} on {labels.get(r.dataset, r.dataset)}: {r.numbers}"
-        for r in places.itertuples(index=False)
-    )
+    named = missing[["table", "dataset"]].map(lambda value: labels.get(value, value))
+    places = (named["table"] + " on " + named["dataset"]).value_counts(sort=False)
+    numbers = (f"{place}: {count}" for place, count in places.items())
     total = f"{len(missing)} of {len(rows)} published numbers"
     return f"Not run at this scale: {total} ({', '.join(numbers)})."
 
