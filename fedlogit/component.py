@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fedlogit.errors import FedlogitError, MissingKeyError, unknown
+from fedlogit.errors import FedlogitError, MissingKeyError, did_you_mean, unknown
 from fedlogit.stopping import raise_if_stopped
 
 __all__ = [
@@ -388,10 +388,16 @@ def import_object(kind: str, name: str, what: str = "Class") -> Any:
             " put code elsewhere"
         )
     try:
-        return getattr(importlib.import_module(module), attribute)
+        imported = importlib.import_module(module)
+        if hasattr(imported, attribute):
+            return getattr(imported, attribute)
     except (Exception, SystemExit) as error:  # whatever a module that is not ours does
         raise_if_stopped()
         raise FedlogitError(f"{kind} {name!r} cannot be imported: {_one_line(error)}") from error
+    raise FedlogitError(
+        f"{kind} {name!r} cannot be imported: {module} has no {attribute!r}"
+        f"{did_you_mean(attribute, vars(imported))}"
+    )
 
 
 def _one_line(error: Exception | SystemExit) -> str:

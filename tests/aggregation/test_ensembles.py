@@ -148,7 +148,8 @@ def test_distributions_alone_count_one():
         ("median", "should be 'package.module:function'"),
         ("my-rules.median:median", "should be 'package.module:function'"),
         ("no_such_package:f", "cannot be imported"),
-        ("math:no_such_function", "cannot be imported"),
+        ("math:no_such_function", "cannot be imported: math has no 'no_such_function'"),
+        ("math:sqr", "math has no 'sqr'; did you mean 'sqrt'"),
         ("math:pi", "is a float, not a function"),
     ],
 )
