@@ -59,6 +59,16 @@ def test_each_number_leads_to_the_first_of_its_runs(page):
         assert first["dir"] in runs_at(text, anchor)
 
 
+def test_tables_that_nobody_ran_are_left_out_of_the_page(page, tmp_path, make_artefact):
+    made, text = page()
+    missing = [{"before": 0, "axes": run.axes} for run in made.runs]
+    unrun = make_artefact(id="table9", scale="quick", missing=missing)
+    out = tmp_path / "report/who_to_trust/quick.html"
+    assert write_page([unrun, made], tmp_path, out).read_text() == text
+    with refused("no table or figure of who_to_trust at scale quick has runs"):
+        write_page([unrun], tmp_path, out)
+
+
 def test_a_number_beside_the_papers_leads_to_its_runs_too(page):
     _, text = page()
     compared = text.partition('id="who_to_trust-quick-compared"')[2].partition("-tables")[0]

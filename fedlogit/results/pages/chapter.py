@@ -13,7 +13,7 @@ import pandas as pd
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from fedlogit.errors import reading
+from fedlogit.errors import DataError, reading
 from fedlogit.files import read_text
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values
@@ -50,12 +50,13 @@ def write_page(artefacts: Sequence[Artefact], results: Path, out: Path) -> Path:
     """Write the page of a paper at a scale; it holds its pictures and needs no other file.
 
     Args:
-        artefacts: The paper's tables and figures, all at one scale and drawn already.
+        artefacts: The paper's tables and figures, all at one scale and drawn already. Those
+            without runs are left out.
         results: The folder with ``tables``, ``figures`` and ``summary``.
         out: Where to.
 
     Raises:
-        DataError: if a table, a figure or a run is missing or damaged.
+        DataError: if a table, a figure or a run is missing or damaged, or none has runs.
     """
     first = artefacts[0]
     title = f"{first.paper_title or first.paper} ({first.scale})"
@@ -82,7 +83,9 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
     """Return all that there is of a paper at a scale."""
     first = artefacts[0]
     name = f"{first.paper}-{first.scale}"
-    parts = [_artefact_part(artefact, results, f"{name}-{artefact.id}") for artefact in artefacts]
+    parts = [_artefact_part(a, results, f"{name}-{a.id}") for a in artefacts if a.runs]
+    if not parts:
+        raise DataError(f"no table or figure of {first.paper} at scale {first.scale} has runs")
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
     summary = ResultsLayout(results).summary(first.paper, first.scale)
     claims, _, evidence = _text_below_heading(summary / "claims.md").partition("### Evidence")
