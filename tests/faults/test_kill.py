@@ -21,6 +21,7 @@ from support.outcomes import exported_weights, untimed_rows
 from support.small import small_spec
 
 from fedlogit.files import read_json, write_json
+from fedlogit.locks import held
 from fedlogit.papers import expand, load_paper, run_dir
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,7 +122,7 @@ def until(true, process: subprocess.Popen[str]) -> None:
 
 def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     run, spec = target
-    result, held = tmp_path / run / "result.json", tmp_path / run / ".lock"
+    result, lock = tmp_path / run / "result.json", tmp_path / run / ".lock"
     goal = str(result.relative_to(tmp_path))
     locks = tmp_path / ".snakemake" / "locks"
 
@@ -135,7 +136,7 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     assert "LockException" in said or "cannot be locked" in said, said
     os.killpg(first.pid, signal.SIGCONT)
 
-    until(lambda: held.exists() or result.exists(), first)
+    until(lambda: lock.exists() or result.exists(), first)
     first.kill()  # alone: its training goes on
     first.wait()
     first.stdout.close()
@@ -153,7 +154,7 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     one, other = read_json(result), read_json(tmp_path / "again" / "result.json")
     assert one["final"] == other["final"]
     assert one["bytes"] == other["bytes"]
-    assert not held.exists()
+    assert not lock.exists()
     assert not list(result.parent.glob("checkpoint*"))
 
 
@@ -228,22 +229,27 @@ def living(session: int) -> list[str]:
 
 
 def test_a_second_ctrl_c_stops_snakemake_without_a_traceback(python, tmp_path, target):
+    """While a job waits for a run that another process (this one) makes, so that it cannot end."""
     run, _ = target
-    goal, held = f"{run}/result.json", tmp_path / run / ".lock"
-    first = snakemake(tmp_path, goal)
-    until(held.exists, first)
-    for _ in range(2):
-        os.killpg(first.pid, signal.SIGINT)
-        time.sleep(0.15)
-    said, _ = first.communicate(timeout=60)
-    assert first.returncode == 1
+    goal, lock = f"{run}/result.json", tmp_path / run / ".lock"
+    lock.parent.mkdir(parents=True)
+
+    def waits() -> bool:
+        logs = (tmp_path / "logs").rglob("*.log")
+        return any("waiting for it to end" in path.read_text() for path in logs)
+
+    with held(lock, "not said: nobody else makes it"):
+        first = snakemake(tmp_path, goal)
+        until(waits, first)
+        for _ in range(2):
+            os.killpg(first.pid, signal.SIGINT)
+            time.sleep(0.15)
+        said, _ = first.communicate(timeout=60)
+    assert first.returncode == 1, said
     assert "Traceback" not in said, said
-    assert not held.exists()
     assert not list((tmp_path / ".snakemake/locks").glob("*"))
     end = time.monotonic() + 10  # `tee` ends after what it listened to
     while (left := living(first.pid)) and time.monotonic() < end:
         time.sleep(0.05)
     assert not left
-    again = snakemake(tmp_path, goal, python=python)
-    said, _ = again.communicate(timeout=240)
-    assert again.returncode == 0, said
+    ends_well(snakemake(tmp_path, goal, python=python))
