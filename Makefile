@@ -237,7 +237,7 @@ $(STAMP):
 	@$(OUTSIDE) $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is not Python 3.11 or newer; give PYTHON=" >&2; exit 2; }
 	@$(OUTSIDE) $(PYTHON) -m pip --version > /dev/null 2>&1 \
-		|| { echo "error: $(PYTHON) has no pip; apt-get install python3-pip" >&2; exit 2; }
+		|| { echo "error: $(PYTHON) has no pip; apt-get install python3-pip$${VIRTUAL_ENV:+, or deactivate $$VIRTUAL_ENV first}" >&2; exit 2; }
 	@echo "installing the locked packages into $(VENV) (several GB, once)"
 	@$(OUTSIDE) $(PYTHON) -m venv --without-pip $(VENV)
 	@$(OUTSIDE) $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet --require-hashes \
