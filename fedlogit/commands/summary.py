@@ -75,11 +75,7 @@ def _at_scale(args: argparse.Namespace) -> list[str]:
     if left_out := plan.left_out():
         print(left_out, file=sys.stderr)
     judged = [paper for paper in plan.chosen if plan.judged(paper, settings.scale)]
-    papers = {name: plan.papers[name] for name in judged}
-    labels = {
-        name: {**{id_: paper.short_title(id_) for id_ in paper.tables}, **paper.labels}
-        for name, paper in papers.items()
-    }
+    labels = {paper: plan.papers[paper].labels_of_numbers for paper in judged}
     full = write_text(args.results / "summary.md", overview(args.results, settings.scale, labels))
     made = [a for a in plan.artefacts if a.paper.paper in plan.chosen]
     return closing(plan, made, where_to_look(args.results, full, args.report, settings.scale))

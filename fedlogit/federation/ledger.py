@@ -38,7 +38,8 @@ class Ledger:
             payload: The numbers sent.
             bits: Bits an element really takes when packed, where that is not its dtype's size.
         """
-        self._book("up", kind, message_bytes(payload[:1], bits) * payload.shape[0])
+        row = payload[:1]  # one client's message; of no rows there is none, and no byte
+        self._book("up", kind, message_bytes(row, bits) * payload.shape[0])
 
     def down(
         self, kind: str, payload: torch.Tensor, clients: int, *, bits: int | None = None

@@ -31,6 +31,7 @@ __all__ = [
     "Untested",
     "analysis_names",
     "figure_names",
+    "short_title",
 ]
 
 JUDGED_SCALE = "paper"
@@ -306,6 +307,11 @@ class Scale(FrozenConfig):
     seeds: Seeds | None = None
 
 
+def short_title(title: str) -> str:
+    """Return a title up to the colon, such as "Table 1"."""
+    return title.partition(":")[0]
+
+
 class Paper(FrozenConfig):
     """A paper: its defaults, its methods, and what each table and figure is made of.
 
@@ -355,7 +361,12 @@ class Paper(FrozenConfig):
 
     def short_title(self, id_: str) -> str:
         """Return what a table or figure is called: its title up to the colon."""
-        return self.artefacts[id_].title.partition(":")[0]
+        return short_title(self.artefacts[id_].title)
+
+    @property
+    def labels_of_numbers(self) -> dict[str, str]:
+        """How its tables are called, by id, and how values on their axes are printed."""
+        return {**{id_: self.short_title(id_) for id_ in self.tables}, **self.labels}
 
     @property
     def artefacts(self) -> dict[str, Table | Figure]:

@@ -147,11 +147,10 @@ def record_page(record: pd.DataFrame, papers: Mapping[str, Paper], tables: Path)
 def _rows(of: pd.DataFrame, paper: Paper) -> pd.DataFrame:
     """Return a paper's numbers as strings."""
     shown = comparison_table(as_comparison(of), paper.labels, whole=True)
-    tables = of["table"].map(lambda key: paper.artefacts[str(key)].title)
     return pd.DataFrame(
         {
             "Paper": paper.short_name,
-            "Table": tables.str.partition(":")[0],
+            "Table": of["table"].map(paper.short_title),
             "Metric": of["metric"].map(lambda m: paper.labels.get(m) or metric_label(str(m))),
             "Data": shown["Dataset"],
             "Partition": shown["Partition"],

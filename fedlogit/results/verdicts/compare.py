@@ -11,7 +11,7 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.metric_names import is_counted
-from fedlogit.papers.model import JUDGED_SCALE
+from fedlogit.papers.model import JUDGED_SCALE, short_title
 from fedlogit.papers.published import published_rows
 from fedlogit.results.collect import collect, describe, distinct_values, summarise
 from fedlogit.results.formatting import markdown, number, read_csv, spread
@@ -245,7 +245,7 @@ def runs_behind(path: Path) -> list[str]:
 
 def labels_of_numbers(artefacts: Sequence[Artefact]) -> dict[str, str]:
     """Return how a paper's tables are called, by id, and how values on their axes are printed."""
-    names = {a.id: a.title.partition(":")[0] for a in artefacts if a.kind == "table"}
+    names = {a.id: short_title(a.title) for a in artefacts if a.kind == "table"}
     return {**names, **artefacts[0].labels}
 
 
