@@ -1,0 +1,99 @@
+"""Runs of one spec in two folders: how far their numbers are apart, and since which round."""
+
+from __future__ import annotations
+
+import shutil
+
+import pandas as pd
+import pytest
+from support.refusals import refused
+from support.sealed import seal
+
+from fedlogit.cli import main
+from fedlogit.files import read_json, write_json
+
+
+@pytest.fixture
+def both(make_run, tmp_path):
+    """Return two folders with the same run of four rounds, and how to change the second's."""
+    folder = make_run([0.2, 0.4, 0.5, 0.6]).dir
+    again = shutil.copytree(folder.parent, tmp_path / "again") / folder.name
+
+    def change(column=None, number=None, value=None, **provenance):
+        if column:
+            rounds = pd.read_csv(again / "rounds.csv")
+            rounds.loc[number - 1, column] = value
+            rounds.to_csv(again / "rounds.csv", index=False)
+        result = read_json(again / "result.json")
+        if number == 4:
+            result["final"][column] = value
+        result["provenance"] |= provenance
+        write_json(again / "result.json", result)
+        seal(again)
+
+    return folder.parent, again.parent, change
+
+
+def _diff(capsys, *arguments):
+    code = main(["diff", *map(str, arguments)])
+    return code, capsys.readouterr().out
+
+
+def test_a_copy_is_equal_in_every_round(both, capsys):
+    one, other, _ = both
+    code, out = _diff(capsys, one, other)
+    assert code == 0
+    assert "4 of 4" in out
+    assert "1 runs in both folders, 1 of them equal in every round" in out
+    assert "differs by 0.00 points in the median, 0.00 at most" in out
+
+
+def test_rounds_are_equal_up_to_the_first_that_is_not(both, capsys):
+    one, other, change = both
+    change("accuracy", 3, 0.51)
+    assert "2 of 4" in _diff(capsys, one, other)[1]
+
+
+def test_a_difference_is_the_second_less_the_first(both, capsys, tmp_path):
+    one, other, change = both
+    change("accuracy", 4, 0.57)
+    change(device="another", engine="native", code_version="0.9.0+other")
+    _, out = _diff(capsys, one, other, "--csv", tmp_path / "diff.csv")
+    assert "3 of 4" in out
+    assert " -3.00 " in out
+    assert "differs by 3.00 points in the median, 3.00 at most" in out
+    row = pd.read_csv(tmp_path / "diff.csv").iloc[0]
+    assert (row["first"], row["second"]) == (0.6, 0.57)
+    assert (row["first_device"], row["second_device"]) == ("CPU test", "another")
+    assert (row["first_engine"], row["second_engine"]) == ("loop", "native")
+    assert row["second_code"] == "0.9.0+other"
+
+
+def test_seconds_and_columns_of_one_version_alone_are_no_difference(both, capsys):
+    one, other, change = both
+    change("seconds", 1, 1e6)
+    change("new_column", 1, 1.0)
+    assert "4 of 4" in _diff(capsys, one, other)[1]
+
+
+def test_other_data_fail(both, capsys):
+    one, other, change = both
+    change(split_digest="of another division")
+    code, out = _diff(capsys, one, other)
+    assert code == 1
+    assert out.splitlines()[4].split()[-1] == "differ"
+
+
+def test_runs_in_one_folder_alone_are_left_out(both, make_run, capsys):
+    one, other, _ = both
+    make_run(seed=7)
+    assert "1 runs in both folders" in _diff(capsys, one, other)[1]
+
+
+def test_folders_without_a_common_run_are_refused(make_run, tmp_path):
+    folder = make_run().dir.parent
+    (tmp_path / "empty").mkdir()
+    with refused("no run there has the spec of a finished run in"):
+        main(["diff", str(folder), str(tmp_path / "empty")])
+    with refused("is not a folder"):
+        main(["diff", str(folder), str(tmp_path / "nowhere")])
