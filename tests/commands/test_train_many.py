@@ -8,6 +8,7 @@ import re
 import resource
 import tarfile
 import time
+from argparse import ArgumentParser
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from fedlogit.cli import call
 from fedlogit.commands import train_many as command
 from fedlogit.commands._many import worker
 from fedlogit.commands._many.pool import Limits
+from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._many.tasks import Queue, Task
 from fedlogit.files import read_json, write_json
 from fedlogit.runs.paths import run_dir
@@ -174,6 +176,23 @@ def test_the_runs_of_a_papers_table_are_planned(folder):
     planned = [line.split()[1] for line in listed if line.startswith("left")]
     assert len(planned) > 5
     assert all(run.startswith("digits/") for run in planned)
+
+
+def test_a_sample_is_the_same_in_each_call_and_part_of_a_larger_one(folder):
+    def planned(*options: str) -> list[str]:
+        parser = ArgumentParser()
+        selection_options(parser)
+        table = ("--paper", "who_to_trust", "--scale", "smoke", "--artefacts", "table1")
+        return list(selected_runs(parser.parse_args([*table, *options])).runs)
+
+    every = planned()
+    some, more = planned("--sample", "3"), planned("--sample", "6")
+    assert some == planned("--sample", "3")
+    assert len(some) == 3
+    assert len(more) == 6
+    assert set(some) < set(more) < set(every)
+    assert some != every[:3]
+    assert planned("--sample", "1000") == every
 
 
 @pytest.mark.parametrize(

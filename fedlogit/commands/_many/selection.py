@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit import methods
+from fedlogit.commands._options import count
 from fedlogit.errors import DataError, FedlogitError, missing_package
 from fedlogit.files import read_json
 from fedlogit.runs.paths import run_dir
@@ -45,6 +46,10 @@ def selection_options(parser: argparse.ArgumentParser) -> None:
         help="a folder of specs, or a JSON file with one spec or a list of specs",
     )  # fmt: skip
     paper_options(parser)
+    parser.add_argument(
+        "--sample", type=count, metavar="N",
+        help="only N of these runs, chosen at random, but the same ones in each call",
+    )  # fmt: skip
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
 
 
@@ -80,7 +85,13 @@ def selected_runs(args: argparse.Namespace) -> SelectedRuns:
     selected = SelectedRuns(planned_runs(args, args.results)) if of_paper else _read(args.specs)
     if not selected.runs and not selected.refused:
         raise FedlogitError(f"no specs in {', '.join(map(str, args.specs))}")
-    return selected
+    return SelectedRuns(_sample(selected.runs, args.sample), selected.refused)
+
+
+def _sample(runs: dict[str, RunSpec], size: int | None) -> dict[str, RunSpec]:
+    """Return this many of the runs, those with the smallest hashes; all if None."""
+    kept = set(sorted(runs, key=lambda run: runs[run].digest())[:size])
+    return {run: spec for run, spec in runs.items() if run in kept}
 
 
 def names_paper(args: argparse.Namespace) -> bool:
