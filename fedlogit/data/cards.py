@@ -30,7 +30,7 @@ class Card:
         shape: (height, width, channels) as stored; () for text.
         train: Number of training samples (bytes for text; 0 if it varies).
         test: Number of test samples.
-        mean: Per channel, of pixels scaled to [0, 1]; the values the papers normalise by.
+        mean: Per channel, of pixels scaled to [0, 1]; runs normalise by it (docs/deviations.md).
         std: The same.
         licence: Under which it is distributed.
         homepage: Where it is described.
@@ -79,7 +79,7 @@ class Card:
         return [(s, n) for s, n in (("train", self.train), ("test", self.test)) if n]
 
 
-# Means and deviations that the papers normalise by.
+# Means and deviations in common use; no paper gives its own.
 _CIFAR10 = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _EMNIST = ((0.1307,), (0.3081,))  # CELM's code normalises EMNIST as MNIST
