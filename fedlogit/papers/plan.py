@@ -17,9 +17,9 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.component_checks import check_components
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import load_paper
-from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolutionCache, ResolvedRun, RunIndex
+from fedlogit.papers.schema import Paper
 from fedlogit.papers.selection import no_such_scale, with_datasets, without_scale
 from fedlogit.runs import layout
 from fedlogit.runs.paths import ResultsLayout

@@ -20,7 +20,7 @@ from typing import Any, Self
 import fedlogit
 from fedlogit.errors import DataError, FedlogitError, Unsupported
 from fedlogit.files import read_sealed, write_sealed
-from fedlogit.papers.model import Paper
+from fedlogit.papers.schema import Paper
 from fedlogit.runs.external_code import external_code
 from fedlogit.runs.paths import run_dir, split_dir
 from fedlogit.spec import RunSpec

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.model import TEST_SCALE
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_published_files
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
+from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.runs import layout
 from fedlogit.runs.paths import data_stems
 from fedlogit.spec import RunSpec

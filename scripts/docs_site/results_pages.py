@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper
-from fedlogit.papers.model import JUDGED_SCALE
+from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.commands import command
 from fedlogit.results.record.counts import counts_sentence
