@@ -201,9 +201,9 @@ class Server(FrozenConfig):
 
     Attributes:
         model: Its architecture; it may be larger than any client's.
-        epochs: Passes over the public set each time it is taught.
+        epochs: Passes over the public set each time it is trained.
         batch: Minibatch size; None takes the clients'.
-        optimizer: None takes the clients' settings. Its state is new each time it is taught.
+        optimizer: None takes the clients' settings. Its state is new each time it is trained.
         augment: As `RunSpec.augment`, on the public images that it learns from; the targets are
             those of the image as it is.
     """
@@ -265,7 +265,7 @@ class RunSpec(FrozenConfig):
         adversaries: Clients that harm the others; None has none. See `fedlogit.adversaries`.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
-        server: The server's own model, for a method that teaches one; dropped for others.
+        server: The server's own model, for a method that trains one; dropped for others.
         same_init: All clients (of one architecture) start from the same weights.
         method: A call such as ``uwa(variance_floor=0.001)``.
         rounds: Number of communication rounds.

@@ -100,7 +100,7 @@ class LoopEngine(Engine):
     def predict(
         self, models: Sequence[Client], batches: Iterable[torch.Tensor]
     ) -> Iterator[torch.Tensor]:
-        """Ask one model after another, or several side by side in threads."""
+        """Predict with one model after another, or with several side by side in threads."""
         for model in models:
             model.model.eval()
         passes = ((model, x) for x in batches for model in models)

@@ -54,7 +54,9 @@ class Federation:
             Without `spec.participation` it is `all_clients`.
         server: The server's model, for a method that has one; else None.
         classes: Number of classes C.
+        data: The data set on its device.
         public: Indices of the public samples, int64 (points,); their labels stay with `data`.
+        private_samples: Indices of all samples that any client has, each once, sorted.
         counts: Samples of each class at each client, int64 (clients, classes); for diagnostics.
         class_mask: Which classes each client holds, bool (clients, classes).
         roles: Rare classes and free riders of the partition; for diagnostics.
@@ -120,7 +122,7 @@ class Federation:
 
     @property
     def public_known(self) -> bool:
-        """Whether the label of any public sample is known, so that answers can be called right."""
+        """Whether the label of any public sample is known, so that accuracy on them is defined."""
         return bool((self.data.labels[self.public] != UNKNOWN).any())
 
     @property

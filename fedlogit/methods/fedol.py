@@ -25,7 +25,7 @@ class FedOL(OneShot):
     Attributes:
         iterations: T_it, times that pseudo-labels are made and the server trains (§V-A: 10).
         trade_off: τ, the weight of the pseudo-labels' loss (§V-A: 0.2). 0 is FedHKT, but for the
-            number of times the server is taught.
+            number of times the server's model is trained.
         first_ratio: ρ of the first iteration, the share of samples each model may vote on (§V-A:
             0.1).
         ratio_step: What ρ gains with each iteration (§V-A: 0.05); it stops at 1.

@@ -99,7 +99,7 @@ class ResultsLayout:
         return self.root / "clients" / clients
 
     def targets(self, run: Name) -> Path:
-        """Return the file of what a run in stages teaches its server's model."""
+        """Return the file of what the server's model of a run in stages learns."""
         return self.root / "targets" / run / layout.TARGETS
 
     def partition(self, split: Name) -> Path:

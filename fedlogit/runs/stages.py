@@ -62,7 +62,7 @@ _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest
 
 
 def in_stages(spec: RunSpec, method: Method) -> bool:
-    """Return whether a run can be made in stages: its clients train once and then only answer."""
+    """Return whether a run can be made in stages: its clients train once and then only predict."""
     return not _why_in_one_piece(spec, method)
 
 
@@ -113,7 +113,7 @@ class Precomputed:
     Attributes:
         weights: Each client's trained model, by parameter name.
         answers: The clients' logits.
-        targets: What the aggregator made of them; None for a method that teaches nobody.
+        targets: What the aggregator made of them; None for a method without a server's model.
         note: Where they come from, for the run's record.
         data: Digests of the data that the clients trained on, and of their division.
         diverged: Why there are neither weights nor answers, or "".
@@ -214,17 +214,17 @@ def _check_finite(client: Client) -> None:
     """Refuse a model that its last step made useless, after a loss that was still finite.
 
     Raises:
-        Diverged: as the run in one piece does when the client answers.
+        Diverged: as the run in one piece does when the client predicts.
     """
     if not all(torch.isfinite(value).all() for value in client.model.state_dict().values()):
         raise Diverged(f"logits of {client.label} are not finite")
 
 
 def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:
-    """Write what trained clients answer: ``logits.npz`` and, last, ``logits.json`` with digests.
+    """Write trained clients' logits: ``logits.npz`` and, last, ``logits.json`` with digests.
 
     Arrays are ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, …,
-    float32; if an answer is not finite, only ``diverged``, the reason.
+    float32; if a logit is not finite, only ``diverged``, the reason.
     """
     _restore(fed, weights)
     arrays = {"points": fed.public.cpu().numpy(), "test_labels": fed.data.test_labels.cpu().numpy()}
@@ -252,7 +252,7 @@ def load_precomputed(
     models, answers, diverged = _clients_and_answers(spec, digest, weights, logits)
     clients = read_sealed(trained, remake_hint(trained))
     exported = read_sealed(answered, remake_hint(answered))
-    specs = (digest, spec.digest())  # clients answer the same under that of any run on them
+    specs = (digest, spec.digest())  # clients predict the same under that of any run on them
     # Clients that diverged have no weights; their record has the digest of the reason.
     of = weights_digest(models) if models else clients["weights_digest"]
     for path, record in ((trained, clients), (answered, exported)):

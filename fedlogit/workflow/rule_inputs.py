@@ -66,7 +66,7 @@ class RuleInputs:
         return {"spec": self._writer.split_file(split), "data": self._data_files(spec)}
 
     def train(self, run: str) -> Files:
-        """Return what a run needs; in stages, the answers of its clients and targets of them."""
+        """Return what a run needs; in stages, its clients' logits and targets made of them."""
         spec = self._plan.spec_of_run(run)
         if self._has_outputs("train", self._layout.run(run), layout.OUTPUTS_OF_RUN):
             return {}
@@ -92,7 +92,7 @@ class RuleInputs:
         return self._writer.spec_file(run)
 
     def export_logits(self, run: str) -> Files:
-        """Return the record of the clients that answer, and the data that they answer on.
+        """Return the record of the clients that predict, and the data that they predict on.
 
         They are clients of a one-shot run, or those of any run that exports its weights.
         """
@@ -104,7 +104,7 @@ class RuleInputs:
         clients = self._plan.clients_of(run)
         if clients is None:
             raise FedlogitError(f"run {run} is not made in stages; it has no file of targets")
-        return {"logits": str(self._layout.clients(clients) / "logits.npz")}
+        return {"logits": str(self._layout.clients(clients) / layout.LOGITS)}
 
     def table(self, paper: str, scale: str, id: str) -> Files:
         """Return what a table is drawn from: its plan and the results of its runs."""

@@ -92,7 +92,7 @@ class Tasks:
         stages: dict[str, Any] = {}
         if clients is not None:
             stages["logits"] = str(clients / layout.LOGITS_RECORD)
-            if spec.server is not None:  # the method teaches a model of the server
+            if spec.server is not None:  # the method distils into the server's model
                 targets = self._layout.targets(run)
                 stages["targets"] = str(targets)
                 if not targets.exists():
