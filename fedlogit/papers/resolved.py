@@ -81,7 +81,7 @@ def resolve_run(text: str) -> ResolvedRun:
     from fedlogit.runs.stages import clients_spec, in_stages
 
     spec = methods.resolve(RunSpec.read(json.loads(text), "run"))
-    staged = in_stages(spec, methods.get(spec.method))
+    staged = in_stages(spec)
     return ResolvedRun.of(spec, clients_spec(spec) if staged else None)
 
 

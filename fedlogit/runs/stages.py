@@ -52,6 +52,7 @@ __all__ = [
     "load_precomputed",
     "remove_parts",
     "train_clients",
+    "why_in_one_piece",
 ]
 
 RoundFunction = Callable[[Federation, int], None]
@@ -61,19 +62,19 @@ _OF_CLIENTS = ("code_version", "own_code", "device", "engine", "wall_seconds", "
 _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
 
 
-def in_stages(spec: RunSpec, method: Method) -> bool:
+def in_stages(spec: RunSpec) -> bool:
     """Return whether a run can be made in stages: its clients train once and then only predict."""
-    return not _why_in_one_piece(spec, method)
+    return not why_in_one_piece(spec)
 
 
-def _why_in_one_piece(spec: RunSpec, method: Method) -> str:
+def why_in_one_piece(spec: RunSpec) -> str:
     """Return what of a run's spec makes it one that is not made in stages, or "".
 
     Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
     there is nothing to share. Files are of all clients, so where some are absent it is in one, too;
     and of honest answers, so where some falsify theirs it is, too.
     """
-    if not method.one_shot or spec.rounds != 1:
+    if not get(spec.method).one_shot or spec.rounds != 1:
         return f"method {spec.method.name} with rounds = {spec.rounds}: a run that is not one-shot"
     if spec.text is not None:
         return "text: a run on a text"
@@ -95,7 +96,7 @@ def clients_spec(spec: RunSpec) -> RunSpec:
     Raises:
         FedlogitError: if the run is not made in stages (`in_stages`).
     """
-    if reason := _why_in_one_piece(spec, get(spec.method)):
+    if reason := why_in_one_piece(spec):
         raise FedlogitError(f"{reason} is not made in stages; train it in one piece")
     shared = {
         "method": ComponentRef(name="local"),

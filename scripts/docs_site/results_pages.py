@@ -42,7 +42,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
     ]
     # Papers first, then our own comparison.
     for name, paper in sorted(papers.items(), key=lambda item: item[1].acm is None):
-        files = sorted(figures.glob(f"{name}/*/*.png"), key=lambda f: _order(paper, f))
+        files = sorted(figures.glob(f"{name}/*/*.png"), key=_order)
         if not files:
             continue
         cells = "\n".join(_small(file, f"results/figures/{name}") for file in files)
@@ -52,7 +52,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
     yield "gallery/index.md", "\n\n".join(overview)
 
 
-def _order(paper: Paper, file: Path) -> tuple[int, str, str]:
+def _order(file: Path) -> tuple[int, str, str]:
     """Put the scale `paper` first, then the others by name, and figures by id."""
     scale = file.parent.name
     return int(scale != JUDGED_SCALE), scale, file.stem

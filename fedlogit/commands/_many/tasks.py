@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedlogit import methods
 from fedlogit.files import write_json
 from fedlogit.runs import layout
 from fedlogit.runs.paths import ResultsLayout, run_dir, split_dir, stage_options
@@ -40,7 +39,7 @@ class Task:
 
 def clients_folder(results: Path, spec: RunSpec) -> Path | None:
     """Return the folder of the clients that a run shares with others; None: it shares none."""
-    if not in_stages(spec, methods.get(spec.method)):
+    if not in_stages(spec):
         return None
     return ResultsLayout(results).clients(run_dir(clients_spec(spec)))
 
