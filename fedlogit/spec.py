@@ -236,7 +236,7 @@ class Evaluation(FrozenConfig):
 
 
 class SplitSpec(FrozenConfig):
-    """What the division of the data depends on; each field means what it does in `RunSpec`."""
+    """What the partition of the data depends on; each field means what it does in `RunSpec`."""
 
     dataset: Name
     train_size: PositiveInt | None = None
@@ -356,13 +356,13 @@ class RunSpec(FrozenConfig):
         return round_ % when.every == 0 or round_ in when.rounds or last
 
     def split_spec(self) -> SplitSpec:
-        """Return what the division of the data depends on (see `fedlogit.partition.divide`)."""
+        """Return what the partition of the data depends on (see `fedlogit.partition.divide`)."""
         return SplitSpec(**{key: getattr(self, key) for key in SplitSpec.model_fields})
 
     def split_key(self) -> dict[str, Any]:
-        """Return `split_spec` as plain data, whose digest names the division."""
+        """Return `split_spec` as plain data, whose digest names the partition."""
         found = self.split_spec().model_dump(mode="json")
-        # Later fields are left out where they say nothing, so that divisions keep their names.
+        # Later fields are left out where they say nothing, so that partitions keep their names.
         if self.text is None:
             del found["text"]
         if self.public is not None:

@@ -38,7 +38,7 @@ class ResolvedRun:
     Attributes:
         spec: The spec; equal runs have equal ones.
         run: Where the run lives, as a path below the folder of runs.
-        split: Where the division of its data lives, as a path below their folder.
+        split: Where the partition of its data lives, as a path below their folder.
         clients: Of a run in stages, the clients that it shares with others.
     """
 
@@ -100,7 +100,7 @@ class RunIndex:
         self.splits: dict[str, RunSpec] = {}
 
     def add(self, run: ResolvedRun) -> None:
-        """Remember a run, the division of its data, and the clients of one in stages."""
+        """Remember a run, the partition of its data, and the clients of one in stages."""
         if run.run in self.runs:
             return
         self.runs[run.run] = run

@@ -58,7 +58,7 @@ class RunContext:
             spec: A resolved spec.
             method: The method it names.
             dataset: The data set it names.
-            split: The division of the training split it implies.
+            split: The partition of the training split it implies.
             options: How to run.
 
         Raises:

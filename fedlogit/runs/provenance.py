@@ -94,7 +94,7 @@ class Provenance:
         Args:
             spec: The run's resolved spec.
             dataset: Its data.
-            split: Their division.
+            split: Their partition.
             device: Where it computes.
             products: From `fedlogit.engine.float32`.
             engine: Name of what runs the clients.

@@ -116,7 +116,7 @@ class Precomputed:
         answers: The clients' logits.
         targets: What the aggregator made of them; None for a method without a server's model.
         note: Where they come from, for the run's record.
-        data: Digests of the data that the clients trained on, and of their division.
+        data: Digests of the data that the clients trained on, and of their partition.
         diverged: Why there are neither weights nor answers, or "".
         loss_private: The clients' mean loss in training, for the round's row; None of clients whose
             record is older than this entry.

@@ -59,7 +59,7 @@ class RuleInputs:
         return []
 
     def partition(self, split: str) -> Files:
-        """Return what dividing the data needs: nothing where the division is there."""
+        """Return what dividing the data needs: nothing where the partition is there."""
         spec = self._plan.spec_of_split(split)
         if self._has_outputs("partition", self._layout.partition(split), _OF_PARTITION):
             return {}
@@ -215,7 +215,7 @@ class RuleInputs:
         return [str(self._layout.page(paper, scale)) for paper, scale in shown]
 
     def split_of(self, run: str) -> str:
-        """Return the division of the data of a run, or of a set of clients."""
+        """Return the partition of the data of a run, or of a set of clients."""
         return str(self._layout.partition(self._plan.split_of(run)) / "indices.npz")
 
     def _check_runs(self, artefacts: list[PlannedArtefact]) -> None:
@@ -246,7 +246,7 @@ class RuleInputs:
         ]
 
     def _divided_data(self, run: str, spec: RunSpec) -> Files:
-        """Return a run's prepared data, that of foreign public samples, and the division."""
+        """Return a run's prepared data, that of foreign public samples, and the partition."""
         other = spec.public.dataset if spec.public else None
         data = self._data_files(spec) + (self._array_files(other) if other else [])
         return {"data": data, "split": self.split_of(run)}

@@ -50,7 +50,7 @@ class Tasks:
 
     Attributes:
         results: The folder of runs, clients, targets and plans.
-        partitions: The folder of divisions; a run whose division is not there divides anew.
+        partitions: The folder of partitions; a run whose partition is not there divides anew.
         options: Of all commands that train.
         saving: Of `train` alone.
     """
