@@ -14,7 +14,7 @@ from support.small import built, small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import (
     load_npz,
@@ -45,7 +45,7 @@ METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "
 
 
 def build(digits, spec, workers=1):
-    f32_products(torch.device("cpu"))  # as every job does first: products may take another route
+    configure_float32_matmul(torch.device("cpu"))  # as every job does first
     return built(spec, digits, workers=workers)
 
 
