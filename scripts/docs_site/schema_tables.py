@@ -1,4 +1,4 @@
-"""Tables of the keys of a model of pydantic: type, default, meaning."""
+"""Tables of the keys of a pydantic model: type, default, meaning."""
 
 from __future__ import annotations
 
