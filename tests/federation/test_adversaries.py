@@ -227,7 +227,10 @@ def test_clients_of_staged_runs_may_flip_labels_but_not_falsify_answers():
     [
         (harm("label_flips", share=0.1), "of 4 clients that is nobody; give 0, or 0.25 or more"),
         (harm("label_flips", share=0.9), "of 4 clients that is everybody; give less"),
-        (harm("label_flips", magnitude=3.0), "magnitude is of loud_logits, not of label_flips"),
+        (
+            harm("label_flips", magnitude=3.0),
+            "magnitude = 3.0 has no effect with attack = 'label_flips'; leave it out (or at 10.0)",
+        ),
         (
             harm("label_flips") | {"method": "tally_train(warm_up=0, adversaries=1)"},
             "method tally_train has adversaries of its own; leave one out",
