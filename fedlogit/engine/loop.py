@@ -33,9 +33,9 @@ class LoopEngine(Engine):
 
     def train(self, tasks: Sequence[ClientTask]) -> list[float]:
         """Run each task on a worker, the costliest first."""
-        return self.pool.map(self._counted, tasks, ClientTask.cost)
+        return self.pool.map(self._run_and_report, tasks, ClientTask.cost)
 
-    def _counted(self, task: ClientTask) -> float:
+    def _run_and_report(self, task: ClientTask) -> float:
         loss = self.run(task)
         self.on_task()
         return loss
