@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from fedlogit import data, methods
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
 from fedlogit.methods import Method
@@ -32,7 +32,7 @@ def federation(
     """
     torch.set_num_threads(1)
     cpu = torch.device("cpu")
-    f32_products(cpu)
+    configure_float32_matmul(cpu)
     resolved = methods.resolve(RunSpec.read(spec, "benchmark"))
     method = methods.get(resolved.method)
     dataset = data.load(resolved.dataset, folder, resolved.text)

@@ -19,7 +19,7 @@ import torch
 from fedlogit import methods
 from fedlogit.cli import run_main
 from fedlogit.data import Dataset
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
@@ -151,7 +151,7 @@ def main(argv: Sequence[str]) -> None:
     args = parser.parse_args(argv)
     device = choose_device(args.device)
     torch.set_num_threads(1)
-    f32_products(device)
+    configure_float32_matmul(device)
     for name in args.cases:
         found = measure(name, args.engine, device, args.begin, args.seconds)
         print(json.dumps(found), flush=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from fedlogit import methods
 from fedlogit.data import Dataset
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
 from fedlogit.runs.setup import divide, federate, sample_shape
@@ -66,7 +66,7 @@ def spec_of(sizes: dict[str, int]) -> RunSpec:
 def started(sizes: dict[str, int], engine: str) -> tuple[Federation, methods.Method, Watch]:
     """Return a federation whose clients have their first weights."""
     cpu = torch.device("cpu")
-    f32_products(cpu)
+    configure_float32_matmul(cpu)
     spec, pool = spec_of(sizes), Watch(sizes["workers"])
     method = methods.get(spec.method)
     data = images(sizes["clients"] * sizes["samples"] + sizes["public"], sizes["classes"])

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.peers.protocol import Turns
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 
 SECONDS = 0.25  # for each kernel
 UNIT = 1e12
@@ -44,7 +44,7 @@ def sustained(kernel: Callable[[], object], operations: float) -> float:
 def main() -> None:
     turns = Turns()
     torch.set_num_threads(os.cpu_count() or 1)
-    f32_products(torch.device("cpu"))
+    configure_float32_matmul(torch.device("cpu"))
     with torch.no_grad():
         tried = list(kernels())
         while turns.wait():

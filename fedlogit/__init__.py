@@ -10,7 +10,7 @@ Layers, each importing only what lies below it::
     federation/                       clients, a public set, and what they send each other
     engine/                           how clients run: loop, native, unpadded, graphed, stacked
     aggregation/                      pure functions: client logits -> targets
-    models/  partition/               architectures, divisions; neither knows of the other
+    models/  partition/               architectures, partitions; neither knows of the other
     data/                             what data sets are, how they are got and loaded
     spec  config                      what a run is, and what a user may choose
     adversaries  participation        clients that attack, and which clients are present

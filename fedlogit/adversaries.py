@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fedlogit.component import FrozenConfig
+from fedlogit.component import FrozenConfig, refuse_unused
 from fedlogit.errors import FedlogitError
 
 __all__ = ["Adversaries"]
@@ -32,11 +32,9 @@ class Adversaries(FrozenConfig):
     magnitude: Annotated[float, Field(gt=0)] = 10.0
 
     @model_validator(mode="after")
-    def _loud(self) -> Self:
-        if "magnitude" in self.model_fields_set and self.attack != "loud_logits":
-            default = type(self).model_fields["magnitude"].default
-            if self.magnitude != default:
-                raise ValueError(f"magnitude is of loud_logits, not of {self.attack}; leave it out")
+    def _has_effect(self) -> Self:
+        if self.attack != "loud_logits":
+            refuse_unused(self, ("magnitude",), f"has no effect with attack = {self.attack!r}")
         return self
 
     @property

@@ -201,9 +201,9 @@ class Server(FrozenConfig):
 
     Attributes:
         model: Its architecture; it may be larger than any client's.
-        epochs: Passes over the public set each time it is taught.
+        epochs: Passes over the public set each time it is trained.
         batch: Minibatch size; None takes the clients'.
-        optimizer: None takes the clients' settings. Its state is new each time it is taught.
+        optimizer: None takes the clients' settings. Its state is new each time it is trained.
         augment: As `RunSpec.augment`, on the public images that it learns from; the targets are
             those of the image as it is.
     """
@@ -236,7 +236,7 @@ class Evaluation(FrozenConfig):
 
 
 class SplitSpec(FrozenConfig):
-    """What the division of the data depends on; each field means what it does in `RunSpec`."""
+    """What the partition of the data depends on; each field means what it does in `RunSpec`."""
 
     dataset: Name
     train_size: PositiveInt | None = None
@@ -265,7 +265,7 @@ class RunSpec(FrozenConfig):
         adversaries: Clients that harm the others; None has none. See `fedlogit.adversaries`.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
-        server: The server's own model, for a method that teaches one; dropped for others.
+        server: The server's own model, for a method that trains one; dropped for others.
         same_init: All clients (of one architecture) start from the same weights.
         method: A call such as ``uwa(variance_floor=0.001)``.
         rounds: Number of communication rounds.
@@ -356,13 +356,13 @@ class RunSpec(FrozenConfig):
         return round_ % when.every == 0 or round_ in when.rounds or last
 
     def split_spec(self) -> SplitSpec:
-        """Return what the division of the data depends on (see `fedlogit.partition.divide`)."""
+        """Return what the partition of the data depends on (see `fedlogit.partition.divide`)."""
         return SplitSpec(**{key: getattr(self, key) for key in SplitSpec.model_fields})
 
     def split_key(self) -> dict[str, Any]:
-        """Return `split_spec` as plain data, whose digest names the division."""
+        """Return `split_spec` as plain data, whose digest names the partition."""
         found = self.split_spec().model_dump(mode="json")
-        # Later fields are left out where they say nothing, so that divisions keep their names.
+        # Later fields are left out where they say nothing, so that partitions keep their names.
         if self.text is None:
             del found["text"]
         if self.public is not None:

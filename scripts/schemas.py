@@ -14,7 +14,7 @@ import argparse
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.files import write_atomic
 from fedlogit.papers import Paper
 from fedlogit.spec import RunSpec
-from scripts.docs_site.docstrings import attributes
+from scripts.docs_site.docstrings import attributes, subclasses
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = {"config": Settings, "paper": Paper, "run": RunSpec}
@@ -38,17 +38,11 @@ MODELS = {"config": Settings, "paper": Paper, "run": RunSpec}
 def schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return a model's JSON schema, in which each key is described."""
     found = model.model_json_schema(by_alias=True)
-    models = {known.__name__: known for known in _subclasses(FrozenConfig)}
+    models = subclasses(FrozenConfig)
     for name, part in [(model.__name__, found), *found.get("$defs", {}).items()]:
         if name in models:
             _describe(part, models[name])
     return found
-
-
-def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    for known in model.__subclasses__():
-        yield known
-        yield from _subclasses(known)
 
 
 def _describe(part: dict[str, Any], model: type[BaseModel]) -> None:

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def tally(votes: torch.Tensor, classes: int) -> torch.Tensor:
-    """Return the voting histogram H̄(x) = (1/N) Σ_n e_{Y_n} (Algorithm 1).
+    """Return the voting histogram H̄(x) = (1/N) Σ_n e_{y_n(x)} (eq. 2).
 
     Args:
         votes: Class that each peer names, int64 (peers, probes).

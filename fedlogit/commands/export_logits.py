@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     spec = methods.resolve(read_spec(args.spec))
     trained = {spec.digest()}
-    if in_stages(spec, methods.get(spec.method)):
+    if in_stages(spec):
         trained.add(clients_spec(spec).digest())
     try:
         weights = load_weights(args.weights, spec, trained, exported=True)

@@ -24,7 +24,7 @@ from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper
-from fedlogit.papers.model import TEST_SCALE
+from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.runs.finished import SortedRuns, sort_runs
 
 USUALLY_LEFT_OUT = (TEST_SCALE, "quick")

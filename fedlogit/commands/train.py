@@ -36,7 +36,7 @@ from fedlogit.runs.library_code import code_version
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.run import check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
-from fedlogit.runs.stages import Precomputed, in_stages, load_precomputed
+from fedlogit.runs.stages import Precomputed, load_precomputed, why_in_one_piece
 from fedlogit.spec import RunSpec
 
 
@@ -103,11 +103,9 @@ def _check_stages(args: argparse.Namespace, spec: RunSpec) -> None:
     given = [key for key in ("clients", "logits", "targets") if getattr(args, key)]
     if given and not (args.clients and args.logits):
         raise FedlogitError(f"--{given[0]}: give --clients and --logits together, or neither")
-    if given and not in_stages(spec, methods.get(spec.method)):
-        raise FedlogitError(
-            f"method {spec.method.name} with rounds = {spec.rounds} cannot be made in stages; leave"
-            f" out {' and '.join(f'--{key}' for key in given)}"
-        )
+    if given and (reason := why_in_one_piece(spec)):
+        options = " and ".join(f"--{key}" for key in given)
+        raise FedlogitError(f"{reason} is not made in stages; leave out {options}")
 
 
 def _precomputed(args: argparse.Namespace, spec: RunSpec) -> Precomputed | None:

@@ -50,7 +50,7 @@ class Workload:
 
 
 class Engine(ABC):
-    """Trains models and asks them; every engine agrees with `loop` within the tested tolerance.
+    """Trains models and predicts with them; all agree with `loop` within the tested tolerance.
 
     Attributes:
         name: What settings and results call it.
@@ -106,7 +106,7 @@ class Engine(ABC):
     def predict(
         self, models: Sequence[Client], batches: Iterable[torch.Tensor]
     ) -> Iterator[torch.Tensor]:
-        """Yield what models in evaluation mode say about the same inputs, batch after batch.
+        """Yield the logits of models in evaluation mode on the same inputs, batch after batch.
 
         Args:
             models: Of any architectures.
@@ -117,7 +117,7 @@ class Engine(ABC):
         """
 
     def predict_one(self, model: Client, batches: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-        """Yield what one model says, float32 (n, classes) or (n, T, classes), batch after batch."""
+        """Yield one model's logits, float32 (n, classes) or (n, T, classes), batch after batch."""
         model.model.eval()
         for x in batches:
             yield self.forward(model, x)
@@ -156,7 +156,7 @@ class Engine(ABC):
         """Return the samples of a pass without gradients.
 
         On a GPU small passes wait for the launches of kernels. A model that normalises by the
-        statistics of whatever it sees answers otherwise in a larger pass, so it keeps the CPU's.
+        statistics of its batch predicts otherwise in a larger one, so it keeps the CPU's.
         """
         layers = (layer for model in models for layer in model.model.modules())
         if self.data.device.type != "cuda" or any(isinstance(k, BatchStatNorm) for k in layers):

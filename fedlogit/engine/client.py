@@ -101,7 +101,7 @@ class Client:
 
     @contextmanager
     def gradient(self, memory: torch.Tensor) -> Iterator[torch.Tensor]:
-        """Let gradients fall into a vector for as long as it lasts; afterwards there are none.
+        """Accumulate gradients in a vector within a ``with``; afterwards there are none.
 
         Args:
             memory: As the client's vector; what is in it does not matter.

@@ -25,7 +25,7 @@ class DeviceData:
         strata: What training samples are divided by where classes shall have their share, (n,).
         tokens: Samples are sequences of tokens.
         batch: Samples in a forward pass without gradients.
-        gpu_batch: The same on a GPU, for models whose answers do not depend on it.
+        gpu_batch: The same on a GPU, for models whose predictions do not depend on it.
     """
 
     shape: tuple[int, ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["f32_products"]
+__all__ = ["configure_float32_matmul"]
 
 
-def f32_products(device: torch.device) -> str:
-    """Choose how a device multiplies float32 matrices; return the name that results carry.
+def configure_float32_matmul(device: torch.device) -> str:
+    """Set how a device multiplies float32 matrices; return the name that results carry.
 
     Less than float32 is the setting `precision` of a run, never a default of a library.
     """

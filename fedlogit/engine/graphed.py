@@ -71,7 +71,7 @@ class GraphedEngine(LoopEngine):
         def run(given: Tensors) -> torch.Tensor:
             return super(GraphedEngine, self).forward(model, given["x"])
 
-        return self._recorded(model, ("asking", model.model.training), {"x": x}, run).clone()
+        return self._recorded(model, ("prediction", model.model.training), {"x": x}, run).clone()
 
     def _recorded(self, client: Client, kind: Hashable, given: Tensors, run: Pass) -> torch.Tensor:
         """Return what a pass returns; a client's next pass of that kind may overwrite it."""

@@ -33,9 +33,9 @@ class LoopEngine(Engine):
 
     def train(self, tasks: Sequence[ClientTask]) -> list[float]:
         """Run each task on a worker, the costliest first."""
-        return self.pool.map(self._counted, tasks, ClientTask.cost)
+        return self.pool.map(self._run_and_report, tasks, ClientTask.cost)
 
-    def _counted(self, task: ClientTask) -> float:
+    def _run_and_report(self, task: ClientTask) -> float:
         loss = self.run(task)
         self.on_task()
         return loss
@@ -100,7 +100,7 @@ class LoopEngine(Engine):
     def predict(
         self, models: Sequence[Client], batches: Iterable[torch.Tensor]
     ) -> Iterator[torch.Tensor]:
-        """Ask one model after another, or several side by side in threads."""
+        """Predict with one model after another, or with several side by side in threads."""
         for model in models:
             model.model.eval()
         passes = ((model, x) for x in batches for model in models)

@@ -33,7 +33,7 @@ _MODELS_IN_A_PASS = 8  # without gradients; more would take more memory than tra
 
 
 class StackedEngine(LoopEngine):
-    """Trains and asks the models of one architecture together; a single one as the loop does."""
+    """Trains, and predicts with, the models of one architecture together; one alone as the loop."""
 
     name: ClassVar[str] = "stacked"
 
@@ -65,10 +65,10 @@ class StackedEngine(LoopEngine):
     def predict(
         self, models: Sequence[Client], batches: Iterable[torch.Tensor]
     ) -> Iterator[torch.Tensor]:
-        """Ask a few models of one architecture in one pass.
+        """Predict with a few models of one architecture in one pass.
 
-        Each batch is the one that a model alone would be asked: statistics of a batch that a model
-        may normalise by do not depend on who else is asked.
+        Each batch is that of a model alone: statistics of a batch that a model may normalise by do
+        not depend on the other models.
         """
         for model in models:
             model.model.eval()
@@ -78,7 +78,7 @@ class StackedEngine(LoopEngine):
         order = torch.tensor([i for few in groups for i in few]).argsort()
         for x in batches:
             self.pool.check()
-            with torch.no_grad():  # around no `yield`, which would leave it on for who asked
+            with torch.no_grad():  # around no `yield`, which would leave it on for the caller
                 outputs = torch.cat([stack.all_outputs(x) for stack in stacks])
             yield outputs[order.to(outputs.device)]
 

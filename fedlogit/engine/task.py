@@ -87,7 +87,7 @@ class ClientTask:
         return loss
 
     def cost(self) -> float:
-        """Return samples to go through: what decides who runs first."""
+        """Return a rough relative duration, for the order of tasks: samples times √parameters."""
         return sum(self.sizes()) * self.client.vector.numel() ** 0.5
 
 

@@ -133,8 +133,8 @@ def _along(side: int, kernel: int, stride: int, padding: int) -> Iterator[tuple[
 class _SumOfProducts(torch.autograd.Function):
     """A convolution of images (n, in, height, width) without bias.
 
-    The way back adds to the weight's gradient where it is: all of a 3 x 3 kernel as a tensor of its
-    own, most of it zeros, would take longer than the products. Positions lie outermost, so that
+    The backward pass adds to the weight's gradient in place: all of a 3 x 3 kernel as a tensor of
+    its own, most of it zeros, would take longer than the products. Positions lie outermost, so that
     some of them are matrices as they lie.
     """
 

@@ -71,7 +71,7 @@ class WorkerPool:
         Args:
             task: What to do.
             items: With what.
-            ahead: How many are begun before they are asked for, if there are workers.
+            ahead: How many are begun before their results are needed, if there are workers.
         """
         if self._pool is None:
             yield from map(task, items)
@@ -84,7 +84,7 @@ class WorkerPool:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        except GeneratorExit:  # who asked has enough
+        except GeneratorExit:  # the consumer has enough
             raise
         except BaseException:
             self.cancelled.value = 1

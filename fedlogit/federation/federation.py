@@ -22,7 +22,6 @@ from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
 from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
-from fedlogit.federation.attendance import Attendance
 from fedlogit.federation.averaging import average_states, same_architecture
 from fedlogit.federation.channel import Channel, Senders
 from fedlogit.federation.client_tasks import (
@@ -33,6 +32,7 @@ from fedlogit.federation.client_tasks import (
     server_tasks,
 )
 from fedlogit.federation.predictions import Predictions, finite_scores
+from fedlogit.federation.present_clients import PresentClients
 from fedlogit.federation.probes import accuracy, draw_probes
 from fedlogit.federation.round_log import RoundLog
 from fedlogit.partition import Split
@@ -54,7 +54,9 @@ class Federation:
             Without `spec.participation` it is `all_clients`.
         server: The server's model, for a method that has one; else None.
         classes: Number of classes C.
+        data: The data set on its device.
         public: Indices of the public samples, int64 (points,); their labels stay with `data`.
+        private_samples: Indices of all samples that any client has, each once, sorted.
         counts: Samples of each class at each client, int64 (clients, classes); for diagnostics.
         class_mask: Which classes each client holds, bool (clients, classes).
         roles: Rare classes and free riders of the partition; for diagnostics.
@@ -116,11 +118,11 @@ class Federation:
         self._channel = Channel(spec)
         self._predictions = Predictions(engine, data)
         self.ledger, self.exported = self._channel.ledger, self._log.exported
-        self._attendance = Attendance(clients, spec)
+        self._present = PresentClients(clients, spec)
 
     @property
     def public_known(self) -> bool:
-        """Whether the label of any public sample is known, so that answers can be called right."""
+        """Whether the label of any public sample is known, so that accuracy on them is defined."""
         return bool((self.data.labels[self.public] != UNKNOWN).any())
 
     @property
@@ -131,24 +133,24 @@ class Federation:
     @property
     def context(self) -> RoundContext:
         """What this round's tasks depend on besides models and samples."""
-        return RoundContext(self.spec, self.data, self.round, self._attendance.first_rounds)
+        return RoundContext(self.spec, self.data, self.round, self._present.first_rounds)
 
     # --- which clients are present ------------------------------------------------------------
 
     @property
     def all_clients(self) -> list[Client]:
         """All clients that exist."""
-        return self._attendance.all_clients
+        return self._present.all_clients
 
     @property
     def clients(self) -> list[Client]:
         """Those of them that are present in this round."""
-        return self._attendance.clients
+        return self._present.clients
 
     @property
     def present_indices(self) -> torch.Tensor:
         """The places of `clients` among all that exist, int64 (clients,), on the CPU."""
-        return self._attendance.present_indices()
+        return self._present.present_indices()
 
     def start_round(self, round_: int) -> None:
         """Begin round `round_`: find the present clients, and book messages under it."""
@@ -156,19 +158,19 @@ class Federation:
         self.ledger.start(round_)
         if self.spec.participation is None:
             return
-        self._attendance.start_round(round_)
+        self._present.start_round(round_)
         for client in self.clients:
             self.tested.pop(client.index, None)
         self.log(present=len(self.clients))
 
     def end_rounds(self) -> None:
         """Make all clients present after the last round, so that all are tested and exported."""
-        self._attendance.end_rounds()
+        self._present.end_rounds()
         self.tested.clear()
 
     def restricted_to(self, clients: Sequence[Client]) -> AbstractContextManager[None]:
         """Make only these clients present within a ``with``."""
-        return self._attendance.restricted_to(clients)
+        return self._present.restricted_to(clients)
 
     def scatter_rows(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
         """Return rows of `clients` in their places among all that exist.
@@ -180,7 +182,7 @@ class Federation:
         Returns:
             (clients that exist, …).
         """
-        return self._attendance.scatter_rows(rows, absent)
+        return self._present.scatter_rows(rows, absent)
 
     def gather_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the rows of `clients` from those of all that exist; a view where all are there.
@@ -188,7 +190,7 @@ class Federation:
         Args:
             rows: (clients that exist, …).
         """
-        return self._attendance.gather_rows(rows)
+        return self._present.gather_rows(rows)
 
     # --- training -----------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ class LedgerOnlyFederation(Federation):
     def send_alike(self, name: str, step: Callable[[], None]) -> None:
         """Do a step once and book its messages again in later rounds, where all are there.
 
-        To make a language model's answers of thousands of rounds takes hours, though all are 0.
+        A language model's logits of thousands of rounds take hours to make, though all are 0.
         """
         if self.spec.participation is not None:
             step()

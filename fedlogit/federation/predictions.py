@@ -1,4 +1,4 @@
-"""What models predict, a forward pass after another; what is not finite is nobody's prediction."""
+"""Models' logits, one forward pass after another; those that are not finite are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Predictions", "finite_scores"]
 
 
 class Predictions:
-    """Asks models in evaluation mode about samples without augmentation.
+    """Predicts with models in evaluation mode, on samples without augmentation.
 
     Logits are float32 (n, classes), or (n, T, classes) where each position has one. All that
     returns some raises `Diverged`, naming the model, for a logit that is not finite: its argmax
@@ -27,18 +27,18 @@ class Predictions:
     """
 
     def __init__(self, engine: Engine, data: DeviceData) -> None:
-        """Ask with an engine about the samples of a data set."""
+        """Predict with an engine, on the samples of a data set."""
         self._engine = engine
         self._data = data
 
     def logits(self, models: Sequence[Client], indices: torch.Tensor) -> torch.Tensor:
         """Return logits of models on the same training samples, (models, n, classes)."""
-        return self._answers(models, self._inputs(indices), len(indices))
+        return self._stacked(models, self._inputs(indices), len(indices))
 
     def test_logits(self, models: Sequence[Client]) -> torch.Tensor:
         """Return logits of models on the test split, (models, n, classes)."""
         batches = (self._data.test_inputs(part) for part in self.test_parts())
-        return self._answers(models, batches, len(self._data.x_test))
+        return self._stacked(models, batches, len(self._data.x_test))
 
     def own_logits(
         self, models: Sequence[Client], indices: Sequence[torch.Tensor]
@@ -73,7 +73,7 @@ class Predictions:
         """Return the samples of each forward pass."""
         return (self._data.inputs(part) for part in split_batches(indices, self._data.batch))
 
-    def _answers(
+    def _stacked(
         self, models: Sequence[Client], batches: Iterable[torch.Tensor], samples: int
     ) -> torch.Tensor:
         logits = torch.empty(len(models), samples, self._data.classes, device=self._data.device)

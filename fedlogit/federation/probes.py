@@ -1,4 +1,4 @@
-"""Public samples: which a round asks about, and how often what is said of them is right."""
+"""Public samples: which ones a round uses, and how often predictions on them are right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw_probes(
         public: All of them, int64 (points,).
         labels: Theirs, int64 (points,) or (points, T).
         size: How many to draw.
-        anchors: How many of them shall have labels; 0 does not ask who has.
+        anchors: How many of them shall have labels; 0 draws from all alike.
         generator: Draws them.
     """
     if not anchors:

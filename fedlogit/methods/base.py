@@ -29,7 +29,7 @@ class Method(Component, ABC):
             its architecture.
         server_model: There is a server's model of its own, `spec.server`, which learns from
             predictions; it is what is tested, and clients may have any architectures.
-        one_shot: In a run of one round its clients only train and answer, as those of other such
+        one_shot: In a run of one round its clients only train and predict, as those of other such
             methods do, so that these stages can be shared (see `fedlogit.runs.stages`); what
             follows is `exchange`.
         supports_sequences: It also works where a sample has a class at each of its positions, as a
@@ -90,7 +90,7 @@ class Method(Component, ABC):
         """Do communication round `r`, counted from 1."""
 
     def exchange(self, fed: Federation, logits: torch.Tensor, targets: Targets | None) -> None:
-        """Do what follows once trained clients have answered, for a method that is `one_shot`.
+        """Do what follows once trained clients have predicted, for a method that is `one_shot`.
 
         Args:
             fed: The federation, its clients trained.

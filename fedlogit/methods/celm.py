@@ -158,7 +158,7 @@ class CELM(ModelFederation):
         state["celm/history"] = torch.cat([state["celm/history"].cpu(), c[None]])
 
     def finish(self, fed: Federation) -> None:
-        """Hand over what `export` may ask for."""
+        """Export the evidence and the images."""
         state = fed.server_state
         fed.export("evidence", evidence=state["celm/evidence"], contributions=state["celm/history"])
         fed.export("probes", images=state["celm/images"])

@@ -54,7 +54,7 @@ class CFFL(Method):
         feedback: Feed r back through the sinh, as the original's code does. That map is unstable:
             with scores of whole models it ends with a single client.
         removal: Drop clients below 1 / (3 |R|), for good, as the original's code does (it has
-            1 / (6 |R|) for divisions by class). The most reputable client always stays.
+            1 / (6 |R|) for partitions by class). The most reputable client always stays.
         sparse: Clip updates to ±`clip` and send the largest `upload` of them.
         clip: Bound of an update's entries, if `sparse`: in the original's code 1e-2 on MNIST, 1e-3
             on CIFAR-10.

@@ -110,5 +110,5 @@ def _by_architecture(clients: list[Client]) -> list[list[Client]]:
     """Return clients whose models can be averaged, list by list."""
     found: dict[str, list[Client]] = {}
     for client in clients:
-        found.setdefault(str(client.architecture), []).append(client)
+        found.setdefault(client.architecture, []).append(client)
     return list(found.values())

@@ -23,9 +23,9 @@ class FedOL(OneShot):
     Absent clients: those present vote, and the mixture is theirs.
 
     Attributes:
-        iterations: T_it, times that pseudo-labels are made and the server trains (§V-A: 10).
+        iterations: Times that pseudo-labels are made and the server trains (§V-A: 10).
         trade_off: τ, the weight of the pseudo-labels' loss (§V-A: 0.2). 0 is FedHKT, but for the
-            number of times the server is taught.
+            number of times the server's model is trained.
         first_ratio: ρ of the first iteration, the share of samples each model may vote on (§V-A:
             0.1).
         ratio_step: What ρ gains with each iteration (§V-A: 0.05); it stops at 1.
@@ -55,7 +55,7 @@ class FedOL(OneShot):
     def distil_server(
         self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None
     ) -> None:
-        """Do T_it iterations; in the first one only clients vote.
+        """Do `iterations` iterations; in the first one only clients vote.
 
         Args:
             fed: The federation.

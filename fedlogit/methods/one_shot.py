@@ -1,4 +1,4 @@
-"""The round that FedOL and its peers share: clients predict, the server's model learns (§II)."""
+"""The round that FedOL and its baselines share: clients predict, the server learns (FedOL §II)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["OneShot"]
 
 
 class OneShot(Method):
-    """Clients train alone, answer once on the public set, and the server's model learns from it.
+    """Clients train alone, predict once on the public set, and the server's model learns from it.
 
     In a run of one round nothing comes back, which is the paper's setting (Table I). In a run of
     several (Figure 2) the server's predictions on the public set go to the clients, who distil
@@ -54,7 +54,7 @@ class OneShot(Method):
             fed.distil(fed.public, answer.softmax(1))
 
     def after_training(self, fed: Federation) -> None:
-        """Do what clients do between training and answering: nothing. Of several rounds only."""
+        """Do what clients do between training and predicting: by default nothing."""
 
     def exchange(
         self, fed: Federation, logits: torch.Tensor, targets: Targets | None = None

@@ -1,4 +1,4 @@
-"""What is asked of methods that use some public samples in each round after a warm-up."""
+"""Checks of methods that use some public samples in each round after a warm-up."""
 
 from __future__ import annotations
 

@@ -63,10 +63,10 @@ def _check_public(spec: RunSpec, method: Method) -> None:
 
 
 def _check_server(spec: RunSpec, method: Method) -> None:
-    """Refuse a run without the server's model that the method teaches."""
+    """Refuse a run without the server's model that the method trains."""
     if method.server_model and spec.server is None:
         raise FedlogitError(
-            f"method {spec.method.name} teaches a model of the server; give"
+            f"method {spec.method.name} trains a model of the server; give"
             " server: {model: …, epochs: n}"
         )
 
@@ -136,9 +136,9 @@ def _check_public_logits(spec: RunSpec, method: Method) -> None:
 
 
 def _check_augmentation(spec: RunSpec, method: Method) -> None:
-    """Refuse to crop and flip what is no image, at clients or at a server that is taught."""
-    taught = spec.server.augment if method.server_model and spec.server else "none"
-    if "crop_flip" in (spec.augment, taught) and not data.card(spec.dataset).shape:
+    """Refuse to crop and flip what is no image, at clients or at a server that is trained."""
+    server = spec.server.augment if method.server_model and spec.server else "none"
+    if "crop_flip" in (spec.augment, server) and not data.card(spec.dataset).shape:
         raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
 
 

@@ -97,7 +97,7 @@ class UWA(LogitFederation):
         return fit_full(z, y, self.variance_floor, shrunk=self.fit == "ledoit_wolf")
 
     def _record(self, fed: Federation, densities: torch.Tensor, weights: torch.Tensor) -> None:
-        """Log and export the weights; no model learns from them."""
+        """Log and export the weights; true labels are used here only, for diagnostics."""
         labels, of_all = fed.labels(fed.public), fed.scatter_rows(weights.float(), absent=0)
         fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
         top = weights.max(0).values

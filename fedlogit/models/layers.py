@@ -15,8 +15,8 @@ __all__ = ["BatchStatNorm", "MaxPool2x2"]
 class _MaxPool2x2(torch.autograd.Function):
     """2 x 2 maxima from strided slices; ties go to the first in row-major order, as in PyTorch.
 
-    Only comparisons are kept for the way back: where the right one of two neighbours was larger,
-    above and below, and where the lower row was.
+    Only comparisons are kept for the backward pass: where the right one of two neighbours was
+    larger, above and below, and where the lower row was.
     """
 
     generate_vmap_rule = True
@@ -77,7 +77,7 @@ class MaxPool2x2(nn.Module):
             return F.max_pool2d(x, 2)
         if torch.is_grad_enabled():
             return _MaxPool2x2.apply(x)[0]
-        a, b, c, d = _corners(x)  # without a way back there are no comparisons to keep
+        a, b, c, d = _corners(x)  # without a backward pass there are no comparisons to keep
         return torch.maximum(torch.maximum(a, b), torch.maximum(c, d))
 
 

@@ -8,10 +8,10 @@ for scripts. `docs/scales.md` and the head of `fedlogit.papers.layers` say which
 
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import list_papers, load_paper
-from fedlogit.papers.model import Paper
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import Cell, PlannedArtefact
+from fedlogit.papers.schema import Paper
 from fedlogit.runs.paths import run_dir, split_dir
 
 __all__ = [

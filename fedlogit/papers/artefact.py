@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from fedlogit.component import explain
 from fedlogit.files import read_json
 from fedlogit.papers.axis_values import label_of
-from fedlogit.papers.model import Claim, StandsFor
 from fedlogit.papers.options import KindOptions
+from fedlogit.papers.schema import Claim, StandsFor
 
 __all__ = ["REFERENCE", "Artefact", "Missing", "Refused", "RunRef", "read_artefact"]
 

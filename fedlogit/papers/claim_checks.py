@@ -10,8 +10,8 @@ from fedlogit.papers.axis_values import comparable
 from fedlogit.papers.claim_options import ANY, Comparison, check_test
 from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.metric_names import check_metric
-from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
+from fedlogit.papers.schema import Paper
 
 __all__ = ["check_claims", "check_value", "claim_metrics", "conditions"]
 

@@ -14,8 +14,8 @@ from fedlogit.errors import FedlogitError, MissingKeyError
 from fedlogit.papers.claim_checks import check_value, conditions
 from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import resolve_name
-from fedlogit.papers.model import Paper, Scale
 from fedlogit.papers.option_checks import check_known, settings_of
+from fedlogit.papers.schema import Paper, Scale
 
 __all__ = ["check_components"]
 

@@ -17,10 +17,10 @@ from fedlogit.papers.artefact import Refused
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.grids import grids_at
 from fedlogit.papers.layers import calls_of, merged_layers
-from fedlogit.papers.model import Grid, Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.planned_checks import check_metric_rounds, check_table_cells
 from fedlogit.papers.resolved import ResolvedRun, resolve_run
+from fedlogit.papers.schema import Grid, Paper
 
 __all__ = ["expand"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedlogit import dotted_keys
 from fedlogit.papers.axis_values import scalar
-from fedlogit.papers.model import Figure, Grid, Paper, Scale, Table
+from fedlogit.papers.schema import Figure, Grid, Paper, Scale, Table
 
 __all__ = ["axes_of", "grids_at", "values_elsewhere", "values_of"]
 

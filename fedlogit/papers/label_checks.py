@@ -14,8 +14,8 @@ from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.claim_checks import claim_metrics
 from fedlogit.papers.grids import values_elsewhere, values_of
 from fedlogit.papers.metric_names import KNOWN_METRICS
-from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known, option_metrics, settings_of
+from fedlogit.papers.schema import Paper
 from fedlogit.spec import RunSpec
 
 __all__ = ["check_labels"]

@@ -25,7 +25,7 @@ from typing import Any
 from fedlogit.component import A_CALL, parse_call
 from fedlogit.dotted_keys import merge, nest
 from fedlogit.errors import FedlogitError, unknown
-from fedlogit.papers.model import Paper, Scale
+from fedlogit.papers.schema import Paper, Scale
 from fedlogit.spec import RunSpec
 from fedlogit.yaml_files import check_keys
 

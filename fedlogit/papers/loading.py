@@ -14,7 +14,8 @@ from fedlogit.papers.claim_options import Comparison
 from fedlogit.papers.grids import grids_at, values_of
 from fedlogit.papers.label_checks import check_labels
 from fedlogit.papers.metric_names import check_metric, is_counted
-from fedlogit.papers.model import (
+from fedlogit.papers.option_checks import check_known, check_options
+from fedlogit.papers.schema import (
     CLAIM_TESTS,
     Claim,
     Paper,
@@ -24,7 +25,6 @@ from fedlogit.papers.model import (
     analysis_names,
     figure_names,
 )
-from fedlogit.papers.option_checks import check_known, check_options
 from fedlogit.spec import RunSpec
 from fedlogit.yaml_files import check_keys, load_yaml
 

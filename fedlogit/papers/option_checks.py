@@ -10,7 +10,6 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.grids import axes_of, values_of
 from fedlogit.papers.metric_names import check_metric
-from fedlogit.papers.model import Figure, Paper, Table
 from fedlogit.papers.options import (
     ANALYSES,
     FIGURES,
@@ -23,6 +22,7 @@ from fedlogit.papers.options import (
     PeerBands,
     Printed,
 )
+from fedlogit.papers.schema import Figure, Paper, Table
 from fedlogit.spec import RunSpec
 from fedlogit.yaml_files import check_keys
 

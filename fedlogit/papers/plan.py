@@ -17,9 +17,9 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.component_checks import check_components
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import load_paper
-from fedlogit.papers.model import Paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolutionCache, ResolvedRun, RunIndex
+from fedlogit.papers.schema import Paper
 from fedlogit.papers.selection import no_such_scale, with_datasets, without_scale
 from fedlogit.runs import layout
 from fedlogit.runs.paths import ResultsLayout
@@ -175,7 +175,7 @@ class Plan:
 
     def spec_of_split(self, path: str) -> RunSpec:
         """Return the spec of some run whose data are divided as at `path`."""
-        return self._find(path, "division of the data", self.known.splits)
+        return self._find(path, "partition of the data", self.known.splits)
 
     def clients_of(self, run: str) -> str | None:
         """Return the clients that a run in stages shares with others, as a path like a run's.
@@ -214,12 +214,12 @@ class Plan:
         return str(folder / layout.RESULT), str(folder / layout.EXPORTS / layout.WEIGHTS), spec
 
     def splits(self) -> list[str]:
-        """Return the divisions of the data at the configured scale, as paths below their folder."""
+        """Return the partitions of data at the configured scale, as paths below their folder."""
         cells = (cell for artefact in self.artefacts for cell in artefact.cells)
         return list(dict.fromkeys(cell.resolved.split for cell in cells))
 
     def split_of(self, path: str) -> str:
-        """Return the division of the data of a run or a set of clients, as a path like `splits`'.
+        """Return the partition of the data of a run or a set of clients, as a path like `splits`'.
 
         Raises:
             FedlogitError: if no paper at any scale has it.

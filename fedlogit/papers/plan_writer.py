@@ -56,7 +56,7 @@ class PlanWriter:
         return self._write("clients", path, self._plan.known.clients, _as_json)
 
     def split_file(self, split: str) -> str:
-        """Write what a division of the data depends on."""
+        """Write what a partition of the data depends on."""
         self._plan.spec_of_split(split)
         return self._write("partitions", split, self._plan.known.splits, RunSpec.split_key)
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from fedlogit.papers.artefact import Artefact, Missing, Refused, RunRef
 from fedlogit.papers.axis_values import scalar
-from fedlogit.papers.model import Claim, Figure, Paper, Table
 from fedlogit.papers.resolved import ResolvedRun
+from fedlogit.papers.schema import Claim, Figure, Paper, Table
 from fedlogit.spec import RunSpec
 
 __all__ = ["Cell", "PlannedArtefact"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.axis_values import comparable, scalar
-from fedlogit.papers.model import Table
 from fedlogit.papers.planned import Cell, PlannedArtefact
+from fedlogit.papers.schema import Table
 
 __all__ = ["check_metric_rounds", "check_table_cells"]
 

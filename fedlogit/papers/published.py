@@ -14,8 +14,8 @@ from typing import Any
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_text
 from fedlogit.papers.grids import axes_of, values_of
-from fedlogit.papers.model import Paper
 from fedlogit.papers.option_checks import check_known
+from fedlogit.papers.schema import Paper
 
 __all__ = ["check_published", "check_published_files", "place_of", "published_rows"]
 

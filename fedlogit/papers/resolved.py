@@ -20,7 +20,7 @@ from typing import Any, Self
 import fedlogit
 from fedlogit.errors import DataError, FedlogitError, Unsupported
 from fedlogit.files import read_sealed, write_sealed
-from fedlogit.papers.model import Paper
+from fedlogit.papers.schema import Paper
 from fedlogit.runs.external_code import external_code
 from fedlogit.runs.paths import run_dir, split_dir
 from fedlogit.spec import RunSpec
@@ -38,7 +38,7 @@ class ResolvedRun:
     Attributes:
         spec: The spec; equal runs have equal ones.
         run: Where the run lives, as a path below the folder of runs.
-        split: Where the division of its data lives, as a path below their folder.
+        split: Where the partition of its data lives, as a path below their folder.
         clients: Of a run in stages, the clients that it shares with others.
     """
 
@@ -81,7 +81,7 @@ def resolve_run(text: str) -> ResolvedRun:
     from fedlogit.runs.stages import clients_spec, in_stages
 
     spec = methods.resolve(RunSpec.read(json.loads(text), "run"))
-    staged = in_stages(spec, methods.get(spec.method))
+    staged = in_stages(spec)
     return ResolvedRun.of(spec, clients_spec(spec) if staged else None)
 
 
@@ -100,7 +100,7 @@ class RunIndex:
         self.splits: dict[str, RunSpec] = {}
 
     def add(self, run: ResolvedRun) -> None:
-        """Remember a run, the division of its data, and the clients of one in stages."""
+        """Remember a run, the partition of its data, and the clients of one in stages."""
         if run.run in self.runs:
             return
         self.runs[run.run] = run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fedlogit.errors import FedlogitError, did_you_mean, unknown
-from fedlogit.papers.model import Paper
+from fedlogit.papers.schema import Paper
 
 __all__ = ["no_such_scale", "with_datasets", "without_scale"]
 

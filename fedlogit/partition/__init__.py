@@ -1,7 +1,7 @@
 """Dividing the training split among clients: one module per partition, found by name.
 
 `get` finds a partition, `divide` applies it to a data set (after setting a public set aside), as
-`make_split` does to labels alone; `distances` measures how far a division is from a uniform one.
+`make_split` does to labels alone; `distances` measures how far a partition is from a uniform one.
 """
 
 from fedlogit.partition.base import Partition, Roles, get

@@ -50,7 +50,7 @@ class Partition(Component):
     Attributes:
         disjoint: No sample belongs to two clients.
         repeats: A client may hold the same sample more than once.
-        random: The division depends on the seed.
+        random: The partition depends on the seed.
     """
 
     disjoint: ClassVar[bool] = True
@@ -80,7 +80,7 @@ class Partition(Component):
             labels: Class of each sample, (n,) integers in [0, classes).
             clients: Number of clients N.
             classes: Number of classes K.
-            seed: Seed of the division; the same seed gives the same division.
+            seed: Seed of the partition; the same seed gives the same partition.
             groups: Centre or user id of each sample, (n,), where the dataset has such.
 
         Returns:
@@ -142,7 +142,7 @@ class Partition(Component):
             )
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:
-        """Return what a reader of the results should know about this division, as sentences.
+        """Return what a reader of the results should know about this partition, as sentences.
 
         Args:
             labels: Class of each sample, (n,).

@@ -54,7 +54,7 @@ class DirClass(Partition):
     def _draw(
         self, sizes: list[int], clients: int, generator: np.random.Generator
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Draw one division: the cuts of each class and the samples that each client then holds."""
+        """Draw a partition: the cuts of each class, and how many samples each client then holds."""
         held = np.zeros(clients, np.int64)
         cuts = []
         for size in sizes:

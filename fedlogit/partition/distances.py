@@ -1,4 +1,4 @@
-"""How far two divisions are apart, as joint client-class distributions (CELM §6.3, Table 4).
+"""How far two partitions are apart, as joint client-class distributions (CELM §6.3, Table 4).
 
 CELM does not define its three distances. This convention reproduces all fifteen numbers of
 Table 4's uniform baseline to the printed digit: the (N, K) counts divided by their *grand* total

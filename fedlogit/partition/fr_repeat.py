@@ -24,7 +24,7 @@ class FrRepeat(WithFreeRider):
     see `fr`.
 
     Attributes:
-        alpha: Concentration of the Dirichlet division.
+        alpha: Concentration of the Dirichlet partition.
         keep: Samples that the free rider draws.
     """
 

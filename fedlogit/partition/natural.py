@@ -1,4 +1,4 @@
-"""The division that the data comes with: one client per centre or user (CELM §5, FedISIC)."""
+"""The partition that the data comes with: one client per centre or user (CELM §5, FedISIC)."""
 
 from __future__ import annotations
 

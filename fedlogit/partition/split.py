@@ -1,4 +1,4 @@
-"""A division of the training split: subsample, public set, private sets, notes and digest."""
+"""A partition of the training split: subsample, public set, private sets, notes and digest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LIMIT = 1 << 30  # bytes of a split's arrays: 134 million samples, held by all 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A division of the training split; all indices point into it.
+    """A partition of the training split; all indices point into it.
 
     Public samples of another data set have the indices that follow its own.
 

@@ -66,10 +66,10 @@ def cut_classes(pools: Iterable[np.ndarray], cuts: Iterable[np.ndarray]) -> list
 def draw_until(
     draw: Callable[[], tuple[T, np.ndarray]], min_size: int, what: str, concentration: str
 ) -> T:
-    """Draw a division anew until its smallest client has `min_size` samples.
+    """Draw a partition anew until its smallest client has `min_size` samples.
 
     Args:
-        draw: Draws a division; returns it, and how many samples each client then holds, (N,).
+        draw: Draws a partition; returns it, and how many samples each client then holds, (N,).
         min_size: Samples that every client must have.
         what: Names the partition in the error.
         concentration: The parameter that a user could make larger.
@@ -78,9 +78,9 @@ def draw_until(
         FedlogitError: if that many draws were all refused.
     """
     for _ in range(_ATTEMPTS):
-        division, held = draw()
+        partition, held = draw()
         if held.min() >= min_size:
-            return division
+            return partition
     raise FedlogitError(
         f"{what}: none of {_ATTEMPTS} draws gave each of {len(held)} clients min_size = {min_size}"
         f" samples; use a larger {concentration}, a smaller min_size or fewer clients"

@@ -1,4 +1,4 @@
-"""How a division looks: a bubble per client and class, totals in the margins (CELM Figure 2)."""
+"""How a partition looks: a bubble per client and class, totals in the margins (CELM Figure 2)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bubble_plot(counts: np.ndarray, path_png: Path, title: str, roles: Roles) ->
 
 
 def bubble_panels(panels: Sequence[tuple[np.ndarray, str, Roles]]) -> Figure:
-    """Return a figure of several divisions, two in a row, their bubbles on one scale.
+    """Return a figure of several partitions, two in a row, their bubbles on one scale.
 
     Args:
         panels: Counts (N, K), a title and roles for each.

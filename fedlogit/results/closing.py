@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Plan
-from fedlogit.papers.model import JUDGED_SCALE, Paper
 from fedlogit.papers.planned import PlannedArtefact
+from fedlogit.papers.schema import JUDGED_SCALE, Paper
 from fedlogit.results.formatting import spread
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.verdicts.compare import read_comparison

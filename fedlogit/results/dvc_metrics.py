@@ -14,7 +14,7 @@ import pandas as pd
 import yaml
 
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.model import TEST_SCALE
+from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.collect import distinct_values
 from fedlogit.results.provenance import provenance, training_seconds
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS, Unjudged

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.papers import Plan
-from fedlogit.papers.model import TEST_SCALE
+from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.collect import distinct_values
 from fedlogit.results.formatting import read_csv, write_csv
 from fedlogit.results.provenance import recorded, training_seconds

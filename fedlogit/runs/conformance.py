@@ -214,12 +214,10 @@ def _counts(runs: _Runs, whole: Path) -> Finding:
     check = "a run that only counts bytes counts the same (ledger_only)"
     if not runs.method.fixed_messages:
         return Finding(check, skipped="the class does not say fixed_messages = True")
-    counted, trained = (
-        total_bytes(runs.make("counted", ledger_only=True, export=[])),
-        total_bytes(whole),
-    )
-    apart = [f"{k} {trained.get(k)} and {counted.get(k)}" for k in trained if trained != counted]
-    return Finding(check, "; ".join(apart))
+    trained = total_bytes(whole)
+    counted = total_bytes(runs.make("counted", ledger_only=True, export=[]))
+    apart = [k for k in trained | counted if trained.get(k) != counted.get(k)]
+    return Finding(check, "; ".join(f"{k} {trained.get(k)} and {counted.get(k)}" for k in apart))
 
 
 def _absences(runs: _Runs, _whole: Path) -> Finding:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from fedlogit.data import Dataset
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
 from fedlogit.methods import Method
@@ -58,7 +58,7 @@ class RunContext:
             spec: A resolved spec.
             method: The method it names.
             dataset: The data set it names.
-            split: The division of the training split it implies.
+            split: The partition of the training split it implies.
             options: How to run.
 
         Raises:
@@ -66,12 +66,12 @@ class RunContext:
         """
         self._given = spec, method, dataset, split, options.device
         self._options = options
-        products = f32_products(options.device)
+        f32_matmul = configure_float32_matmul(options.device)
         self._engines = choose_engines(
             spec, method, sample_shape(dataset), options.device.type, options.engine
         )
         self.provenance = Provenance(
-            spec, dataset, split, options.device, products, self._engines.name
+            spec, dataset, split, options.device, f32_matmul, self._engines.name
         )
 
     @contextmanager

@@ -60,7 +60,7 @@ def check_finished(folder: Path, digest: str) -> None:
     found = str(_dict(result.get("provenance")).get("spec_digest"))
     if found != digest:
         raise DataError(
-            f"{folder / 'result.json'}: expected spec {digest[:12]}…, found {found[:12]}…;"
+            f"{folder / layout.RESULT}: expected spec {digest[:12]}…, found {found[:12]}…;"
             f" {rerun_hint(folder)}"
         )
     for name, written in _dict(result.get("exports")).items():

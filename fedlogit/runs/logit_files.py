@@ -94,7 +94,9 @@ def load_logits(path: Path, classes: int | None = None) -> ClientLogits:
     public = _stack(path, arrays, "public", len(arrays["points"]), classes)
     test = _stack(path, arrays, "test", None, public.shape[2])
     if len(test) not in (0, len(public)):
-        raise DataError(f"{path}: {len(public)} clients answer in public, {len(test)} on the test")
+        raise DataError(
+            f"{path}: has public logits of {len(public)} clients, test logits of {len(test)}"
+        )
     labels = arrays.get("test_labels", np.empty(0))
     if labels.ndim != 1 or len(labels) not in (0, test.shape[1]):
         raise DataError(f"{path}: test_labels have shape {labels.shape}, not ({test.shape[1]},)")

@@ -84,7 +84,7 @@ def _exported(fed: Federation, folder: Path) -> dict[str, str]:
     """Write what `spec.export` asks for; return a digest of each file by its name.
 
     Raises:
-        Diverged: if a model answers with what is not finite; then nothing is left.
+        Diverged: if a model's logits are not finite; then nothing is left.
     """
     try:
         _export(fed, folder)

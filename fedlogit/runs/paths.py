@@ -30,7 +30,7 @@ def run_dir(spec: RunSpec) -> PurePosixPath:
 
 
 def split_dir(spec: RunSpec) -> PurePosixPath:
-    """Return where its data's division lives: ``<dataset>/<partition>/n<N>-seed<k>-<hash8>``."""
+    """Return where its data's partition lives: ``<dataset>/<partition>/n<N>-seed<k>-<hash8>``."""
     partition, _ = _slugs(spec.partition.model_dump_json(), spec.method.model_dump_json())
     name = f"n{spec.clients}-seed{spec.seed}-{json_digest(spec.split_key())[:8]}"
     return PurePosixPath(spec.dataset, partition, name)
@@ -99,11 +99,11 @@ class ResultsLayout:
         return self.root / "clients" / clients
 
     def targets(self, run: Name) -> Path:
-        """Return the file of what a run in stages teaches its server's model."""
+        """Return the file of what the server's model of a run in stages learns."""
         return self.root / "targets" / run / layout.TARGETS
 
     def partition(self, split: Name) -> Path:
-        """Return the folder of a division of data, which `split_dir` names."""
+        """Return the folder of a partition of data, which `split_dir` names."""
         return self.root / "partitions" / split
 
     def artefact(self, kind: str, paper: str, scale: str, id_: str, suffix: str) -> Path:

@@ -36,7 +36,7 @@ __all__ = [
 _commit_facts = cache(commit_facts)
 # Facts that decide no bit of a result; and a device's model, which may: a job that Slurm puts back
 # into its queue may get a node with another CPU, so a result names all models it was made on. What
-# must be the same is the kind of device and the route of f32 products.
+# must be the same is the kind of device and the route of float32 matrix products.
 _INCIDENTAL = (
     "commit", "uncommitted",
     "host_cores", "started", "command", "device", "earlier_devices",
@@ -86,7 +86,7 @@ class Provenance:
         dataset: Dataset,
         split: Split,
         device: torch.device,
-        products: str,
+        f32_matmul: str,
         engine: str,
     ) -> None:
         """Take the facts that are known at the start.
@@ -94,9 +94,9 @@ class Provenance:
         Args:
             spec: The run's resolved spec.
             dataset: Its data.
-            split: Their division.
+            split: Their partition.
             device: Where it computes.
-            products: From `fedlogit.engine.float32`.
+            f32_matmul: From `configure_float32_matmul`.
             engine: Name of what runs the clients.
         """
         self._device = device
@@ -115,7 +115,7 @@ class Provenance:
             "device_type": device.type,
             "engine": engine,
             "precision": spec.precision,
-            "f32_matmul": products,
+            "f32_matmul": f32_matmul,
             "torch": torch.__version__,
             "numpy": np.__version__,
             **_versions(spec),

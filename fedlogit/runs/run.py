@@ -121,7 +121,7 @@ def run(
         spec: A resolved spec; its hash must fit the folder.
         method: The method it names.
         dataset: The data set it names.
-        split: The division of the training split it implies.
+        split: The partition of the training split it implies.
         folder: The run's folder; made if missing.
         options: How to run.
         precomputed: What earlier jobs did, for a run in stages.

@@ -64,12 +64,12 @@ def _unusable(gpus: list[str]) -> str:
 
 
 def divide(spec: RunSpec, dataset: Dataset) -> Split:
-    """Return the division of a data set that a spec implies."""
+    """Return the partition of a data set that a spec implies."""
     return partition.divide(spec.split_spec(), dataset)
 
 
 def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset, Split]:
-    """Return a spec's data set and its division.
+    """Return a spec's data set and its partition.
 
     Args:
         spec: A resolved spec.
@@ -77,10 +77,10 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
         split: ``indices.npz``, which must be what the spec implies; None only divides anew.
 
     Returns:
-        The data set, with that of the public set joined on if it is another one, and its division.
+        The data set, with that of the public set joined on if it is another one, and its partition.
 
     Raises:
-        DataError: if the file is damaged, or another division than the spec's.
+        DataError: if the file is damaged, or another partition than the spec's.
     """
     dataset = load(spec.dataset, folder, spec.text)
     if spec.public and spec.public.dataset:
@@ -88,7 +88,7 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
     implied = divide(spec, dataset)
     if split is not None and (differs := Split.load(split).difference(implied)):
         raise DataError(
-            f"{split} is not the division that the spec implies: {differs}; delete it, so that it"
+            f"{split} is not the partition that the spec implies: {differs}; delete it, so that it"
             " is made again"
         )
     return dataset, implied

@@ -52,6 +52,7 @@ __all__ = [
     "load_precomputed",
     "remove_parts",
     "train_clients",
+    "why_in_one_piece",
 ]
 
 RoundFunction = Callable[[Federation, int], None]
@@ -61,19 +62,19 @@ _OF_CLIENTS = ("code_version", "own_code", "device", "engine", "wall_seconds", "
 _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
 
 
-def in_stages(spec: RunSpec, method: Method) -> bool:
-    """Return whether a run can be made in stages: its clients train once and then only answer."""
-    return not _why_in_one_piece(spec, method)
+def in_stages(spec: RunSpec) -> bool:
+    """Return whether a run can be made in stages: its clients train once and then only predict."""
+    return not why_in_one_piece(spec)
 
 
-def _why_in_one_piece(spec: RunSpec, method: Method) -> str:
+def why_in_one_piece(spec: RunSpec) -> str:
     """Return what of a run's spec makes it one that is not made in stages, or "".
 
     Logits in files are a row a sample, so a text's run is made in one piece; where nobody trains,
     there is nothing to share. Files are of all clients, so where some are absent it is in one, too;
     and of honest answers, so where some falsify theirs it is, too.
     """
-    if not method.one_shot or spec.rounds != 1:
+    if not get(spec.method).one_shot or spec.rounds != 1:
         return f"method {spec.method.name} with rounds = {spec.rounds}: a run that is not one-shot"
     if spec.text is not None:
         return "text: a run on a text"
@@ -95,7 +96,7 @@ def clients_spec(spec: RunSpec) -> RunSpec:
     Raises:
         FedlogitError: if the run is not made in stages (`in_stages`).
     """
-    if reason := _why_in_one_piece(spec, get(spec.method)):
+    if reason := why_in_one_piece(spec):
         raise FedlogitError(f"{reason} is not made in stages; train it in one piece")
     shared = {
         "method": ComponentRef(name="local"),
@@ -113,9 +114,9 @@ class Precomputed:
     Attributes:
         weights: Each client's trained model, by parameter name.
         answers: The clients' logits.
-        targets: What the aggregator made of them; None for a method that teaches nobody.
+        targets: What the aggregator made of them; None for a method without a server's model.
         note: Where they come from, for the run's record.
-        data: Digests of the data that the clients trained on, and of their division.
+        data: Digests of the data that the clients trained on, and of their partition.
         diverged: Why there are neither weights nor answers, or "".
         loss_private: The clients' mean loss in training, for the round's row; None of clients whose
             record is older than this entry.
@@ -214,17 +215,17 @@ def _check_finite(client: Client) -> None:
     """Refuse a model that its last step made useless, after a loss that was still finite.
 
     Raises:
-        Diverged: as the run in one piece does when the client answers.
+        Diverged: as the run in one piece does when the client predicts.
     """
     if not all(torch.isfinite(value).all() for value in client.model.state_dict().values()):
         raise Diverged(f"logits of {client.label} are not finite")
 
 
 def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:
-    """Write what trained clients answer: ``logits.npz`` and, last, ``logits.json`` with digests.
+    """Write trained clients' logits: ``logits.npz`` and, last, ``logits.json`` with digests.
 
     Arrays are ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, …,
-    float32; if an answer is not finite, only ``diverged``, the reason.
+    float32; if a logit is not finite, only ``diverged``, the reason.
     """
     _restore(fed, weights)
     arrays = {"points": fed.public.cpu().numpy(), "test_labels": fed.data.test_labels.cpu().numpy()}
@@ -252,7 +253,7 @@ def load_precomputed(
     models, answers, diverged = _clients_and_answers(spec, digest, weights, logits)
     clients = read_sealed(trained, remake_hint(trained))
     exported = read_sealed(answered, remake_hint(answered))
-    specs = (digest, spec.digest())  # clients answer the same under that of any run on them
+    specs = (digest, spec.digest())  # clients predict the same under that of any run on them
     # Clients that diverged have no weights; their record has the digest of the reason.
     of = weights_digest(models) if models else clients["weights_digest"]
     for path, record in ((trained, clients), (answered, exported)):

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.model import TEST_SCALE
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_published_files
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
+from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.runs import layout
 from fedlogit.runs.paths import data_stems
 from fedlogit.spec import RunSpec
@@ -59,14 +59,14 @@ class RuleInputs:
         return []
 
     def partition(self, split: str) -> Files:
-        """Return what dividing the data needs: nothing where the division is there."""
+        """Return what dividing the data needs: nothing where the partition is there."""
         spec = self._plan.spec_of_split(split)
         if self._has_outputs("partition", self._layout.partition(split), _OF_PARTITION):
             return {}
         return {"spec": self._writer.split_file(split), "data": self._data_files(spec)}
 
     def train(self, run: str) -> Files:
-        """Return what a run needs; in stages, the answers of its clients and targets of them."""
+        """Return what a run needs; in stages, its clients' logits and targets made of them."""
         spec = self._plan.spec_of_run(run)
         if self._has_outputs("train", self._layout.run(run), layout.OUTPUTS_OF_RUN):
             return {}
@@ -92,7 +92,7 @@ class RuleInputs:
         return self._writer.spec_file(run)
 
     def export_logits(self, run: str) -> Files:
-        """Return the record of the clients that answer, and the data that they answer on.
+        """Return the record of the clients that predict, and the data that they predict on.
 
         They are clients of a one-shot run, or those of any run that exports its weights.
         """
@@ -104,7 +104,7 @@ class RuleInputs:
         clients = self._plan.clients_of(run)
         if clients is None:
             raise FedlogitError(f"run {run} is not made in stages; it has no file of targets")
-        return {"logits": str(self._layout.clients(clients) / "logits.npz")}
+        return {"logits": str(self._layout.clients(clients) / layout.LOGITS)}
 
     def table(self, paper: str, scale: str, id: str) -> Files:
         """Return what a table is drawn from: its plan and the results of its runs."""
@@ -215,7 +215,7 @@ class RuleInputs:
         return [str(self._layout.page(paper, scale)) for paper, scale in shown]
 
     def split_of(self, run: str) -> str:
-        """Return the division of the data of a run, or of a set of clients."""
+        """Return the partition of the data of a run, or of a set of clients."""
         return str(self._layout.partition(self._plan.split_of(run)) / "indices.npz")
 
     def _check_runs(self, artefacts: list[PlannedArtefact]) -> None:
@@ -246,7 +246,7 @@ class RuleInputs:
         ]
 
     def _divided_data(self, run: str, spec: RunSpec) -> Files:
-        """Return a run's prepared data, that of foreign public samples, and the division."""
+        """Return a run's prepared data, that of foreign public samples, and the partition."""
         other = spec.public.dataset if spec.public else None
         data = self._data_files(spec) + (self._array_files(other) if other else [])
         return {"data": data, "split": self.split_of(run)}

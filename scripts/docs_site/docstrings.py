@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import TypeVar
 
-__all__ = ["about", "attributes", "in_markdown"]
+__all__ = ["about", "attributes", "in_markdown", "subclasses"]
 
+T = TypeVar("T")
 _SECTIONS = r"^(Args|Attributes|Raises|Returns|Yields):$"
 
 
@@ -24,6 +26,14 @@ def attributes(cls: type) -> dict[str, str]:
             if section == "Attributes":
                 items = re.findall(r"^    (\w+): (.*(?:\n(?: {5,}.*)?)*)", text, re.M)
                 found |= {name: in_markdown(" ".join(said.split())) for name, said in items}
+    return found
+
+
+def subclasses(base: type[T]) -> dict[str, type[T]]:
+    """Return every class below `base`, by name."""
+    found: dict[str, type[T]] = {}
+    for cls in base.__subclasses__():
+        found |= {cls.__name__: cls, **subclasses(cls)}
     return found
 
 

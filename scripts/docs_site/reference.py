@@ -29,7 +29,7 @@ from fedlogit.results.runs.run import Result
 from fedlogit.results.verdicts.claim_tests import TESTS, Comparison
 from fedlogit.spec import RunSpec
 from scripts.docs_site.docstrings import about, attributes, in_markdown
-from scripts.docs_site.models import fields_table, in_cell, model_page, tables_of
+from scripts.docs_site.schema_tables import fields_table, in_cell, model_page, tables_of
 
 __all__ = ["reference_pages"]
 

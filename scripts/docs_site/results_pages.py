@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper
-from fedlogit.papers.model import JUDGED_SCALE
+from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.commands import command
 from fedlogit.results.record.counts import counts_sentence
@@ -42,7 +42,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
     ]
     # Papers first, then our own comparison.
     for name, paper in sorted(papers.items(), key=lambda item: item[1].acm is None):
-        files = sorted(figures.glob(f"{name}/*/*.png"), key=lambda f: _order(paper, f))
+        files = sorted(figures.glob(f"{name}/*/*.png"), key=_order)
         if not files:
             continue
         cells = "\n".join(_small(file, f"results/figures/{name}") for file in files)
@@ -52,7 +52,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
     yield "gallery/index.md", "\n\n".join(overview)
 
 
-def _order(paper: Paper, file: Path) -> tuple[int, str, str]:
+def _order(file: Path) -> tuple[int, str, str]:
     """Put the scale `paper` first, then the others by name, and figures by id."""
     scale = file.parent.name
     return int(scale != JUDGED_SCALE), scale, file.stem

@@ -16,9 +16,9 @@ from fedlogit.papers import Paper, expand, list_papers, load_paper
 from scripts.docs_site.docstrings import about, attributes
 from scripts.docs_site.links import relinked, with_mentions_linked
 from scripts.docs_site.markdown_dialect import for_mkdocs
-from scripts.docs_site.models import fields_table
 from scripts.docs_site.reference import reference_pages
 from scripts.docs_site.results_pages import gallery_pages, read_record, record_page
+from scripts.docs_site.schema_tables import fields_table
 from scripts.docs_site.staging import Stage
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from support.resuming import played_and_resumed
 from support.small import small_spec
 
 from fedlogit import methods
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.files import read_json
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -28,7 +28,7 @@ CONVOLUTIONS = {"models": ["resnet_light(1)"], "optimizer": {"name": "sgd", "lr"
 def f32():
     """As a run sets PyTorch up, which lets cuDNN compute in TF32 otherwise."""
     with flags_restored():
-        f32_products(torch.device("cuda"))
+        configure_float32_matmul(torch.device("cuda"))
         yield
 
 
@@ -114,7 +114,7 @@ def test_f32_on_a_gpu_is_f32_and_does_not_vary():
     """Only flags are set, which needs no GPU."""
     cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
     with flags_restored():
-        assert f32_products(torch.device("cuda")) == "ieee"
+        assert configure_float32_matmul(torch.device("cuda")) == "ieee"
         assert (cuda.matmul.fp32_precision, cudnn.conv.fp32_precision) == ("ieee", "ieee")
         assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
         fused = cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled

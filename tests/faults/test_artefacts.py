@@ -142,7 +142,10 @@ def test_stages_give_what_one_piece_gives(stages):
         ({}, ["logits", "targets"], "--logits: give --clients and --logits together"),
         ({}, ["targets"], "--targets: give --clients and --logits together"),
         ({"method": "fedavg", "rounds": 3}, ["clients", "logits"],
-         "rounds = 3 cannot be made in stages; leave out --clients and --logits"),
+         "rounds = 3: a run that is not one-shot is not made in stages; leave out --clients and"
+         " --logits"),
+        ({"participation": 0.5}, ["clients", "logits"],
+         "participation: a run in which clients are absent is not made in stages; leave out"),
     ],
 )  # fmt: skip
 def test_stages_that_do_not_fit_are_refused_before_anything_is_read(tmp_path, changes, given, said):

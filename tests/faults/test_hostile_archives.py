@@ -336,7 +336,7 @@ def test_inputs_that_are_none(tmp_path, name):
     pack(tmp_path / "x.tar.gz", "inputs", {name: tmp_path / "file"})
     done = script("unpack", str(tmp_path / "x.tar.gz"), "--out", str(tmp_path / "there"))
     assert done.returncode == 2
-    assert "is neither a spec nor a division nor a prepared data set" in done.stderr
+    assert "is neither a spec nor a partition nor a prepared data set" in done.stderr
     assert not (tmp_path / "there").exists()
 
 

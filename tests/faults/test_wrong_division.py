@@ -1,4 +1,4 @@
-"""A division of other data, clients or seed is refused by whoever trains on it or reads its run."""
+"""A partition of other data, clients or seed is refused in training and in reading its run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def prepared(tmp_path):
 def test_the_file_of_another_spec_is_refused(digits, prepared, tmp_path, changes, difference):
     path, spec, other = tmp_path / "indices.npz", small_spec(), small_spec(**changes)
     divide(other, digits).save(path)
-    with pytest.raises(DataError, match=f"not the division that the spec implies: ({difference})"):
+    with pytest.raises(DataError, match=f"not the partition that the spec implies: ({difference})"):
         open_data(spec, prepared, path)
     divide(spec, digits).save(path)
     _, split = open_data(spec, prepared, path)

@@ -91,6 +91,16 @@ def test_what_is_sent_past_the_ledger_is_found(outside):
     assert "FAILED   what clients send is counted: clients send nothing" in done.stdout
 
 
+def test_of_bytes_that_depend_on_values_only_the_columns_that_differ_are_named(outside):
+    longer = "        fed.downlink('extra', logits[logits > 0])\n"
+    done = outside(RIGHT.replace(AGGREGATE, longer + AGGREGATE), "longer")
+    lines = [line for line in done.stdout.splitlines() if "counts the same" in line]
+    assert lines[0].startswith("FAILED")
+    assert "bytes_down.extra" in lines[0]
+    assert "bytes_up" not in lines[0]
+    assert "bytes_down.logits" not in lines[0]
+
+
 def test_a_spec_that_suits_the_method_can_be_given(outside):
     spec = {"dataset": "digits", "partition": "iid(60)", "clients": 2, "public": {"size": 20}}
     spec |= {"models": ["mlp(hidden=[4])"], "rounds": 1, "optimizer": {"name": "sgd", "lr": 0.1}}

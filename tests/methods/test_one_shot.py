@@ -301,7 +301,7 @@ def test_fedkts_samples_without_a_vote_have_no_weight(ballots):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"method": "fedol", "server": None}, "method fedol teaches a model of the server"),
+        ({"method": "fedol", "server": None}, "method fedol trains a model of the server"),
         ({"method": "fedol", "public": None}, "method fedol needs a public set"),
         ({"method": "fedol(first_ratio=0)"}, "first_ratio = 0"),
         ({"method": "fedol(votes='some')"}, "votes = 'some'"),

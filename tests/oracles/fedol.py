@@ -32,7 +32,7 @@ def lesson(
     mixture: str = "entropy",
     curriculum: bool = True,
 ) -> dict[str, object]:
-    """Alternate T_it times between pseudo-labels and the server's training (eq. 7)."""
+    """Alternate `iterations` times between pseudo-labels and the server's training (eq. 7)."""
     x, truth, noted = world.x[world.public], world.y[world.public].numpy(), {}
     p = softmax(z.double().numpy(), axis=2)
     sure = -entr(p).sum(2) if mixture == "entropy" else np.zeros(p.shape[:2])

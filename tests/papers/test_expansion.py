@@ -12,7 +12,7 @@ from support.refusals import refused
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, load_paper, run_dir, split_dir
 from fedlogit.papers.metric_names import KNOWN_METRICS, check_metric
-from fedlogit.papers.model import analysis_names
+from fedlogit.papers.schema import analysis_names
 from fedlogit.results import analyses
 from fedlogit.results.metrics import METRICS
 from fedlogit.yaml_files import load_yaml

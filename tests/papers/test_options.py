@@ -10,8 +10,8 @@ import pytest
 from papers.test_expansion import change, load, small
 from support.refusals import refused
 
-from fedlogit.papers.model import analysis_names, figure_names
 from fedlogit.papers.options import ANALYSES, FIGURES, NoOptions
+from fedlogit.papers.schema import analysis_names, figure_names
 from fedlogit.results import analyses, figures
 
 KINDS = [(figures, name, FIGURES) for name in figure_names()]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.model import CLAIM_TESTS
+from fedlogit.papers.schema import CLAIM_TESTS
 from fedlogit.results.verdicts import claims
 from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, pooled
 from fedlogit.results.verdicts.claims import (

@@ -28,7 +28,7 @@ def saw(make_run):
 
 
 @pytest.mark.parametrize(
-    ("digest", "what"), [("dataset_digest", "data sets"), ("split_digest", "divisions")]
+    ("digest", "what"), [("dataset_digest", "data sets"), ("split_digest", "partitions")]
 )
 def test_a_table_of_methods_that_saw_different_data_is_refused(
     saw, make_artefact, tmp_path, digest, what

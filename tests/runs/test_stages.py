@@ -14,7 +14,7 @@ from support.small import built, small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.engine.float32 import f32_products
+from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import (
     load_npz,
@@ -45,7 +45,7 @@ METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "
 
 
 def build(digits, spec, workers=1):
-    f32_products(torch.device("cpu"))  # as every job does first: products may take another route
+    configure_float32_matmul(torch.device("cpu"))  # as every job does first
     return built(spec, digits, workers=workers)
 
 
@@ -73,7 +73,7 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
     method = methods.get(spec.method)
     whole = train(tmp_path / "whole", method=call, **ONCE)
 
-    assert in_stages(spec, method)
+    assert in_stages(spec)
     assert clients_spec(spec).digest() == clients_spec(small_spec(method="feddf", **ONCE)).digest()
     answers = load_logits(clients / "logits.npz")
     targets = None
@@ -191,14 +191,14 @@ def test_weights_whose_reason_to_diverge_was_changed_are_refused(digits, tmp_pat
 
 def test_a_run_in_which_clients_are_absent_is_not_made_in_stages():
     spec = small_spec(method="feddf", participation=0.5, **ONCE)
-    assert not in_stages(spec, methods.get(spec.method))
+    assert not in_stages(spec)
     with refused("participation: a run in which clients are absent is not made in stages"):
         clients_spec(spec)
 
 
 def test_a_run_of_several_rounds_is_not_made_in_stages():
     spec = small_spec(method="feddf", rounds=2)
-    assert not in_stages(spec, methods.get(spec.method))
+    assert not in_stages(spec)
     with refused("method feddf with rounds = 2: a run that is not one-shot is not made in stages"):
         clients_spec(spec)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fedlogit import methods
 from fedlogit.component import ComponentRef
 from fedlogit.papers.layers import resolve_name
-from fedlogit.papers.model import Paper
+from fedlogit.papers.schema import Paper
 
 
 def not_as_chosen(paper: Paper, settings: Iterable[str]) -> list[str]:

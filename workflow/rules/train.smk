@@ -1,4 +1,4 @@
-"""One run: one method, one dataset, one division of it, one seed."""
+"""One run: one method, one dataset, one partition of it, one seed."""
 
 if not SETTINGS.frozen:
 

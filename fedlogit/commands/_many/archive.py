@@ -53,7 +53,7 @@ class Manifest(FrozenConfig):
 
 
 def pack(path: Path, kind: Literal["runs", "inputs"], files: Mapping[str, Path]) -> None:
-    """Write an archive, whose bytes depend on the files' bytes and names alone.
+    """Write an archive; its bytes depend only on the files and on the library's version.
 
     Args:
         path: The archive.

@@ -1,4 +1,4 @@
-"""What runs need that travel to a machine without network: specs, prepared data, divisions."""
+"""What runs need that travel to a machine without network: specs, prepared data, partitions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _DATA = re.compile(r"data/([\w-]+)((?:\.[\w-]+)*)\.(json|npz)")
 
 
 def spec_files(runs: Mapping[str, RunSpec], data: Path, folder: Path) -> dict[str, Path]:
-    """Write each run's spec and the division of its data; return the files by their names.
+    """Write each run's spec and the partition of its data; return the files by their names.
 
-    Divisions are made anew on the other machine; those that travel show that they are the same.
+    Partitions are made anew on the other machine; those that travel show that they are the same.
 
     Args:
         runs: Specs by their runs' folders.
@@ -85,7 +85,7 @@ def file_inputs(arrived: Path, files: Sequence[str], target: Path) -> Filed:
         target: The folder of inputs.
 
     Raises:
-        DataError: if there is a file that is no spec, division or prepared data; then none is put
+        DataError: if there is a file that is no spec, partition or prepared data; then none is put
             into its place.
     """
     for name in files:
@@ -112,7 +112,7 @@ def _check(arrived: Path, name: str) -> None:
     elif match := _DATA.fullmatch(name):
         _check_data(arrived / name, *match.groups())
     else:
-        raise DataError(f"{name!r} is neither a spec nor a division nor a prepared data set")
+        raise DataError(f"{name!r} is neither a spec nor a partition nor a prepared data set")
 
 
 def _check_data(path: Path, dataset: str, tokens: str, suffix: str) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedlogit import methods
 from fedlogit.files import write_json
 from fedlogit.runs import layout
 from fedlogit.runs.paths import ResultsLayout, run_dir, split_dir, stage_options
@@ -40,7 +39,7 @@ class Task:
 
 def clients_folder(results: Path, spec: RunSpec) -> Path | None:
     """Return the folder of the clients that a run shares with others; None: it shares none."""
-    if not in_stages(spec, methods.get(spec.method)):
+    if not in_stages(spec):
         return None
     return ResultsLayout(results).clients(run_dir(clients_spec(spec)))
 
@@ -51,7 +50,7 @@ class Tasks:
 
     Attributes:
         results: The folder of runs, clients, targets and plans.
-        partitions: The folder of divisions; a run whose division is not there divides anew.
+        partitions: The folder of partitions; a run whose partition is not there divides anew.
         options: Of all commands that train.
         saving: Of `train` alone.
     """
@@ -92,7 +91,7 @@ class Tasks:
         stages: dict[str, Any] = {}
         if clients is not None:
             stages["logits"] = str(clients / layout.LOGITS_RECORD)
-            if spec.server is not None:  # the method teaches a model of the server
+            if spec.server is not None:  # the method distils into the server's model
                 targets = self._layout.targets(run)
                 stages["targets"] = str(targets)
                 if not targets.exists():

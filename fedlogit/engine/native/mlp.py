@@ -71,7 +71,7 @@ def train_mlp(
 def mlp_logits(
     vector: torch.Tensor, images: torch.Tensor, *, sizes: Sequence[int], pad: int
 ) -> torch.Tensor:
-    """Return what a perceptron says, without a way back.
+    """Return a perceptron's logits; there is no backward pass.
 
     Args:
         vector: Flat parameters, float32.

@@ -39,7 +39,7 @@ class Passes:
         self.backward = Compiled(model, f"{name}_backward", (_POINTER, *_SIZES, *[_POINTER] * 3))
 
     def logits(self, vector: torch.Tensor, images: torch.Tensor, classes: int) -> torch.Tensor:
-        """Return what the network says; its gradient is that of the parameters.
+        """Return the network's logits; their gradient is that of the parameters.
 
         Args:
             vector: Flat parameters in PyTorch's order, float32.
@@ -65,7 +65,7 @@ class Passes:
 
 
 class _Logits(torch.autograd.Function):
-    """Logits of a minibatch, with the activations that the way back needs."""
+    """Logits of a minibatch, with the activations that the backward pass needs."""
 
     @staticmethod
     def forward(

@@ -9,7 +9,7 @@ import importlib
 
 from fedlogit.errors import unknown
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.model import analysis_names
+from fedlogit.papers.schema import analysis_names
 from fedlogit.results.analyses.analysis import Analysis
 
 __all__ = ["Analysis", "analyse", "analysis_names"]

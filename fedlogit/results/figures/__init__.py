@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.model import figure_names
+from fedlogit.papers.schema import figure_names
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.formatting import write_text
 from fedlogit.results.provenance import caption

@@ -18,7 +18,7 @@ from seaborn.utils import relative_luminance
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
-from fedlogit.papers.model import JUDGED_SCALE
+from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.collect import describe, seeds, summarise
 from fedlogit.results.metrics import is_share
 from fedlogit.results.runs.gathered import gather

@@ -14,8 +14,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.model import JUDGED_SCALE
 from fedlogit.papers.options import Pareto
+from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, place
 from fedlogit.results.figures._parts import (

@@ -1,4 +1,4 @@
-"""Who holds what: a bubble plot of each division (CELM Figures 2 and 3)."""
+"""Who holds what: a bubble plot of each partition (CELM Figures 2 and 3)."""
 
 from __future__ import annotations
 

@@ -144,8 +144,8 @@ def _bytes_per_probe(run: Run) -> float:
 def _reduction(run: Run) -> float:
     """How many times as long a soft label of four bytes a class is; NaN where nothing is sent."""
     sent = _bytes_per_probe(run)
-    # The classes of a text are its tokens, of which a division has no counts; who only counts bytes
-    # was not tested.
+    # The classes of a text are its tokens, of which a partition has no counts; a run that counts
+    # bytes only was not tested.
     classes = len(run.result.final.per_class) or run.counts().shape[1]
     return 4 * classes / sent if sent else math.nan
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from fedlogit.papers.model import TEST_SCALE, Claim, Paper
+from fedlogit.papers.schema import TEST_SCALE, Claim, Paper
 from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.templating import render
 from fedlogit.results.verdicts.claims import result_text, with_section

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.papers.model import TEST_SCALE, Paper
+from fedlogit.papers.schema import TEST_SCALE, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.training import FILE, read_training
 from fedlogit.runs.paths import ResultsLayout

@@ -12,7 +12,7 @@ from fedlogit.data import DATASETS, Card, card
 from fedlogit.data.sources import read_sources
 from fedlogit.models.init import Uninitialised
 from fedlogit.papers import Paper, expand
-from fedlogit.papers.model import TEST_SCALE
+from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
 from fedlogit.spec import RunSpec

@@ -11,7 +11,7 @@ import pandas as pd
 from fedlogit import dotted_keys, methods
 from fedlogit.component import ComponentRef, find, parse_call
 from fedlogit.files import read_json
-from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE, Paper
+from fedlogit.papers.schema import JUDGED_SCALE, TEST_SCALE, Paper
 from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.commands import commands, link, memory

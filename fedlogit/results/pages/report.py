@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_text
-from fedlogit.papers.model import JUDGED_SCALE
+from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.chapter import embedded, shell, to_html
 

@@ -13,8 +13,8 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers import Paper, Plan
-from fedlogit.papers.model import JUDGED_SCALE, TEST_SCALE
 from fedlogit.papers.published import check_published_files
+from fedlogit.papers.schema import JUDGED_SCALE, TEST_SCALE
 from fedlogit.results.formatting import read_csv
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published

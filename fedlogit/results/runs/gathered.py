@@ -40,7 +40,7 @@ def gather_one_dataset(artefact: Artefact) -> list[tuple[RunRef, Run]]:
 
 
 def _check_data(name: str, runs: list[Run]) -> None:
-    """Refuse runs on one data set of other content, or on one division of it that differs."""
+    """Refuse runs on one data set of other content, or on one partition of it that differs."""
     first: dict[tuple[str, str], tuple[str, Run]] = {}
     for run in runs:
         for what, shared, digest in _digests_seen(run):
@@ -61,4 +61,4 @@ def _digests_seen(run: Run) -> Iterator[tuple[str, str, str]]:
         yield "tokens", f"{spec.dataset} {spec.text}", source.tokenizer_digest
     if source.probes_digest:
         yield "public images", str(other), source.probes_digest
-    yield "divisions", json.dumps(spec.split_key(), sort_keys=True), source.split_digest
+    yield "partitions", json.dumps(spec.split_key(), sort_keys=True), source.split_digest

@@ -75,7 +75,7 @@ class _Provenance(BaseModel):
 
 
 class _Split(BaseModel):
-    """The division of the data: counts (clients, classes), and roles where there are some."""
+    """The partition of the data: counts (clients, classes), and roles where there are some."""
 
     counts: list[list[int]]
     rare_classes: list[int] = []
@@ -119,7 +119,7 @@ class Run:
         return np.array(self.result.split.counts, dtype=np.int64)
 
     def roles(self) -> Roles:
-        """Return the rare classes and free riders of the division."""
+        """Return the rare classes and free riders of the partition."""
         split = self.result.split
         return Roles(tuple(split.rare_classes), tuple(split.free_riders))
 

@@ -13,7 +13,7 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.claim_options import Comparison, check_test
-from fedlogit.papers.model import Claim
+from fedlogit.papers.schema import Claim
 from fedlogit.results.collect import collect, dataset_notes, describe
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import is_share

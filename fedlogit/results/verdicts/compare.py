@@ -11,8 +11,8 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.metric_names import is_counted
-from fedlogit.papers.model import JUDGED_SCALE, short_title
 from fedlogit.papers.published import published_rows
+from fedlogit.papers.schema import JUDGED_SCALE, short_title
 from fedlogit.results.collect import collect, describe, distinct_values, summarise
 from fedlogit.results.formatting import markdown, number, read_csv, spread
 from fedlogit.results.metrics import is_share

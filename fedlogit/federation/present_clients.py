@@ -10,10 +10,10 @@ import torch
 from fedlogit.engine.client import Client
 from fedlogit.spec import RunSpec
 
-__all__ = ["Attendance"]
+__all__ = ["PresentClients"]
 
 
-class Attendance:
+class PresentClients:
     """Which of a federation's clients are present, as `Federation` documents it.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Tables of the keys of a model of pydantic: type, default, meaning."""
+"""Tables of the keys of a pydantic model: type, default, meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from fedlogit.component import ComponentRef, FrozenConfig, model_in
 from fedlogit.results.formatting import markdown
-from scripts.docs_site.docstrings import about, attributes
+from scripts.docs_site.docstrings import about, attributes, subclasses
 
 __all__ = ["fields_table", "in_cell", "model_page", "tables_of"]
 
@@ -38,7 +38,7 @@ def tables_of(model: type[BaseModel], *, below: int) -> list[str]:
         model: The outermost one.
         below: The level of the heading under which they stand; 1 is the page's title.
     """
-    classes = _by_name(FrozenConfig)
+    classes = subclasses(FrozenConfig)
     parts = [fields_table(model)]
     for name in model.model_json_schema(by_alias=True).get("$defs", {}):
         if name != ComponentRef.__name__:
@@ -110,11 +110,3 @@ def in_cell(text: str) -> str:
     pieces = escaped.split("`")  # odd ones are code, where entities are not read
     pieces[1::2] = [html.unescape(code).replace("|", r"\|") for code in pieces[1::2]]
     return "`".join(pieces)
-
-
-def _by_name(base: type[FrozenConfig]) -> dict[str, type[FrozenConfig]]:
-    """Return every class below `base`, by name."""
-    found: dict[str, type[FrozenConfig]] = {}
-    for cls in base.__subclasses__():
-        found |= {cls.__name__: cls, **_by_name(cls)}
-    return found
