@@ -89,6 +89,9 @@ class FrozenConfig(BaseModel):
         Raises:
             FedlogitError: naming the first offending key, its value and what would be right.
         """
+        if inspect.isabstract(cls):
+            lacking = ", ".join(sorted(cls.__abstractmethods__))
+            raise FedlogitError(f"{where}: class {cls.__name__} does not define {lacking}")
         try:
             return cls.model_validate_json(json.dumps(data, default=_no_plain_value))
         except ValidationError as error:
@@ -153,6 +156,10 @@ def _message(kind: str, given: Any, context: Mapping[str, Any], model: type[Base
         return f"should be {A_CALL}"
     if kind in ("dict_type", "model_type"):  # "an object", for pydantic
         return "should be a mapping of keys to values"
+    if kind == "union_tag_not_found":
+        return f"key {context['discriminator']} is missing"
+    if kind == "union_tag_invalid":
+        return f"{context['discriminator']} should be one of {context['expected_tags']}"
     if kind in ("list_type", "tuple_type"):  # "a valid array"
         return "should be a list, in brackets"
     if kind == "string_type" and isinstance(given, bool | int | float):
@@ -401,6 +408,8 @@ def import_object(kind: str, name: str, what: str = "Class") -> Any:
         FedlogitError: if the name has another form, lies in such a folder, or cannot be imported.
     """
     module, _, attribute = name.partition(":")
+    if module.endswith(".py"):
+        raise FedlogitError(f"{kind} = {name!r}: should be {f'{module[:-3]}:{attribute}'!r}")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise FedlogitError(f"{kind} = {name!r}: should be 'package.module:{what}'")
     if module.partition(".")[0] in _DATA_FOLDERS:
