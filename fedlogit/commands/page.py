@@ -1,6 +1,6 @@
 """Write an HTML page with a paper's tables, figures, claims and provenance.
 
-    python -m fedlogit page --artefacts results/plan/celm/paper/*.json --out celm.html
+python -m fedlogit page --artefacts results/plan/celm/paper/*.json --out celm.html
 """
 
 from __future__ import annotations
