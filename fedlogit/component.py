@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -59,6 +59,7 @@ def _each_once(seeds: tuple[int, ...]) -> tuple[int, ...]:
 
 # Where a class's name is cut into words; DSFLMethod is dsfl_method.
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LONGEST_SHOWN = 100  # letters of a value that a message repeats
 LARGEST = 2**31 - 1  # of what is counted: NumPy, PyTorch and tokenizers fail at more in many ways
 MAX_PARALLEL = 1024
 """Threads of a run, or runs side by side, at most: more than any machine has cores."""
@@ -88,8 +89,11 @@ class FrozenConfig(BaseModel):
         Raises:
             FedlogitError: naming the first offending key, its value and what would be right.
         """
+        if inspect.isabstract(cls):
+            lacking = ", ".join(sorted(cls.__abstractmethods__))
+            raise FedlogitError(f"{where}: class {cls.__name__} does not define {lacking}")
         try:
-            return cls.model_validate_json(json.dumps(data))
+            return cls.model_validate_json(json.dumps(data, default=_no_plain_value))
         except ValidationError as error:
             raise explain(error, where, cls) from None
         except (TypeError, ValueError, RecursionError) as error:
@@ -124,22 +128,42 @@ def explain(error: ValidationError, where: str, cls: type[BaseModel] = BaseModel
         return FedlogitError(f"{place}: {unknown_key(_model_at(cls, inside), str(last))}")
     if first["type"] == "missing":
         return MissingKeyError(f"{where}: key {key!r} is missing")
-    message = _message(first["type"], first.get("ctx", {}), _model_at(cls, first["loc"]))
+    given = first["input"]
+    message = _message(first["type"], given, first.get("ctx", {}), _model_at(cls, first["loc"]))
     message = message or first["msg"].removeprefix("Value error, ")
-    value = f" = {first['input']!r}" if key else ""
-    return FedlogitError(f"{where}: {key}{value}: {message}".replace(": :", ":"))
+    if not key:
+        return FedlogitError(f"{where}{' is empty' if given is None else ''}: {message}")
+    # Of a whole table the key says enough.
+    value = f" = {given!r}" if len(repr(given)) <= _LONGEST_SHOWN else ""
+    return FedlogitError(f"{where}: {key}{value}: {message}")
 
 
-def _message(kind: str, context: Mapping[str, Any], model: type[BaseModel]) -> str:
+def _no_plain_value(value: object) -> NoReturn:
+    """Refuse a value that YAML has and JSON has not, such as a date without quotes."""
+    raise TypeError(f"{value} is a {type(value).__name__}; put a text in quotes")
+
+
+def _message(kind: str, given: Any, context: Mapping[str, Any], model: type[BaseModel]) -> str:
     """Return what would be right where pydantic's words do not say it, else "".
 
     Args:
         kind: What pydantic calls the error.
-        context: What it says about it.
+        given: The value.
+        context: What pydantic says about it.
         model: Of what lies at the place of the error.
     """
     if kind == "model_type" and issubclass(model, ComponentRef):
         return f"should be {A_CALL}"
+    if kind in ("dict_type", "model_type"):  # "an object", for pydantic
+        return "should be a mapping of keys to values"
+    if kind == "union_tag_not_found":
+        return f"key {context['discriminator']} is missing"
+    if kind == "union_tag_invalid":
+        return f"{context['discriminator']} should be one of {context['expected_tags']}"
+    if kind in ("list_type", "tuple_type"):  # "a valid array"
+        return "should be a list, in brackets"
+    if kind == "string_type" and isinstance(given, bool | int | float):
+        return "should be a text; put it in quotes"
     if kind == "string_pattern_mismatch" and context.get("pattern") == _NAME:
         return "should be a name: letters, digits and _ . - alone, beginning with none of . -"
     return ""
@@ -218,7 +242,9 @@ def parse_call(text: str) -> dict[str, Any]:
 def _parsed(text: str) -> tuple[str, dict[str, Any]]:
     match = _CALL.match(text)
     if not match:
-        raise FedlogitError(f"{text!r} is not {A_CALL}")
+        cut = text.count("(") != text.count(")")  # as by a list in YAML
+        hint = "; put a call that has a comma in quotes" if cut else ""
+        raise FedlogitError(f"{text!r} is not {A_CALL}{hint}")
     name, arguments = match.groups()
     if not arguments:
         return name, {}
@@ -232,7 +258,7 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
         given += [(str(k.arg), ast.literal_eval(k.value)) for k in node.keywords]
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise FedlogitError(
-            f"{text!r}: arguments must be literals, as in 'dir_client(0.05)'"
+            f"{text!r}: arguments must be literals, as in 'dir_client(0.05)' or \"uwa(fit='em')\""
         ) from None
     keys = [key for key, _ in given]
     twice = next((key for key in keys if keys.count(key) > 1), None)
@@ -366,7 +392,9 @@ def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
         return value
     known = catalogue(package, base)
     if name not in known:
-        raise unknown(kind, name, known)
+        module, dot, attribute = name.rpartition(".")
+        own = f"; a class of your own is called '{module}:{attribute}'" if dot else ""
+        raise FedlogitError(f"{unknown(kind, name, known)}{own}")
     return known[name]
 
 
@@ -380,6 +408,8 @@ def import_object(kind: str, name: str, what: str = "Class") -> Any:
         FedlogitError: if the name has another form, lies in such a folder, or cannot be imported.
     """
     module, _, attribute = name.partition(":")
+    if module.endswith(".py"):
+        raise FedlogitError(f"{kind} = {name!r}: should be {f'{module[:-3]}:{attribute}'!r}")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise FedlogitError(f"{kind} = {name!r}: should be 'package.module:{what}'")
     if module.partition(".")[0] in _DATA_FOLDERS:
@@ -434,7 +464,8 @@ def instantiate(kind: str, cls: type[C], call: ComponentRef) -> C:
     for key, value in call.params.items():
         if _is_position(key):
             if int(key) >= len(fields):
-                raise FedlogitError(f"{kind} {call.name}: takes at most {len(fields)} arguments")
+                takes = ", ".join(fields) or "none"
+                raise FedlogitError(f"{kind} {call.name}: too many arguments; it takes {takes}")
             key = fields[int(key)]
         if key in params:
             raise FedlogitError(f"{kind} {call.name}: {key} is given twice")

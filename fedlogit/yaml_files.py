@@ -26,11 +26,17 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping, refusing repeated keys, of which PyYAML would keep the last."""
-        keys = [key.value for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                line = node.start_mark.line + 1
-                raise FedlogitError(f"key {key!r} is given twice in the mapping at line {line}")
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue  # what PyYAML does not take as a key, either
+            line = key.start_mark.line + 1
+            if key.value in lines:
+                first = lines[key.value]
+                raise FedlogitError(
+                    f"key {key.value!r} is given twice: at lines {first} and {line}"
+                )
+            lines[key.value] = line
         return super().construct_mapping(node, deep)
 
 
@@ -58,8 +64,19 @@ def load_yaml(path: Path) -> Any:
         raise FedlogitError(f"{path} is not valid YAML: it is nested too deeply") from None
     # Others are of what looks like a date and is none, such as 2001-99-99, or of tags.
     except (yaml.YAMLError, ValueError, KeyError, AttributeError, IndexError) as error:
-        said = str(error).replace('in "<unicode string>", ', "")  # the path is named already
-        raise FedlogitError(f"{path} is not valid YAML: {' '.join(said.split())}") from None
+        said = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
+        raise FedlogitError(f"{path} is not valid YAML: {said}{_hint(said)}") from None
+
+
+def _hint(said: str) -> str:
+    """Return what mostly is wrong where PyYAML says this, or ""."""
+    if "mapping values are not allowed" in said:
+        return "; indent the keys of a mapping alike, and put a text with ': ' in quotes"
+    if "could not find expected ':'" in said:
+        return "; write 'key: value', with a space after the colon"
+    if "parsing a flow sequence" in said:
+        return "; close the list, and put a call that has a comma or brackets in quotes"
+    return ""
 
 
 def _check_depth(text: str) -> None:

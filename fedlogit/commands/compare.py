@@ -3,7 +3,7 @@ r"""Compare a paper's published numbers with ours and test its claims.
 Writes compare.csv, compare.md, claims.csv, claims.md, metrics.json, numbers.json and summary.md
 into OUT, and prints summary.md.
 
-    python -m fedlogit compare --artefacts results/plan/table1.json \
+    python -m fedlogit compare --artefacts results/plan/who_to_trust/paper/*.json \
         --reference workflow/reference/who_to_trust.csv --out results/summary/who_to_trust/paper
 """
 

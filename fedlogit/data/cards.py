@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fedlogit.errors import unknown
+from fedlogit.errors import FedlogitError, unknown
 
 __all__ = ["DATASETS", "Card", "card"]
 
@@ -73,6 +73,30 @@ class Card:
         if self.kind == "text":
             return _TEXT
         return _SLACK + (self.train + self.test) * (math.prod(self.shape) + _LABELS)
+
+    def check(self) -> None:
+        """Refuse a card that does not fit itself, as when it was written by hand.
+
+        Raises:
+            FedlogitError: naming the card, the key, its value and what would be right.
+        """
+        wrong = f"card of {self.name} in fedlogit/data/cards.py:"
+        if self.kind not in ("images", "text"):
+            raise FedlogitError(f"{wrong} kind = {self.kind!r}: should be 'images' or 'text'")
+        if self.kind == "text":
+            return
+        if len(self.shape) != 3:
+            raise FedlogitError(
+                f"{wrong} shape = {self.shape!r}: should be (height, width, channels)"
+            )
+        for key, least in (("mean", 0), ("std", 1e-6)):
+            found = getattr(self, key)
+            each = isinstance(found, tuple) and all(least <= value <= 1 for value in found)
+            if not each or len(found) != self.shape[2]:
+                raise FedlogitError(
+                    f"{wrong} {key} = {found!r}: should be a number for each of {self.shape[2]}"
+                    f" channels, of pixels from 0 to 1{', and above 0' if least else ''}"
+                )
 
     def splits(self) -> list[tuple[str, int]]:
         """Return the splits of images that exist, and their sizes."""
@@ -178,8 +202,9 @@ def card(name: str) -> Card:
     """Return the card of a data set.
 
     Raises:
-        FedlogitError: if there is none of that name; the nearest one is suggested.
+        FedlogitError: if there is none of that name; the nearest one is suggested. Or it is wrong.
     """
     if name not in DATASETS:
         raise unknown("dataset", name, DATASETS)
+    DATASETS[name].check()
     return DATASETS[name]

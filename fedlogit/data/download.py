@@ -20,6 +20,9 @@ from fedlogit.locks import held
 
 __all__ = ["Mark", "download", "read_mark"]
 
+_CONTENT = "what it gave"
+"""What errors call the content of a source."""
+
 
 class Mark(FrozenConfig):
     """What ``source.json`` says of the raw files beside it.
@@ -153,7 +156,7 @@ def _try(source: Base, name: str, folder: Path, mirror: Path | None) -> Mark:
     if isinstance(source, Folder):
         isic.survey(raw, Path(served))
     else:
-        check(card(name), decode(source.format, raw, card(name)), "what it gave")
+        check(card(name), decode(source.format, raw, card(name)), _CONTENT)
     files = {path.name: file_digest(path) for path in raw.files()}
     return Mark(dataset=name, kind=source.kind, source=served, format=source.format, files=files)
 
@@ -213,8 +216,10 @@ def _refuse_others(out: Path, mark: Mark, ours: set[str] | None) -> None:
 def _nothing(name: str, failures: list[str], mirror: Path | None, homepage: str) -> str:
     """Return the message for the case that no source served."""
     tried = "; ".join(f"({i}) {failure}" for i, failure in enumerate(failures, 1))
+    wrong = any(_CONTENT in failure for failure in failures)
+    card_too = "Correct the files, or the card in fedlogit/data/cards.py. " if wrong else ""
     return (
-        f"no source served {name}. Tried: {tried}. {_stand_in(name, mirror)}"
+        f"no source served {name}. Tried: {tried}. {_stand_in(name, mirror)}{card_too}"
         f"Connect to the network, or give a folder that holds it with --mirror FOLDER or "
         f"FEDLOGIT_MIRROR (see docs/add-a-dataset.md and {homepage})"
     )

@@ -25,6 +25,11 @@ def check_claims(paper: Paper) -> None:
     for where, test, source, given in _stated_claims(paper):
         options = Comparison.read(given, where)
         _check_metrics(paper, options, where)
+        if "accuracy" in options.metric and abs(options.margin) >= 1:
+            raise FedlogitError(
+                f"{where}: margin = {options.margin}: should be a fraction, such as 0.05"
+                " for 5 points"
+            )
         check_test(test, options, where)
         axes, values = axes_of(paper, source), values_of(paper, source)
         for key, axis in [("along", options.along), *(("over", axis) for axis in options.over)]:

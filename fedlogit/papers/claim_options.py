@@ -68,6 +68,11 @@ def check_test(test: str, options: Comparison, where: str) -> None:
                 f"{where}: test {test!r} has no option {key!r}, which is of {only!r} alone;"
                 " leave it out"
             )
+    if options.left == options.right:
+        raise FedlogitError(
+            f"{where}: right = {options.right!r}: is the same as left; give what that is"
+            " compared with"
+        )
     if test == "shrinking":
         _check_shrinking(options, where)
         return

@@ -36,10 +36,13 @@ def merged_layers(
     paper: Paper, scale: Scale, cell: Mapping[str, Any], last: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Merge a cell's layers, `last` above its method's; the names in it are still short."""
-    dataset = cell.get("dataset")
+    for axis in ("dataset", "method"):
+        if axis not in cell:
+            raise FedlogitError(f"the grid has no axis {axis!r}, but {', '.join(cell)}; add it")
+    dataset = cell["dataset"]
     if not isinstance(dataset, str) or dataset not in paper.datasets:
         raise unknown("dataset", dataset, paper.datasets)
-    _, of_method = resolve_name("method", cell.get("method"), paper.methods, scale.methods)
+    _, of_method = resolve_name("method", cell["method"], paper.methods, scale.methods)
     data: dict[str, Any] = {}
     for layer in (
         paper.defaults,
@@ -71,6 +74,8 @@ def resolve_name(
     Returns:
         The call (``{"name", "params"}``), and the overrides that come with it: paper's, scale's.
     """
+    if entry is None:
+        raise FedlogitError(f"key {kind!r} is missing: give it as an axis, or under 'defaults'")
     if not isinstance(entry, str):
         raise FedlogitError(f"{kind} = {entry!r}: should be {A_CALL}")
     further = _plain_call(entry)

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.files import read_text
 from fedlogit.papers.grids import axes_of, values_of
+from fedlogit.papers.metric_names import check_metric
 from fedlogit.papers.option_checks import check_known
 from fedlogit.papers.schema import Paper
 
@@ -22,6 +23,7 @@ __all__ = ["check_published", "check_published_files", "place_of", "published_ro
 _AXES = ("dataset", "partition", "method")
 _PLACE = ("table", *_AXES, "metric", "where")
 _COLUMNS = ("table", *_AXES, "metric", "mean", "std")
+_KNOWN_COLUMNS = (*_COLUMNS, "n", "where")
 _Row = dict[str, str]
 
 
@@ -59,31 +61,38 @@ def check_published(path: Path, paper: Paper) -> None:
     for line, row in rows:
         try:
             check_known(f"{path}, row {line}, column table", row["table"], tables, "table")
-            if row["where"]:
-                _check_where(f"{path}, row {line}, column where", row, paper)
+            _check_place(f"{path}, row {line}, column", row, paper)
         except FedlogitError as error:
             raise DataError(str(error)) from None
     _check_stands_for([row for _, row in rows], paper)
 
 
-def _check_where(where: str, row: _Row, paper: Paper) -> None:
-    """Check that runs of a number's table can be at its further axes' values, or stand for them.
+def _check_place(where: str, row: _Row, paper: Paper) -> None:
+    """Check that runs of a number's table can be where it stands on axes, or stand for it.
+
+    Otherwise a misspelt number would be one that nobody ran.
 
     Raises:
-        FedlogitError: with the axis or value and the nearest that there is.
+        FedlogitError: with the axis, value or metric and the nearest that there is.
     """
     table = row["table"]
-    known = {"seed", *axes_of(paper, table)}
     there = {axis: {*map(str, values)} for axis, values in values_of(paper, table).items()}
     for _, key, stands_for in paper.stand_ins():
         for axis, values in stands_for.axes.items() if table == (stands_for.table or key) else ():
             there[axis] = {*there.get(axis, ()), *values}
+    for axis in _AXES:
+        if row[axis] and axis in there:
+            check_known(f"{where} {axis}", row[axis], there[axis], axis)
+    if row["metric"]:
+        check_metric(f"{where} metric", row["metric"], paper.labels)
     for axis, value in _named_axes(row["where"]):
-        check_known(where, axis, known, "axis")
+        check_known(f"{where} where", axis, {"seed", *axes_of(paper, table)}, "axis")
         if axis in there:
-            check_known(f"{where}, axis {axis}", value, there[axis], "value")
+            check_known(f"{where} where, axis {axis}", value, there[axis], "value")
         if axis == "seed" and not value.isdecimal():
-            raise FedlogitError(f"{where}, axis seed: {value!r} must be a whole number from 0")
+            raise FedlogitError(
+                f"{where} where, axis seed: {value!r} must be a whole number from 0"
+            )
 
 
 def _named_axes(where: str) -> list[tuple[str, str]]:
@@ -168,15 +177,22 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
     lines = enumerate(read_text(path).splitlines(), 1)
     kept = [(line, text) for line, text in lines if text.strip() and not text.startswith("#")]
     reader = csv.DictReader(text for _, text in kept)
-    lacking = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+    columns = reader.fieldnames or ()
+    lacking = [name for name in _COLUMNS if name not in columns]
     if lacking:
         raise DataError(
-            f"{path}: column {lacking[0]!r} is missing (must have {', '.join(_COLUMNS)})"
+            f"{path}: column {lacking[0]!r} is missing (must have, separated by commas,"
+            f" {', '.join(_COLUMNS)})"
         )
+    for name in columns:
+        if name not in _KNOWN_COLUMNS:
+            raise DataError(f"{path}: {unknown('column', name, _KNOWN_COLUMNS)}")
     for found in reader:
         line = kept[reader.line_num - 1][0]
         if None in found:
-            columns = ", ".join(reader.fieldnames or ())
-            raise DataError(f"{path}, row {line} has more cells than there are columns ({columns})")
+            raise DataError(
+                f"{path}, row {line} has more cells than there are columns ({', '.join(columns)});"
+                " put a cell that has a comma in quotes"
+            )
         row: _Row = dict.fromkeys((*_PLACE, "mean", "std", "n"), "")
         yield line, row | {key: (value or "").strip() for key, value in found.items()}

@@ -42,6 +42,7 @@ __all__ = [
     "look",
     "looks",
     "new_figure",
+    "panel_title",
     "save_figure",
     "use_house_style",
     "wrapped_panels",
@@ -103,6 +104,7 @@ _ORDER = (  # alone and baselines first, what papers propose after what they com
     " fedol fully_informed"
 )
 _VOLATILE = ("CreationDate", "Creator", "Producer")
+_NUMBERS = 0.65  # inches that the numbers and the name of a vertical axis take
 _WIDEST = 10.4  # inches: in a wider figure letters are too small once it is as wide as a page
 
 _STYLE: Any = {  # matplotlib types its keys as literals, which a dict display loses
@@ -272,6 +274,21 @@ def grow(figure: Figure, inches: float) -> None:
     if engine is not None:
         top = engine.get()["rect"][3]
         engine.set(rect=(0, 0, 1, 1 - (1 - top) * share))  # type: ignore[call-arg]
+
+
+def panel_title(figure: Figure, axes: Axes, text: str, across: int) -> None:
+    """Write a title above a panel, in as many lines as it takes to stay within it.
+
+    Args:
+        figure: The panel's.
+        axes: The panel.
+        text: The title.
+        across: Panels in a row, which have numbers beside the first.
+    """
+    width = (figure.get_figwidth() - _NUMBERS) / across
+    font = axes.title.get_fontproperties()
+    lines = [line for part in text.split("\n") for line in _lines(part, width, font)]
+    axes.set_title("\n".join(lines))
 
 
 def _lines(text: str, width: float, font: FontProperties) -> list[str]:

@@ -99,6 +99,52 @@ def test_a_damaged_download_is_passed_over(tiny, idx_files, web, mirror, sources
         download("tiny", tmp_path / "raw2", None, path)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mean": 0.1}, "mean = 0.1: should be a number for each of 1 channels, of pixels from 0"),
+        ({"mean": (0.1, 0.2)}, "mean = (0.1, 0.2): should be a number for each of 1 channels"),
+        ({"mean": (25.0,)}, "mean = (25.0,): should be a number for each of 1 channels, of pixels"),
+        (
+            {"std": (0.0,)},
+            "std = (0.0,): should be a number for each of 1 channels, of pixels from",
+        ),
+        ({"shape": (2, 3)}, "shape = (2, 3): should be (height, width, channels)"),
+        ({"kind": "image"}, "kind = 'image': should be 'images' or 'text'"),
+    ],
+)
+def test_a_card_that_does_not_fit_itself_is_refused_before_a_download(
+    tiny, mirror, sources, tmp_path, monkeypatch, change, said
+):
+    monkeypatch.setitem(DATASETS, "tiny", dataclasses.replace(tiny, digest="", **change))
+    with refused(f"card of tiny in fedlogit/data/cards.py: {said}"):
+        download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
+    assert not (tmp_path / "raw").exists()
+
+
+def test_content_that_is_not_as_its_card_says_asks_to_correct_either(
+    tiny, mirror, sources, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(DATASETS, "tiny", dataclasses.replace(tiny, digest="", train=7))
+    with refused("Correct the files, or the card in fedlogit/data/cards.py. Connect to the"):
+        download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            "{kind: miror, format: npz}",
+            "tiny.0 = {'kind': 'miror', 'format': 'npz'}: 'kind' should",
+        ),
+        ("{format: npz}", "datasets.tiny.0 = {'format': 'npz'}: key 'kind' is missing"),
+    ],
+)
+def test_a_source_of_no_known_kind_is_refused(tiny, sources, tmp_path, source, said):
+    with refused(said):
+        download("tiny", tmp_path / "raw", None, sources(f"  - {source}\n"))
+
+
 def test_a_stated_file_digest_is_checked(tiny, idx_files, web, sources, tmp_path):
     web |= idx_files
     name = next(iter(idx_files))

@@ -116,6 +116,20 @@ def test_a_spec_that_suits_the_method_can_be_given(outside):
     assert "error: " in done.stderr
 
 
+def test_a_method_that_lacks_what_its_base_class_needs_is_one_line(outside):
+    done = outside(RIGHT.replace("aggregate", "agregate"), "misspelt")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: method misspelt:Median: class Median does not define aggregate\n"
+    )
+
+
+def test_a_file_in_place_of_a_module_is_one_line():
+    done = script("check_method", "my_module.py:Median")
+    assert done.returncode == 2
+    assert "method = 'my_module.py:Median': should be 'my_module:Median'" in done.stderr
+
+
 def test_a_method_that_there_is_not_is_one_line():
     done = script("check_method", "avarage")
     assert done.returncode == 2

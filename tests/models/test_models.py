@@ -108,7 +108,7 @@ def test_what_all_models_have_in_common(call, shape):
         ("resnet18(stem='big')", CIFAR, "stem = 'big'"),
         ("mlp(hidden=[0])", MNIST, "hidden.0 = 0"),
         ("resnet_light", CIFAR, "key 'n' is missing"),
-        ("lenet(3)", MNIST, "takes at most 0 arguments"),
+        ("lenet(3)", MNIST, "too many arguments; it takes none"),
     ],
 )
 def test_mistakes_get_one_line(call, shape, message):

@@ -52,6 +52,10 @@ def stated(options: dict, test: str = "greater") -> dict:
         ("shrinking", {"left": {}, "along": "partition", "size": True}, "size = True: has no effe"),
         ("best", GREATER, "options: right = {'method': 'average'}: should have one axis with a li"),
         ("best", {"left": {}}, "options: key 'left.method' is missing: without 'right', 'best' "),
+        ("greater", {**GREATER, "right": {"method": "uwa"}}, "right = {'method': 'uwa'}: is the "
+         "same as left"),
+        ("alike", {**GREATER, "margin": 5}, "options: margin = 5.0: should be a fraction, such as "
+         "0.05 for 5 points"),
         ("alike", GREATER, "options: margin = 0.0: should be above 0 for 'alike'"),
     ],
 )  # fmt: skip

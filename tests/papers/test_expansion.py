@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -323,6 +324,14 @@ def test_mistakes_in_claims_of_a_scale(tmp_path, path, value, said):
             "claims.c.test: unknown test 'bigger'",
         ),
         ("figures/f/grid", {}, ": give either grid or from"),
+        ("methods", ["uwa"], "small.yaml: methods = ['uwa']: should be a mapping of keys to"),
+        ("datasets/digits", None, "datasets.digits = None: should be a mapping of keys to values"),
+        ("seeds", 3, "small.yaml: seeds = 3: should be a list, in brackets"),
+        ("tables/t/rows", "method", "tables.t.rows = 'method': should be a list, in brackets"),
+        ("labels/uwa", 5, "small.yaml: labels.uwa = 5: should be a text; put it in quotes"),
+        ("figures/f/plot", True, "figures.f.plot = True: should be a text; put it in quotes"),
+        ("tables/t/columns", [], "small.yaml: tables.t: give rows and columns, or analysis"),
+        ("defaults/rounds", date(2024, 1, 2), "2024-01-02 is a date; put a text in quotes"),
         ("figures/t", {"title": "", "plot": "p", "from": "t"}, "both a table and a figure"),
     ],
 )  # fmt: skip
@@ -435,6 +444,7 @@ def test_names_of_metrics_and_analyses_are_those_that_results_have():
         ("methods/average", "averag", "unknown method 'averag'; did you mean 'average'"),
         ("methods/uwa/method", "uwa(floor=1)", "unknown key 'floor'"),
         ("partitions/k", "k_clases(private_size=5)", "unknown partition 'k_clases'; did you mean"),
+        ("methods/average", "my_methods.Mine", "a class of your own is called 'my_methods:Mine'"),
         ("defaults/models", ["mpl"], "unknown model 'mpl'; did you mean 'mlp'"),
     ],
 )
@@ -477,6 +487,7 @@ def test_a_metric_of_a_round_that_no_run_will_have(tmp_path, metric, tested, sai
         ("partition", "kk(2)", "unknown partition 'kk'; did you mean 'k'"),
         ("dataset", "digit", "unknown dataset 'digit'; did you mean 'digits'"),
         ("dataset", [], "unknown dataset []"),
+        ("partition", "k(2", "name or name(0.5); put a call that has a comma in quotes"),
         ("public.sise", 5, "axis public.sise.public: unknown key 'sise'; did you mean 'size'"),
         ("method", 5, "method = 5: should be a name or a call"),
         (
@@ -497,6 +508,41 @@ def test_misspelt_cells_name_the_nearest(tmp_path, axis, value, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        (["datasets", "method"], "the grid has no axis 'dataset', but datasets, method; add it"),
+        (["dataset", "methods"], "the grid has no axis 'method', but dataset, methods; add it"),
+        (["dataset", "method"], "key 'partition' is missing: give it as an axis, or under 'de"),
+    ],
+)  # fmt: skip
+def test_a_grid_that_lacks_an_axis_says_which(tmp_path, axes, said):
+    data = small()
+    grid = {axis: ["uwa" if axis.startswith("method") else "digits"] for axis in axes}
+    data["figures"]["g"] = {"title": "G", "plot": "accuracy_by_round", "grid": grid}
+    with refused(f": {said}") as error:
+        specs(tmp_path, data)
+    assert str(error.value).startswith("small.yaml: g at scale tiny, dataset")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "x.yaml is empty: should be a mapping of keys to values"),
+        ("- a\n", "x.yaml: should be a mapping of keys to values"),
+        ("title: Table 1: a\n", "at line 1, column 15; indent the keys of a mapping alike, and"),
+        ("a: 1\n b: 2\n", "at line 2, column 3; indent the keys of a mapping alike, and put"),
+        ("a: 1\nb:2\nc: 3\n", "at line 3, column 1; write 'key: value', with a space after"),
+        ("a: [mlp(hidden=[16])]\n", "; close the list, and put a call that has a comma or"),
+        ("a: 1\nb: 2\na: 3\n", "x.yaml: key 'a' is given twice: at lines 1 and 3"),
+    ],
+)
+def test_yaml_that_cannot_be_read_says_how_to_write_it(tmp_path, text, said):
+    (tmp_path / "x.yaml").write_text(text)
+    with refused(said):
+        load_paper("x", tmp_path)
+
+
 def test_unknown_paper_and_scale(tmp_path):
     paper = load(tmp_path, small())
     with pytest.raises(FedlogitError, match="unknown paper 'smal'; did you mean 'small'"):
@@ -512,7 +558,7 @@ def test_yaml_with_fewer_traps(tmp_path):
     path.write_text("a: 1e-3\nb: -2E+4\nc: e5\n")
     assert load_yaml(path) == {"a": 1e-3, "b": -2e4, "c": "e5"}
     path.write_text("a: 1\nb: {c: 1, c: 2}\n")
-    with pytest.raises(FedlogitError, match=r"x.yaml: key 'c' is given twice .* line 2"):
+    with pytest.raises(FedlogitError, match=r"x.yaml: key 'c' is given twice: at lines 2 and 2"):
         load_yaml(path)
     path.write_text("a: [1\n")
     with pytest.raises(FedlogitError, match="not valid YAML"):

@@ -67,6 +67,23 @@ def test_an_axis_or_value_that_no_run_has_is_refused(tmp_path, where, said):
         check(numbers(tmp_path, where))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (",cifar10,", ",cifar1,", "row 2, column dataset: unknown dataset 'cifar1'; did you mean"),
+        (",tally_train,", ",taly_train,", "column method: unknown method 'taly_train'; did you"),
+        (",accuracy,", ",acuracy,", "row 2, column metric: unknown metric 'acuracy'; did you mean"),
+        (",n\n", ",N\n", "tally_train.csv: unknown column 'N' (one of: dataset,"),
+    ],
+)
+def test_a_number_that_no_run_can_be_compared_with_is_refused(tmp_path, old, new, said):
+    path = numbers(tmp_path, "")
+    check(path)
+    path.write_text(path.read_text().replace(old, new))
+    with refused(said):
+        check(path)
+
+
 @pytest.mark.parametrize("name", ["record", "redraw"])
 def test_commands_check_it_too(tmp_path, name):
     papers, results = tmp_path / "papers", tmp_path / "results"

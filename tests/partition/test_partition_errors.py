@@ -78,7 +78,7 @@ def test_an_alpha_that_underflows(name):
         ("quantity(1.0, min_size=51)", "min_size = 51: at most 50, the samples per client"),
         ("shards(0)", "per_client = 0: Input should be greater than 0"),
         ("shards(51)", "per_client = 51: at most 50, the samples per client"),
-        ("iid(1, 2)", "takes at most 1 arguments"),
+        ("iid(1, 2)", "partition iid: too many arguments; it takes size"),
     ],
 )
 def test_other_parameters(call, message):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
+from matplotlib.text import Text
 from support.refusals import refused
 
 from fedlogit.errors import DataError, FedlogitError
@@ -483,6 +484,43 @@ def test_a_method_of_one_round_has_a_line_across(make_run, make_artefact):
     axes = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round")).axes[0]
     across = [line for line in axes.lines if list(line.get_ydata()) == [0.7, 0.7]]
     assert len(across) == 1
+
+
+def test_a_single_round_has_its_tick_alone(make_run, make_artefact):
+    axes = draw(make_artefact(make_run([0.7]), kind="figure", plot="accuracy_by_round")).axes[0]
+    low, high = axes.get_xlim()
+    assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [1]
+
+
+def test_peers_of_a_single_round_are_seen(make_run, make_artefact):
+    axes = draw(make_artefact(make_run([0.7]), kind="figure", plot="peer_bands")).axes[0]
+    assert axes.lines[0].get_marker() == "o"
+
+
+def test_lines_by_method_and_panels_by_partition_have_their_labels(make_run, make_artefact):
+    axes = {"dataset": "mnist", "partition": "k_classes(2)"}
+    runs = [
+        make_run(method=method, axes=axes | {"method": method, "rounds": 3}, seed=seed)
+        for method in ("average", "uwa")
+        for seed in (0, 1)
+    ]
+    options = {"x": "rounds", "lines": ["method"], "panels": ["partition"]}
+    artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
+    labels = artefact.labels | {"average": "Average", "uwa": "UWA", "k_classes(2)": "2 classes"}
+    figure = draw(artefact.model_copy(update={"labels": labels}))
+    assert figure.axes[0].get_title(loc="left") == "2 classes"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Average", "UWA"]
+
+
+def test_a_long_name_above_a_panel_is_in_lines_within_the_page(make_run, make_artefact):
+    labels = {"iid": "k_classes(class_sets='random', k=1, private_size=40, and more of it)"}
+    axes = {"dataset": "mnist", "partition": "iid", "method": "average"}
+    artefact = make_artefact(make_run(axes=axes), kind="figure", plot="accuracy_by_round")
+    figure = draw(artefact.model_copy(update={"labels": artefact.labels | labels}))
+    figure.draw_without_rendering()
+    (title,) = (t for t in figure.axes[0].findobj(Text) if t.get_text().startswith("mnist, k_"))
+    assert labels["iid"] in title.get_text().replace("\n", " ")
+    assert title.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_an_unknown_kind_suggests_the_nearest(figure):

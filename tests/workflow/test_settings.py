@@ -58,10 +58,10 @@ def test_what_a_shell_gives_is_understood():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("scale: smoke\nscale: quick\n", ": key 'scale' is given twice in the mapping at line 1\n"),
+        ("scale: smoke\nscale: quick\n", ": key 'scale' is given twice: at lines 1 and 2\n"),
         (
             "papers: [celm\nscale: quick\n",
-            " is not valid YAML: while parsing a flow sequence line 1",
+            " is not valid YAML: while parsing a flow sequence at line 1",
         ),
         ("- papers\n", ": should be a mapping, such as scale: quick\n"),
     ],

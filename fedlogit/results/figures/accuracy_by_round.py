@@ -32,7 +32,7 @@ from fedlogit.results.figures._parts import (
 )
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.style import PALETTE, new_figure
+from fedlogit.results.style import PALETTE, new_figure, panel_title
 
 __all__ = ["CELL", "draw", "last_third"]
 
@@ -88,7 +88,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         has_reference |= _row(artefact, row, parts, references, lines)
         for axes, column, runs in zip(row, columns, parts, strict=True):
             name = [artefact.label(dataset), column + seeds_if_fewer(runs, shown)]
-            axes.set_title(("\n" if len(columns) > _FEW else ", ").join(name))
+            across = len(columns)
+            panel_title(figure, axes, ("\n" if across > _FEW else ", ").join(name), across)
         if dataset in late:
             row = next(rows)
             _row(artefact, row, parts, references, lines)
@@ -198,7 +199,10 @@ def _draw_lines(axes: Axes, runs: pd.DataFrame, lines: _Lines) -> None:
             band.index, band["mean"], color=colour, marker=marker, ls=dash, markevery=every, ms=4.5
         )
         axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.15, lw=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, steps=[1, 2, 4, 5, 10]))
+    # A single round has one tick; with two, they would be at fractions.
+    axes.xaxis.set_major_locator(
+        MaxNLocator(integer=True, nbins=6, steps=[1, 2, 4, 5, 10], min_n_ticks=1)
+    )
 
 
 def _shade_warm_up(axes: Axes, runs: pd.DataFrame) -> None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.papers.options import BySetting
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._parts import (
@@ -152,13 +152,14 @@ def _looks(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> dict
 def _placed_runs(artefact: Artefact, options: BySetting, frame: pd.DataFrame) -> pd.DataFrame:
     """Add to each run its `x`, the name of its `line`, and that of its `panel`."""
     specs = [read_run(ref.dir, ref.digest).spec for ref in artefact.runs]
+    runs = list(zip(artefact.runs, specs, strict=True))
     across = [_number(spec.setting(options.x)) for spec in specs]
     if options.per_class:
         across = [x / n if n else np.nan for x, n in zip(across, frame["classes"], strict=True)]
     return frame.assign(
         x=across,
-        line=[_line_name(artefact, spec, options.lines) for spec in specs],
-        panel=[_line_name(artefact, spec, options.panels) for spec in specs],
+        line=[_line_name(artefact, *run, options.lines) for run in runs],
+        panel=[_line_name(artefact, *run, options.panels) for run in runs],
     )
 
 
@@ -166,9 +167,14 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else np.nan
 
 
-def _line_name(artefact: Artefact, spec: RunSpec, keys: tuple[str, ...]) -> str:
-    """Return a name made of the settings: the label of ``key=value``, or that of the value."""
-    names = [artefact.label(spec.setting(key), key) for key in keys]
+def _line_name(artefact: Artefact, ref: RunRef, spec: RunSpec, keys: tuple[str, ...]) -> str:
+    """Return a name made of the settings: the label of ``key=value``, or that of the value.
+
+    A method or a partition is called as on its axis, not by the call in the run's spec.
+    """
+    named = ("method", "partition")
+    short: dict[str, Any] = {key: ref.axes[key] for key in named if key in ref.axes}
+    names = [artefact.label(short.get(key, spec.setting(key)), key) for key in keys]
     return ", ".join(filter(None, names))
 
 

@@ -78,7 +78,8 @@ def _by_round(runs: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def _draw_band(axes: Axes, own: pd.DataFrame, colour: str, band: str) -> None:
-    axes.plot(own.index, own["accuracy"], color=colour, zorder=3)
+    marker = "o" if len(own) == 1 else ""  # a line through a single round would not be seen
+    axes.plot(own.index, own["accuracy"], color=colour, marker=marker, zorder=3)
     if band == "std" and "accuracy_std" in own:
         low, high = own["accuracy"] - own["accuracy_std"], own["accuracy"] + own["accuracy_std"]
     elif band == "range" and {"accuracy_min", "accuracy_max"} <= set(own):
