@@ -22,6 +22,7 @@ from fedlogit.commands._options import positive
 from fedlogit.commands._remote import check_remote, folder_in_repository
 from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
+from fedlogit.files import remove_leftovers_of
 from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper
 from fedlogit.papers.schema import TEST_SCALE
@@ -98,6 +99,10 @@ def _publish(
     args: argparse.Namespace, listing: Path, found: SortedRuns, needed: Collection[str]
 ) -> bool:
     """Add what was found to the list, for who alone writes it; return whether that changed it."""
+    part = _part(listing)
+    for path in (listing, part):
+        remove_leftovers_of(path)
+    part.unlink(missing_ok=True)  # of a publish that was killed: git add results would take it
     published = before = read_listing(listing)
     changed = [run for run in changed_runs(listing) if run in found.ready] if published else []
     unused = published.keys() - needed if args.prune else set()
@@ -161,6 +166,11 @@ def needed_runs(papers: Sequence[Paper]) -> dict[str, set[str]]:
     return needed
 
 
+def _part(listing: Path) -> Path:
+    """Return the list of the new runs alone, which is there while they are stored and pushed."""
+    return listing.with_name(f"{listing.stem}-new.dvc")
+
+
 def add(
     listing: Path,
     new: Sequence[str],
@@ -180,7 +190,7 @@ def add(
     Raises:
         FedlogitError: if DVC fails, or all runs together would be too large.
     """
-    part = listing.with_name(f"{listing.stem}-new.dvc")
+    part = _part(listing)
     try:
         write_listing(part, {run: {"path": f"{listing.stem}/{run}"} for run in new})
         dvc("commit", "--force", str(part))

@@ -25,7 +25,11 @@ __all__ = ["RuleInputs"]
 
 Files = dict[str, str | list[str]]
 _OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
-_SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf")}
+_SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf", "md")}
+# All outputs of a rule are asked for: Snakemake makes no file again that nobody asks for.
+_OF_SUMMARY = ("summary.md", "compare.csv", "compare.md", "claims.csv", "claims.md", "metrics.json",
+               "numbers.json")  # fmt: skip
+_OF_RECORD = ("csv", "md", "counts.md", "papers.md", "png", "pdf")
 
 
 class RuleInputs:
@@ -147,7 +151,7 @@ class RuleInputs:
         return {
             "artefacts": [self._writer.artefact_file(artefact) for artefact in artefacts],
             "drawn": self._drawing_files(artefacts),
-            "summary": [self._summary_file(paper, scale)] if tables else [],
+            "summary": self._summary_files(paper, scale) if tables else [],
         }
 
     def reference(self, paper: str) -> list[str]:
@@ -175,7 +179,10 @@ class RuleInputs:
         artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
         scale = self._plan.settings.scale
         summaries = [
-            self._summary_file(name, scale) for name in names if self._plan.judged(name, scale)
+            file
+            for name in names
+            if self._plan.judged(name, scale)
+            for file in self._summary_files(name, scale)
         ]
         return [
             *self.drawn(artefacts),
@@ -186,7 +193,8 @@ class RuleInputs:
 
     def covered(self) -> list[str]:
         """Return the tables, figures, report and record, at any scale, that finished runs cover."""
-        record = [str(self._layout.root / "record.csv")] if self.record() else []
+        suffixes = _OF_RECORD if self.record() else ()
+        record = [str(self._layout.root / f"record.{suffix}") for suffix in suffixes]
         return [*self.drawn(self._plan.covered()), *record, str(self._layout.root / "report.html")]
 
     def report(self) -> Files:
@@ -207,7 +215,12 @@ class RuleInputs:
         """
         tables = (a for a in self._plan.covered() if a.kind == "table" and a.scale != TEST_SCALE)
         shown = dict.fromkeys((a.paper.paper, a.scale) for a in tables)
-        return [self._summary_file(paper, scale) for paper, scale in shown if self.reference(paper)]
+        return [
+            file
+            for paper, scale in shown
+            if self.reference(paper)
+            for file in self._summary_files(paper, scale)
+        ]
 
     def pages(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         """Return the pages, one per paper and scale, that show these tables and figures."""
@@ -235,8 +248,9 @@ class RuleInputs:
         runs = dict.fromkeys(run for artefact in artefacts for run in self._plan.runs(artefact))
         return [str(self._layout.result(run)) for run in runs]
 
-    def _summary_file(self, paper: str, scale: str) -> str:
-        return str(self._layout.summary(paper, scale) / "summary.md")
+    def _summary_files(self, paper: str, scale: str) -> list[str]:
+        folder = self._layout.summary(paper, scale)
+        return [str(folder / name) for name in _OF_SUMMARY]
 
     def _drawing_files(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         return [

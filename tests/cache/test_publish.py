@@ -143,6 +143,15 @@ def test_what_publishes_nothing_names_no_next_step(published):
     assert script("publish", "--prune").stdout.endswith(said)
 
 
+def test_what_a_killed_publish_left_goes(published):
+    left = [LISTING.with_name(name) for name in ("runs-new.dvc", ".runs.12.dvc", ".runs-new.1.dvc")]
+    for path in left:
+        shutil.copy(LISTING, path)
+    done = script("publish")
+    assert done.returncode == 0, done.stderr
+    assert not [path for path in left if path.exists()]
+
+
 def test_damage_is_named(published):
     first, second = published
     # A remote whose disk rots: the object no longer is what its name says.

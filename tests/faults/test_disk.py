@@ -1,9 +1,12 @@
 """Disks that are full, and results folders that cannot be written."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from support.calls import script
+from support.many import QUIET, folder_of, specs_of, train_many
 from support.refusals import refused
 from support.small import SMALL
 
@@ -89,3 +92,52 @@ def test_a_figure_on_a_full_disk_is_one_line_and_leaves_neither_file(tiny_disk, 
     with refused("No space left on device"):
         save_figure(figure, tiny_disk / "half")
     assert [path.name for path in tiny_disk.iterdir()] == ["filler"]
+
+
+# What each command writes to a disk; at home is what they read.
+WRITES = [
+    "download digits --out {disk}/raw",
+    "prepare digits --raw {home}/raw --out {disk}/prepared",
+    "partition --dataset digits --partition k_classes(2,private_size=20) --clients 3 --seed 0"
+    " --data {home} --out {disk}/split",
+    f"train --spec {{home}}/run/spec.json --data {{home}} --out {{disk}}/run {' '.join(QUIET)}",
+    "train_many {home}/specs --data {home} --results {disk} --archive {disk}/runs.tar.gz "
+    + " ".join(QUIET),
+    "unpack {home}/runs.tar.gz --runs {disk}/runs",
+    "runs {home}/run --csv {disk}/rounds.csv --curves {disk}/curves.png",
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A folder with raw and prepared data, a spec, its finished run and that in an archive."""
+    folder = tmp_path_factory.mktemp("home")
+    (spec,) = specs_of(folder / "specs", {})
+    assert script("download", "digits", "--out", str(folder / "raw")).returncode == 0
+    assert train_many(folder, "--archive", str(folder / "runs.tar.gz")).returncode == 0
+    folder_of(folder, spec).rename(folder / "run")
+    return folder
+
+
+@pytest.mark.parametrize("command", WRITES, ids=[line.split()[0] for line in WRITES])
+def test_a_command_on_a_full_disk_leaves_whole_files_and_goes_on(tiny_disk, home, command):
+    call = command.format(disk=tiny_disk, home=home).split()
+    left: dict[Path, bytes] = {}
+    for kilobytes in (0, 20):
+        filler = tiny_disk / "filler"
+        used = sum(4096 * -(-len(content) // 4096) for content in left.values())
+        filler.write_bytes(bytes((96 - kilobytes << 10) - used))
+        done = script(*call)
+        filler.unlink()
+        files = [path for path in tiny_disk.rglob("*") if path.is_file()]
+        assert not [path for path in files if path.name.startswith(".")], "temporary files"
+        left = {path: path.read_bytes() for path in files}
+        if done.returncode == 0:
+            break
+        *_, said = done.stderr.splitlines()
+        assert re.fullmatch(rf"error: .*cannot write {tiny_disk}/.*No space left on.*", said), said
+    assert kilobytes > 0, "it failed at least once"
+    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
+    assert script(*call).returncode == 0
+    lasting = {path for path in left if path.exists() and path.suffix not in (".txt", ".gz")}
+    assert {path: path.read_bytes() for path in lasting} == {p: left[p] for p in lasting}

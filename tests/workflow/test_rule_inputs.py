@@ -45,6 +45,13 @@ def outputs(rules: str, folder: str) -> list[str]:
     return list(dict.fromkeys(re.findall(rf'"results/{folder}/{{\w+}}/([^/"]+)"', text)))
 
 
+def summary(results: Path, scale: str) -> list[str]:
+    """Return the files of a paper's comparison."""
+    names = ["summary.md", "compare.csv", "compare.md", "claims.csv", "claims.md", "metrics.json",
+             "numbers.json"]  # fmt: skip
+    return [f"{results}/summary/who_to_trust/{scale}/{name}" for name in names]
+
+
 def touch(*path: object) -> None:
     Path(*map(str, path)).parent.mkdir(parents=True, exist_ok=True)
     Path(*map(str, path)).write_text("{}")
@@ -175,22 +182,21 @@ def test_a_paper_has_drawings_a_summary_a_page_and_its_runs(planned, tmp_path):
     asked = inputs.papers(["who_to_trust"])
     drawn = inputs.drawn(plan.artefacts)
     assert asked[: len(drawn)] == drawn
-    assert asked[len(drawn) : len(drawn) + 2] == [
-        f"{tmp_path}/summary/who_to_trust/smoke/summary.md",
-        f"{tmp_path}/report/who_to_trust/smoke.html",
-    ]
+    others = [*summary(tmp_path, "smoke"), f"{tmp_path}/report/who_to_trust/smoke.html"]
+    results = asked[len(drawn) + len(others) :]
+    assert asked[len(drawn) : -len(results)] == others
     runs = {run for artefact in plan.artefacts for run in plan.runs(artefact)}
-    assert asked[len(drawn) + 2 :] == list(dict.fromkeys(asked[len(drawn) + 2 :]))
-    assert {*asked[len(drawn) + 2 :]} == {f"{tmp_path}/runs/{run}/result.json" for run in runs}
+    assert results == list(dict.fromkeys(results))
+    assert {*results} == {f"{tmp_path}/runs/{run}/result.json" for run in runs}
 
 
-def test_a_table_is_three_files_and_a_figure_two(planned, tmp_path):
+def test_a_table_is_three_files_and_so_is_a_figure(planned, tmp_path):
     plan, inputs = planned("who_to_trust")
     chosen = [plan.artefact("who_to_trust", "smoke", name) for name in ("table1", "uwa_weights")]
     place = "who_to_trust/smoke"
     assert inputs.drawn(chosen) == [
         *(f"{tmp_path}/tables/{place}/table1.{suffix}" for suffix in ("csv", "md", "tex")),
-        *(f"{tmp_path}/figures/{place}/uwa_weights.{suffix}" for suffix in ("png", "pdf")),
+        *(f"{tmp_path}/figures/{place}/uwa_weights.{suffix}" for suffix in ("png", "pdf", "md")),
     ]
 
 
@@ -200,7 +206,7 @@ def test_a_page_shows_what_finished_runs_cover_where_that_is_asked_for(planned, 
     touch(tmp_path, "runs", run, "result.json")
     whole = inputs.page("who_to_trust", "smoke")
     assert len(whole["artefacts"]) == len(plan.artefacts)
-    assert whole["summary"] == [f"{tmp_path}/summary/who_to_trust/smoke/summary.md"]
+    assert whole["summary"] == summary(tmp_path, "smoke")
     _, partial = planned("who_to_trust", partial=True)
     covered = partial.page("who_to_trust", "smoke")
     assert [Path(path).name.partition(".")[0] for path in covered["artefacts"]] == ["uwa_weights"]
@@ -215,8 +221,10 @@ def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path)
     for run in plan.runs(plan.artefact("who_to_trust", "quick", "table1")):
         touch(tmp_path, "runs", run, "result.json")
     _, inputs = planned("who_to_trust", partial=True)
-    assert inputs.record() == [f"{tmp_path}/summary/who_to_trust/quick/summary.md"]
-    assert inputs.covered()[-2:] == [f"{tmp_path}/record.csv", f"{tmp_path}/report.html"]
+    assert inputs.record() == summary(tmp_path, "quick")
+    suffixes = ("csv", "md", "counts.md", "papers.md", "png", "pdf")
+    record = [f"{tmp_path}/record.{suffix}" for suffix in suffixes]
+    assert inputs.covered()[-7:] == [*record, f"{tmp_path}/report.html"]
     assert inputs.report()["record"] == [f"{tmp_path}/record.png"]  # which the report shows
     assert f"{REFERENCES}/notes.yaml" in inputs.references()
 
