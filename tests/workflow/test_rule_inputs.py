@@ -280,7 +280,7 @@ def test_what_stands_for_a_number_that_is_not_published_is_refused(tmp_path):
 def test_a_paper_without_a_table_at_the_scale_has_no_summary(tmp_path):
     data = load_yaml(PAPERS / "fedol.yaml")
     figures = list(data["figures"])
-    data["scales"] = {"smoke": data["scales"]["smoke"] | {"include": figures}}
+    data["scales"] = {"smoke": data["scales"]["smoke"] | {"include": figures, "claims": {}}}
     data["labels"] = {key: data["labels"][key] for key in data["methods"]}
     del data["claims"]
     (tmp_path / "fedol.yaml").write_text(yaml.safe_dump(data))
