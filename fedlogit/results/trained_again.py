@@ -112,7 +112,7 @@ def table(frame: pd.DataFrame, metric: str) -> str:
 def counts(frame: pd.DataFrame, metric: str) -> str:
     """Return one sentence about the rows of `differences`."""
     equal = int((frame["equal_rounds"] == frame["rounds"]).sum())
-    text = f"{len(frame)} runs in both folders, {equal} of them equal in every round"
+    text = f"runs in both folders: {len(frame)}, equal in every round: {equal}"
     apart = frame["difference"].abs()
     if not apart.notna().any():
         return text

@@ -44,7 +44,7 @@ def test_a_copy_is_equal_in_every_round(both, capsys):
     code, out = _diff(capsys, one, other)
     assert code == 0
     assert "4 of 4" in out
-    assert "1 runs in both folders, 1 of them equal in every round" in out
+    assert "runs in both folders: 1, equal in every round: 1" in out
     assert "differs by 0.00 points in the median, 0.00 at most" in out
 
 
@@ -87,7 +87,7 @@ def test_other_data_fail(both, capsys):
 def test_runs_in_one_folder_alone_are_left_out(both, make_run, capsys):
     one, other, _ = both
     make_run(seed=7)
-    assert "1 runs in both folders" in _diff(capsys, one, other)[1]
+    assert "runs in both folders: 1," in _diff(capsys, one, other)[1]
 
 
 def test_folders_without_a_common_run_are_refused(make_run, tmp_path):
