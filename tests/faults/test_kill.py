@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -234,16 +236,19 @@ def test_a_second_ctrl_c_stops_snakemake_without_a_traceback(python, tmp_path, t
     goal, lock = f"{run}/result.json", tmp_path / run / ".lock"
     lock.parent.mkdir(parents=True)
 
-    def waits() -> bool:
-        logs = (tmp_path / "logs").rglob("*.log")
-        return any("waiting for it to end" in path.read_text() for path in logs)
+    def said_in(folder: str, text: str) -> Callable[[], bool]:
+        logs = tmp_path / folder
+        return lambda: any(text in path.read_text() for path in logs.rglob("*.log"))
 
     with held(lock, "not said: nobody else makes it"):
         first = snakemake(tmp_path, goal)
-        until(waits, first)
-        for _ in range(2):
+        until(said_in("logs", "waiting for it to end"), first)
+        os.killpg(first.pid, signal.SIGINT)
+        # Before it says so, a second one interrupts Snakemake wherever it is.
+        stops = said_in(".snakemake/log", "Terminating processes")
+        until(lambda: stops() or first.poll() is not None, first)
+        with suppress(ProcessLookupError):  # where it has ended already
             os.killpg(first.pid, signal.SIGINT)
-            time.sleep(0.15)
         said, _ = first.communicate(timeout=60)
     assert first.returncode == 1, said
     assert "Traceback" not in said, said

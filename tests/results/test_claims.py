@@ -520,7 +520,7 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
             {**GREATER, "over": ["datset"]},
             "unknown axis 'datset'; did you mean",
         ),
-        ("greater", {"left": {}, "right": {}}, "several runs of one seed match"),
+        ("greater", {"left": {}, "right": {"method": "fedavg"}}, "several runs of one seed match"),
     ],
 )
 def test_a_malformed_claim_is_one_line(runs, judge, test, options, message):
