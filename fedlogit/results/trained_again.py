@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fedlogit.results.formatting import markdown, number, sentence
 from fedlogit.results.metrics import is_share, metric_label, value
 from fedlogit.results.runs.finished import finished_runs
 from fedlogit.results.runs.run import Run, read_run
+from fedlogit.runs.compare_runs import untimed_rows
 from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.paths import run_dir
 
@@ -34,13 +36,10 @@ class Pair:
     other: Run
 
     def equal_rounds(self) -> int:
-        """Return how many rounds are equal bit by bit, in all columns of both but the seconds."""
-        one, other = self.one.rounds, self.other.rounds
-        shared = [c for c in one if c in other and not str(c).startswith("seconds")]
-        count = min(len(one), len(other))
-        left, right = (frame[shared].iloc[:count] for frame in (one, other))
-        equal = ((left == right) | (left.isna() & right.isna())).all(axis="columns")
-        return int(equal.cumprod().sum())
+        """Return how many of the first rounds are equal to the last bit in the columns of both."""
+        rows = zip(untimed_rows(self.one.folder), untimed_rows(self.other.folder), strict=False)
+        equal = (all(one[key] == other[key] for key in one.keys() & other) for one, other in rows)
+        return sum(takewhile(bool, equal))
 
     def same_bytes(self) -> bool:
         """Return whether both sent as many bytes of each kind."""

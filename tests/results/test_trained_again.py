@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,6 +12,8 @@ from support.sealed import seal
 
 from fedlogit.cli import main
 from fedlogit.files import read_json, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -78,7 +81,7 @@ def test_seconds_and_columns_of_one_version_alone_are_no_difference(both, capsys
 
 def test_other_data_fail(both, capsys):
     one, other, change = both
-    change(split_digest="of another division")
+    change(split_digest="of another partition")
     code, out = _diff(capsys, one, other)
     assert code == 1
     assert out.splitlines()[4].split()[-1] == "differ"
@@ -97,3 +100,24 @@ def test_folders_without_a_common_run_are_refused(make_run, tmp_path):
         main(["diff", str(folder), str(tmp_path / "empty")])
     with refused("is not a folder"):
         main(["diff", str(folder), str(tmp_path / "nowhere")])
+
+
+def test_what_the_docs_say_of_published_runs_is_in_their_table():
+    found = pd.read_csv(ROOT / "results/trained_again.csv")
+    points = 100 * found["difference"]
+    apart = points.abs()
+    page = " ".join((ROOT / "docs/randomness.md").read_text().split())
+    for said in (
+        f"we trained {len(found)} published runs",
+        f"{found['first_code'].nunique()} versions of the code",
+        f"accuracy differs by {apart.median():.2f} points in the median",
+        f"at most 1 point in {(apart <= 1).sum()} runs",
+        f"at most 3 points in {(apart <= 3).sum()}.",
+        f"({apart.nlargest(2).iloc[0]:.1f} points)",
+        f"({apart.nlargest(2).iloc[1]:.1f} points)",
+        f"{points.mean():.2f} points with a standard error of {points.sem():.2f}",
+    ):
+        assert said in page, said
+    assert (found["equal_rounds"] == found["rounds"]).sum() == 1
+    assert (~found["same_bytes"]).sum() == 1
+    assert found["same_data"].all()
