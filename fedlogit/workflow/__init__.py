@@ -3,8 +3,8 @@
 `workflow/Snakefile` and its rules call this; it neither imports Snakemake nor trains anything.
 """
 
-from fedlogit.workflow.rule_inputs import RuleInputs
+from fedlogit.workflow.rule_inputs import SUMMARY_PARTS, RuleInputs
 from fedlogit.workflow.snakemake_log import shorten_messages
 from fedlogit.workflow.step_errors import error_in, failure
 
-__all__ = ["RuleInputs", "error_in", "failure", "shorten_messages"]
+__all__ = ["SUMMARY_PARTS", "RuleInputs", "error_in", "failure", "shorten_messages"]

@@ -21,14 +21,15 @@ from fedlogit.runs import layout
 from fedlogit.runs.paths import data_stems
 from fedlogit.spec import RunSpec
 
-__all__ = ["RuleInputs"]
+__all__ = ["SUMMARY_PARTS", "RuleInputs"]
 
 Files = dict[str, str | list[str]]
 _OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
 _SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf", "md")}
 # All outputs of a rule are asked for: Snakemake makes no file again that nobody asks for.
-_OF_SUMMARY = ("summary.md", "compare.csv", "compare.md", "claims.csv", "claims.md", "metrics.json",
-               "numbers.json")  # fmt: skip
+SUMMARY_PARTS = ("compare.csv", "compare.md", "claims.csv", "claims.md", "metrics.json",
+                 "numbers.json")  # fmt: skip
+"""Files of a comparison, beside its summary."""
 _OF_RECORD = ("csv", "md", "counts.md", "papers.md", "png", "pdf")
 
 
@@ -250,7 +251,7 @@ class RuleInputs:
 
     def _summary_files(self, paper: str, scale: str) -> list[str]:
         folder = self._layout.summary(paper, scale)
-        return [str(folder / name) for name in _OF_SUMMARY]
+        return [str(folder / name) for name in ("summary.md", *SUMMARY_PARTS)]
 
     def _drawing_files(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         return [

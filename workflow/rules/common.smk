@@ -5,7 +5,7 @@ import threading
 
 from fedlogit.config import read_settings
 from fedlogit.runs.paths import stage_options
-from fedlogit.workflow import error_in, failure, shorten_messages
+from fedlogit.workflow import SUMMARY_PARTS, error_in, failure, shorten_messages
 from snakemake.io import strip_wildcard_constraints
 from snakemake.jobs import Job
 from snakemake.logging import logger as snakemake_logger

@@ -82,14 +82,7 @@ rule compare:
         ),
         parts=expand(
             "results/summary/{{paper}}/{{scale}}/{part}",
-            part=[
-                "compare.csv",
-                "compare.md",
-                "claims.csv",
-                "claims.md",
-                "metrics.json",
-                "numbers.json",
-            ],
+            part=SUMMARY_PARTS,
         ),
     log:
         "logs/compare/{paper}/{scale}.log",
