@@ -13,84 +13,107 @@ from collections.abc import Collection, Iterable
 
 from fedlogit.errors import FedlogitError, did_you_mean
 
-__all__ = ["KNOWN_METRICS", "check_metric", "is_counted", "unknown_metric"]
+__all__ = [
+    "KNOWN_METRICS",
+    "SHARE_METRICS",
+    "check_metric",
+    "is_counted",
+    "is_share",
+    "unknown_metric",
+]
 
-KNOWN_METRICS = frozenset(
+SHARE_METRICS = frozenset(
     {
         "accuracy",
         "accuracy_std",
         "agreement",
         "auroc",
         "balanced_accuracy",
-        "best_perplexity",
-        "bytes_down",
-        "bytes_per_probe",
-        "bytes_sent",
-        "bytes_up",
         "cross_peer_std",
         "ece",
-        "emd",
-        "emd_direct",
-        "emd_direct_mean",
-        "emd_direct_shares",
-        "emd_direct_uniform",
-        "emd_mean",
-        "emd_shares",
-        "emd_uniform",
         "fpr",
-        "hellinger",
-        "hellinger_mean",
-        "hellinger_shares",
-        "hellinger_uniform",
         "honest_anyway_accuracy",
-        "jsd",
-        "jsd_mean",
-        "jsd_shares",
-        "jsd_uniform",
-        "log_likelihood",
-        "loss_test",
-        "lost_classes",
         "mean_logits_accuracy",
-        "mebibytes_up",
-        "mebibytes_up_f64",
         "oracle_accuracy",
         "oracle_test_accuracy",
-        "payload_gigabytes",
-        "payload_megabytes",
-        "payload_mesh_gigabytes",
-        "payload_mesh_megabytes",
-        "payload_star_gigabytes",
-        "payload_star_megabytes",
         "peak_accuracy",
-        "perplexity",
-        "probe_contrast_absent",
-        "probe_contrast_present",
         "probe_share",
         "rare_accuracy",
-        "reduction",
-        "seconds",
-        "seconds_probe",
-        "shapley_correlation",
         "tail_accuracy",
-        "tail_perplexity",
         "theory_bound",
-        "theory_correlation",
-        "theory_disagreement",
         "theory_peer_accuracy",
         "theory_peer_least",
         "theory_soft_accuracy",
-        "theory_variance_hard",
-        "theory_variance_soft",
         "theory_vote_accuracy",
         "vote_accuracy",
         "weight_max",
         "weight_on_holders",
     }
 )
+"""Those of `KNOWN_METRICS` that lie between 0 and 1."""
+
+KNOWN_METRICS = SHARE_METRICS | {
+    "best_perplexity",
+    "bytes_down",
+    "bytes_per_probe",
+    "bytes_sent",
+    "bytes_up",
+    "emd",
+    "emd_direct",
+    "emd_direct_mean",
+    "emd_direct_shares",
+    "emd_direct_uniform",
+    "emd_mean",
+    "emd_shares",
+    "emd_uniform",
+    "hellinger",
+    "hellinger_mean",
+    "hellinger_shares",
+    "hellinger_uniform",
+    "jsd",
+    "jsd_mean",
+    "jsd_shares",
+    "jsd_uniform",
+    "log_likelihood",
+    "loss_test",
+    "lost_classes",
+    "mebibytes_up",
+    "mebibytes_up_f64",
+    "payload_gigabytes",
+    "payload_megabytes",
+    "payload_mesh_gigabytes",
+    "payload_mesh_megabytes",
+    "payload_star_gigabytes",
+    "payload_star_megabytes",
+    "perplexity",
+    "probe_contrast_absent",
+    "probe_contrast_present",
+    "reduction",
+    "seconds",
+    "seconds_probe",
+    "shapley_correlation",
+    "tail_perplexity",
+    "theory_correlation",
+    "theory_disagreement",
+    "theory_variance_hard",
+    "theory_variance_soft",
+}
 """The names of `fedlogit.results.metrics.METRICS`, which lies above this package."""
 
 _ALIKE = 0.85  # of 1: one letter of seven is wrong, or two are swapped
 _SHORTEST = 3  # letters of an abbreviation
+
+
+def is_share(name: str) -> bool:
+    """Return whether a metric lies between 0 and 1, so that per cent makes sense.
+
+    Args:
+        name: Such as ``accuracy`` or ``accuracy@10``; also a column that a method logs.
+    """
+    column = name.partition("@")[0]
+    if column in KNOWN_METRICS:
+        return column in SHARE_METRICS
+    return "accuracy" in column or column.startswith("weight")
 
 
 def is_counted(metric: str) -> bool:

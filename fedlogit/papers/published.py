@@ -14,7 +14,7 @@ from typing import Any
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.files import read_text
 from fedlogit.papers.grids import axes_of, values_of
-from fedlogit.papers.metric_names import check_metric
+from fedlogit.papers.metric_names import check_metric, is_share
 from fedlogit.papers.option_checks import check_known
 from fedlogit.papers.schema import Paper
 
@@ -83,8 +83,7 @@ def _check_place(where: str, row: _Row, paper: Paper) -> None:
     for axis in _AXES:
         if row[axis] and axis in there:
             check_known(f"{where} {axis}", row[axis], there[axis], axis)
-    if row["metric"]:
-        check_metric(f"{where} metric", row["metric"], paper.labels)
+    check_metric(f"{where} metric", row["metric"], paper.labels)
     for axis, value in _named_axes(row["where"]):
         check_known(f"{where} where", axis, {"seed", *axes_of(paper, table)}, "axis")
         if axis in there:
@@ -123,6 +122,8 @@ def published_rows(path: Path) -> Iterator[tuple[int, _Row]]:
     seen: dict[tuple[str, ...], int] = {}
     for line, row in _rows(path):
         where = f"{path}, row {line}"
+        if not row["metric"]:
+            raise DataError(f"{where}: metric is empty; name one")
         if not math.isfinite(_number(row["mean"])):
             raise DataError(f"{where}, column mean: {row['mean']!r} must be a number")
         if row["std"] and not 0 <= _number(row["std"]) < math.inf:
@@ -134,6 +135,7 @@ def published_rows(path: Path) -> Iterator[tuple[int, _Row]]:
             raise DataError(
                 f"{where}, column n: {row['n']!r} must be a whole number from 1, or empty"
             )
+        _check_share(where, row)
         _check_form(where, row["where"])
         place = tuple(row[key] for key in _PLACE)
         if place in seen:
@@ -143,6 +145,20 @@ def published_rows(path: Path) -> Iterator[tuple[int, _Row]]:
             )
         seen[place] = line
         yield line, row
+
+
+def _check_share(where: str, row: _Row) -> None:
+    """Check that a share's mean and std are fractions: papers print per cent.
+
+    Raises:
+        DataError: naming the row, the column and the number.
+    """
+    for column in ("mean", "std") if is_share(row["metric"]) else ():
+        if row[column] and not 0 <= _number(row[column]) <= 1:
+            raise DataError(
+                f"{where}, column {column}: {row['metric']} = {row[column]} must be a fraction,"
+                " from 0 to 1"
+            )
 
 
 def _check_form(row: str, where: str) -> None:

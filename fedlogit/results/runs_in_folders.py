@@ -15,9 +15,10 @@ import pandas as pd
 from fedlogit import dotted_keys
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact, RunRef
+from fedlogit.papers.metric_names import is_share
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import markdown, number, sentence, spread
-from fedlogit.results.metrics import is_share, metric_label
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.finished import finished_runs, folders_with
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.runs.integrity import read_spec

@@ -11,11 +11,12 @@ import pandas as pd
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.metric_names import is_share
 from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.collect import collect, distinct_values, sources, summarise
 from fedlogit.results.formatting import markdown, sentence, spread, write_csv, write_text
-from fedlogit.results.metrics import is_share, metric_label
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.provenance import provenance
 
 __all__ = ["cell_of_run", "linked_table", "tidy", "write_table"]

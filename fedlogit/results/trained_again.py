@@ -15,8 +15,9 @@ from typing import Any
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.metric_names import is_share
 from fedlogit.results.formatting import markdown, number, sentence
-from fedlogit.results.metrics import is_share, metric_label, value
+from fedlogit.results.metrics import metric_label, value
 from fedlogit.results.runs.finished import finished_runs
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.runs.compare_runs import untimed_rows

@@ -12,7 +12,7 @@ from support.refusals import refused
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, load_paper, run_dir, split_dir
-from fedlogit.papers.metric_names import KNOWN_METRICS, check_metric
+from fedlogit.papers.metric_names import KNOWN_METRICS, SHARE_METRICS, check_metric
 from fedlogit.papers.schema import analysis_names
 from fedlogit.results import analyses
 from fedlogit.results.metrics import METRICS
@@ -431,6 +431,7 @@ def test_no_column_of_the_librarys_own_methods_is_taken_for_a_mistake():
 
 def test_names_of_metrics_and_analyses_are_those_that_results_have():
     assert set(METRICS) == KNOWN_METRICS
+    assert {name for name, metric in METRICS.items() if metric.unit == "share"} == SHARE_METRICS
     assert analyses.analysis_names() == analysis_names()
 
 

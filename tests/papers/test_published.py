@@ -73,6 +73,9 @@ def test_an_axis_or_value_that_no_run_has_is_refused(tmp_path, where, said):
         (",cifar10,", ",cifar1,", "row 2, column dataset: unknown dataset 'cifar1'; did you mean"),
         (",tally_train,", ",taly_train,", "column method: unknown method 'taly_train'; did you"),
         (",accuracy,", ",acuracy,", "row 2, column metric: unknown metric 'acuracy'; did you mean"),
+        (",accuracy,", ",,", "row 2: metric is empty; name one"),
+        (",0.5,", ",50,", "row 2, column mean: accuracy = 50 must be a fraction, from 0 to 1"),
+        (",0.5,,", ",0.5,2.5,", "row 2, column std: accuracy = 2.5 must be a fraction, from 0"),
         (",n\n", ",N\n", "tally_train.csv: unknown column 'N' (one of: dataset,"),
     ],
 )

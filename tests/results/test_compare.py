@@ -283,7 +283,7 @@ def test_a_row_with_a_cell_too_many_is_refused(reference):
 def test_comments_and_empty_lines_count_as_rows_of_a_reference(reference):
     good = "table1,mnist,,average,accuracy,0.5,"
     wrong = good.replace("0.5", "50").replace("average", "uwa")
-    with refused("row 7, column mean: accuracy = 50.0 must be a fraction, from 0 to 1"):
+    with refused("row 7, column mean: accuracy = 50 must be a fraction, from 0 to 1"):
         reference("# Table 1", good, "", "# as printed", wrong, head=f"# From the paper\n{HEAD}")
     lines = ("# Table 1", good, "", "# as printed", good)
     with refused("row 7 is of the same number as row 4: table1, mnist, average, accuracy; give"):

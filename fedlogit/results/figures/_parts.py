@@ -18,9 +18,9 @@ from seaborn.utils import relative_luminance
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
+from fedlogit.papers.metric_names import is_share
 from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.collect import describe, seeds, summarise
-from fedlogit.results.metrics import is_share
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import GREY, INK, Look, family, grow, header, in_order, look, looks

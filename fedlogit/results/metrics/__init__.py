@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from fedlogit.errors import DataError
-from fedlogit.papers.metric_names import unknown_metric
+from fedlogit.papers.metric_names import is_share, unknown_metric
 from fedlogit.results.metrics import celm, fedol, general, tally_train
 from fedlogit.results.metrics.metric import Metric
 from fedlogit.results.runs.run import Run
 
-__all__ = ["METRICS", "Metric", "is_share", "metric_label", "metric_of", "value"]
+__all__ = ["METRICS", "Metric", "metric_label", "metric_of", "value"]
 
 METRICS = {
     metric.name: metric
@@ -27,13 +27,7 @@ def metric_of(name: str) -> Metric:
     column = name.partition("@")[0]
     if column in METRICS:
         return METRICS[column]
-    share = "accuracy" in column or column.startswith("weight")
-    return Metric(column, column.replace("_", " "), unit="share" if share else "")
-
-
-def is_share(name: str) -> bool:
-    """Return whether a metric lies between 0 and 1, so that per cent makes sense."""
-    return metric_of(name).unit == "share"
+    return Metric(column, column.replace("_", " "), unit="share" if is_share(column) else "")
 
 
 def metric_label(name: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from fedlogit.papers import Paper
+from fedlogit.papers.metric_names import is_share
 from fedlogit.results.formatting import markdown, sentence
-from fedlogit.results.metrics import is_share
 from fedlogit.results.record.notes import Notes
 from fedlogit.results.verdicts.rules import (
     PARTLY,

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fedlogit.papers import Paper
-from fedlogit.results.metrics import is_share
+from fedlogit.papers.metric_names import is_share
 from fedlogit.results.record.counts import OUTCOMES, counts, is_trained
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, VERDICTS, Unjudged, Verdict

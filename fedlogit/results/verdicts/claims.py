@@ -13,10 +13,10 @@ import pandas as pd
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.claim_options import Comparison, check_test
+from fedlogit.papers.metric_names import is_share
 from fedlogit.papers.schema import Claim
 from fedlogit.results.collect import collect, dataset_notes, describe
 from fedlogit.results.formatting import markdown, sentence
-from fedlogit.results.metrics import is_share
 from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, cells, dataset_of, pooled
 from fedlogit.results.verdicts.rules import (
     CLAIM_RULE,

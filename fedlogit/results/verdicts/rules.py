@@ -12,8 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from fedlogit.papers.metric_names import is_counted
-from fedlogit.results.metrics import is_share
+from fedlogit.papers.metric_names import is_counted, is_share
 from fedlogit.results.verdicts.statistics import (
     ALPHA,
     INSIDE,
