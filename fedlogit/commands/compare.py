@@ -1,7 +1,7 @@
 r"""Compare a paper's published numbers with ours and test its claims.
 
-Writes compare.csv, compare.md, claims.csv, claims.md, metrics.json, numbers.json and summary.md
-into OUT, and prints summary.md.
+Writes compare.csv, compare.md, orders.csv, claims.csv, claims.md, metrics.json, numbers.json and
+summary.md into OUT, and prints summary.md.
 
     python -m fedlogit compare --artefacts results/plan/who_to_trust/paper/*.json \
         --reference workflow/reference/who_to_trust.csv --out results/summary/who_to_trust/paper

@@ -5,8 +5,8 @@
 Reads the comparisons that `compare` or `redraw` wrote. For each number it uses the comparison at
 the paper's scale, or else one at a reduced scale. It refuses comparisons of runs that the papers'
 files no longer plan, or that are neither here nor published. Writes record.csv, record.md,
-record.png, record.pdf, record.papers.md (counts by paper) and record.counts.md into RESULTS, and
-prints the last.
+record.png, record.pdf, record.orders.csv (pairs of methods), record.papers.md (counts by paper) and
+record.counts.md into RESULTS, and prints the last.
 """
 
 from __future__ import annotations

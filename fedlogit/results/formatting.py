@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,26 @@ from fedlogit.files import write_atomic
 from fedlogit.papers.metric_names import is_counted
 from fedlogit.results.metrics import Metric, metric_of
 
-__all__ = ["markdown", "number", "read_csv", "sentence", "spread", "write_csv", "write_text"]
+__all__ = [
+    "in_words",
+    "markdown",
+    "number",
+    "read_csv",
+    "sentence",
+    "spread",
+    "write_csv",
+    "write_text",
+]
 
 
 def sentence(text: str) -> str:
     """Return the text with its first letter in upper case."""
     return text[:1].upper() + text[1:]
+
+
+def in_words(parts: Sequence[str]) -> str:
+    """Return parts as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def number(value: float, metric: str, *, percent: bool = False, decimals: int | None = None) -> str:

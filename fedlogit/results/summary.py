@@ -22,6 +22,8 @@ from fedlogit.results.verdicts.compare import (
     not_run,
     read_comparison,
 )
+from fedlogit.results.verdicts.counterparts import matched_numbers
+from fedlogit.results.verdicts.orders import pairwise_orders
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["overview", "write_summary"]
@@ -30,9 +32,9 @@ __all__ = ["overview", "write_summary"]
 def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: Path) -> list[Path]:
     """Compare a paper with ours and judge its claims.
 
-    Writes ``compare.csv``, ``compare.md``, ``claims.csv``, ``claims.md``, ``metrics.json`` and
-    ``numbers.json`` (for ``dvc metrics``), and ``summary.md``: both without the evidence behind the
-    claims, which is in ``claims.md``.
+    Writes ``compare.csv``, ``compare.md``, ``orders.csv``, ``claims.csv``, ``claims.md``,
+    ``metrics.json`` and ``numbers.json`` (for ``dvc metrics``), and ``summary.md``: both without
+    the evidence behind the claims, which is in ``claims.md``.
 
     Args:
         artefacts: The paper's tables, all at one scale.
@@ -47,7 +49,8 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
         FedlogitError: if a claim is malformed.
     """
     first = artefacts[0]
-    rows = compare(artefacts, reference)
+    matched = matched_numbers(artefacts, reference)
+    rows, orders = compare(matched), pairwise_orders(matched)
     compared = comparison_markdown(rows, artefacts)
     claims = pd.concat([judge_claims(artefact) for artefact in artefacts], ignore_index=True)
     judged = claims_markdown(claims, artefacts) if len(claims) else ""
@@ -55,6 +58,7 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
     heading = f"## {first.paper_title or first.paper}, scale `{first.scale}`"
     return [
         write_csv(out / "compare.csv", rows),
+        write_csv(out / "orders.csv", orders),
         write_text(out / "compare.md", compared),
         write_csv(out / "claims.csv", claims),
         write_json(out / "metrics.json", metrics(rows, claims, artefacts)),

@@ -27,10 +27,10 @@ Files = dict[str, str | list[str]]
 _OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
 _SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf", "md")}
 # All outputs of a rule are asked for: Snakemake makes no file again that nobody asks for.
-SUMMARY_PARTS = ("compare.csv", "compare.md", "claims.csv", "claims.md", "metrics.json",
-                 "numbers.json")  # fmt: skip
+SUMMARY_PARTS = ("compare.csv", "compare.md", "orders.csv", "claims.csv", "claims.md",
+                 "metrics.json", "numbers.json")  # fmt: skip
 """Files of a comparison, beside its summary."""
-_OF_RECORD = ("csv", "md", "counts.md", "papers.md", "png", "pdf")
+_OF_RECORD = ("csv", "md", "orders.csv", "counts.md", "papers.md", "png", "pdf")
 
 
 class RuleInputs:

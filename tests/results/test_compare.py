@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.compared import compare
 from support.refusals import refused
 from support.sealed import seal
 
@@ -14,7 +15,6 @@ from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper
 from fedlogit.results.dvc_metrics import numbers
 from fedlogit.results.verdicts.compare import (
-    compare,
     comparison_markdown,
     comparison_table,
     read_reference,

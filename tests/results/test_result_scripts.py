@@ -99,9 +99,9 @@ def test_from_runs_to_the_final_summary(call, artefact, tmp_path):
     assert {path.suffix for path in table.parent.iterdir()} == {".csv", ".md", ".tex"}
     assert {path.suffix for path in figure.parent.iterdir()} == {".png", ".pdf", ".md"}
     made = ["claims.csv", "claims.md", "compare.csv", "compare.md", "metrics.json"]
-    made += ["numbers.json", "summary.md"]
+    made += ["numbers.json", "orders.csv", "summary.md"]
     assert sorted(path.name for path in summary.iterdir()) == made
-    record = ["counts.md", "csv", "md", "papers.md", "pdf", "png"]
+    record = ["counts.md", "csv", "md", "orders.csv", "papers.md", "pdf", "png"]
     assert sorted(path.name for path in results.glob("record.*")) == [f"record.{s}" for s in record]
     assert " 2 run at a reduced scale only " in (results / "record.counts.md").read_text()
     text = (results / "summary.md").read_text()

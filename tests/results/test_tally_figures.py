@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.compared import compare
 from support.refusals import refused
 from support.sealed import seal
 
@@ -13,7 +14,7 @@ from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import CATEGORIES, MARKERS, look
-from fedlogit.results.verdicts.compare import compare, read_reference
+from fedlogit.results.verdicts.compare import read_reference
 
 AXES = {"dataset": "mnist", "partition": "iid"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.compared import compare
 
 from fedlogit.errors import DataError
 from fedlogit.papers import load_paper
@@ -12,7 +13,6 @@ from fedlogit.results.pages.paper import paper_page
 from fedlogit.results.summary import overview, write_summary
 from fedlogit.results.verdicts.compare import (
     NOTHING_PUBLISHED,
-    compare,
     comparison_markdown,
     nothing_published,
     published,

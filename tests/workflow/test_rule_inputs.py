@@ -47,8 +47,8 @@ def outputs(rules: str, folder: str) -> list[str]:
 
 def summary(results: Path, scale: str) -> list[str]:
     """Return the files of a paper's comparison."""
-    names = ["summary.md", "compare.csv", "compare.md", "claims.csv", "claims.md", "metrics.json",
-             "numbers.json"]  # fmt: skip
+    names = ["summary.md", "compare.csv", "compare.md", "orders.csv", "claims.csv", "claims.md",
+             "metrics.json", "numbers.json"]  # fmt: skip
     return [f"{results}/summary/who_to_trust/{scale}/{name}" for name in names]
 
 
@@ -222,9 +222,9 @@ def test_the_record_rests_on_the_summaries_of_what_is_covered(planned, tmp_path)
         touch(tmp_path, "runs", run, "result.json")
     _, inputs = planned("who_to_trust", partial=True)
     assert inputs.record() == summary(tmp_path, "quick")
-    suffixes = ("csv", "md", "counts.md", "papers.md", "png", "pdf")
+    suffixes = ("csv", "md", "orders.csv", "counts.md", "papers.md", "png", "pdf")
     record = [f"{tmp_path}/record.{suffix}" for suffix in suffixes]
-    assert inputs.covered()[-7:] == [*record, f"{tmp_path}/report.html"]
+    assert inputs.covered()[-8:] == [*record, f"{tmp_path}/report.html"]
     assert inputs.report()["record"] == [f"{tmp_path}/record.png"]  # which the report shows
     assert f"{REFERENCES}/notes.yaml" in inputs.references()
 

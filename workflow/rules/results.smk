@@ -109,6 +109,7 @@ rule record:
     output:
         csv="results/record.csv",
         page="results/record.md",
+        orders="results/record.orders.csv",
         counts="results/record.counts.md",
         papers="results/record.papers.md",
         png=report(

@@ -15,9 +15,11 @@ from fedlogit.results.pages.templating import render
 from fedlogit.results.record.counts import counts_sentence, margin_units
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import as_comparison, read_record
+from fedlogit.results.record.orders import orders_sentence, orders_table, recorded_orders
 from fedlogit.results.record.other_readings import decided_by_rounding, divided_by_n
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
 from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
+from fedlogit.results.verdicts.orders import ORDER_RULE
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, Verdict
 
 __all__ = ["deviating_numbers", "record_page"]
@@ -45,6 +47,8 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path) -> str
     return render(
         "record.md",
         counts=counts_sentence(rows),
+        order_rule=ORDER_RULE,
+        orders=_orders(recorded_orders(rows, by_name, results), by_name),
         unjudged=_unjudged_table(rows, by_name),
         on_gpu=_on_gpu(rows["device"]),
         derived=_reproduced_and_derived(rows, notes),
@@ -52,6 +56,13 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path) -> str
         divided=_other_verdicts(divided_by_n(rows, references), by_name),
         groups=list(_deviation_groups(rows, by_name, notes)),
     )
+
+
+def _orders(pairs: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
+    """Return how many pairs of methods are in which order, in words and by table."""
+    if pairs.empty:
+        return "No pair of methods was run."
+    return f"{orders_sentence(pairs)}\n\n{orders_table(pairs, papers)}"
 
 
 def _on_gpu(devices: pd.Series) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
 from fedlogit.papers import Paper
 from fedlogit.papers.metric_names import is_share
-from fedlogit.results.formatting import markdown, sentence
+from fedlogit.results.formatting import in_words, markdown, sentence
 from fedlogit.results.record.notes import Notes
 from fedlogit.results.verdicts.rules import (
     PARTLY,
@@ -62,9 +62,9 @@ def counts_sentence(rows: pd.DataFrame) -> str:
         parts.append(f"{single} with a single run ({within} within 3 points)")
     judged = sum(found[name] for name in VERDICTS)
     text = f"Of {len(rows)} published numbers, {judged or 'none'} have a verdict"
-    text += f": {_in_words(parts)}." if parts else "."
+    text += f": {in_words(parts)}." if parts else "."
     others = [f"{found[name]} {words}" for name, words in _UNJUDGED_IN_WORDS.items() if found[name]]
-    return text + (f" Not judged: {_in_words(others)}." if others else "")
+    return text + (f" Not judged: {in_words(others)}." if others else "")
 
 
 def caveats(rows: pd.DataFrame, notes: Notes) -> str:
@@ -88,7 +88,7 @@ def caveats(rows: pd.DataFrame, notes: Notes) -> str:
     if parts:
         rest = int((~pd.concat(few, axis=1).any(axis=1)).sum())
         sentences.append(
-            f"Of the {len(reproduced)} reproduced numbers, {_in_words(parts)};"
+            f"Of the {len(reproduced)} reproduced numbers, {in_words(parts)};"
             f" {rest} have no such caveat."
         )
     if wide := int(_too_wide(inconclusive).sum()):
@@ -148,8 +148,3 @@ def _at_a_bound(rows: pd.DataFrame) -> pd.Series:
 def _too_wide(rows: pd.DataFrame) -> pd.Series:
     """Return which intervals fit between no limits: seeds are too few, whatever their mean."""
     return (rows["high"] - rows["low"]) / 2 > PARTLY * margin_units(rows)
-
-
-def _in_words(parts: Sequence[str]) -> str:
-    """Return parts as a list in a sentence."""
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -12,6 +12,7 @@ from fedlogit.results.formatting import markdown, sentence, write_csv, write_tex
 from fedlogit.results.record.counts import caveats, counts_sentence, counts_table
 from fedlogit.results.record.notes import read_notes
 from fedlogit.results.record.numbers import as_comparison, record
+from fedlogit.results.record.orders import orders_sentence, recorded_orders
 from fedlogit.results.record.picture import draw_record
 from fedlogit.results.style import save_figure
 from fedlogit.results.verdicts.compare import RIGHT, comparison_table
@@ -36,9 +37,9 @@ did not come out."""
 def write_record(
     plan: Plan, references: Path, results: Path, among: Collection[tuple[str, str]] | None = None
 ) -> list[Path]:
-    """Write ``record.{csv,md,png,pdf}`` and ``record.{counts,papers}.md`` into a folder.
+    """Write ``record.{csv,md,png,pdf}``, ``record.orders.csv`` and ``record.{counts,papers}.md``.
 
-    The arguments are those of `fedlogit.results.record.numbers.record`.
+    The arguments are those of `fedlogit.results.record.numbers.record`; files go into `results`.
 
     Returns:
         What was written: nothing if no paper has published numbers.
@@ -50,11 +51,15 @@ def write_record(
     if rows.empty:
         return []
     base = results / "record"
-    counts = f"{counts_sentence(rows)} {caveats(rows, read_notes(references))}".strip()
+    pairs = recorded_orders(rows, plan.papers, results)
+    sentences = (
+        counts_sentence(rows), caveats(rows, read_notes(references)), orders_sentence(pairs)
+    )  # fmt: skip
     return [
         write_csv(base.with_suffix(".csv"), rows),
+        write_csv(base.with_suffix(".orders.csv"), pairs),
         write_text(base.with_suffix(".md"), record_markdown(rows, plan.papers)),
-        write_text(base.with_suffix(".counts.md"), counts),
+        write_text(base.with_suffix(".counts.md"), " ".join(filter(None, sentences))),
         write_text(base.with_suffix(".papers.md"), counts_table(rows, plan.papers)),
         *save_figure(draw_record(rows, plan.papers), base),
     ]

@@ -15,14 +15,13 @@ from fedlogit.papers.published import published_rows
 from fedlogit.papers.schema import JUDGED_SCALE, short_title
 from fedlogit.results.collect import collect, describe, distinct_values, summarise
 from fedlogit.results.formatting import markdown, number, read_csv, spread
-from fedlogit.results.verdicts.counterparts import Counterpart, counterpart, tables_standing_for
+from fedlogit.results.verdicts.counterparts import Counterpart, Matched
 from fedlogit.results.verdicts.number_rows import (
     ComparedNumber,
     OurNumber,
     PublishedNumber,
     TheirNumber,
     compared_numbers,
-    published_numbers,
 )
 from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged, is_exact, margin_unit, verdict
 from fedlogit.results.verdicts.statistics import Sample, interval
@@ -111,7 +110,7 @@ def nothing_published() -> pd.DataFrame:
     return pd.DataFrame(columns=[*_COLUMNS, "n", "where"])
 
 
-def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFrame:
+def compare(matched: Matched) -> pd.DataFrame:
     """Return a row per published number: the paper's, ours, the difference, and a verdict.
 
     `counterpart` says how the settings of our runs differ, where a table stands for another or its
@@ -119,22 +118,12 @@ def compare(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> pd.DataFr
     of them took.
 
     Args:
-        artefacts: The paper's tables, all at one scale; joined with `reference` by their id, or by
-            what they stand for.
-        reference: Published numbers, as from `read_reference`.
-
-    Raises:
-        DataError: if a run is missing or damaged.
+        matched: Published numbers and their runs, as from
+            `fedlogit.results.verdicts.counterparts.matched_numbers`.
     """
-    rows: list[ComparedNumber] = []
-    for table, of_table in reference.groupby("table", sort=False):
-        metrics = of_table["metric"].unique()
-        frames = [(a, collect(a, metrics)) for a in tables_standing_for(artefacts, str(table))]
-        numbers = published_numbers(of_table)
-        rows += [_row(published, counterpart(frames, published)) for published in numbers]
-    if not rows:
+    if not matched:
         return pd.DataFrame(columns=[*_COMPARED, *BEHIND])
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame([_row(published, ours) for published, ours in matched])
     return frame if frame["where"].any() else frame.drop(columns="where")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,10 +10,18 @@ import pandas as pd
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.published import place_of
-from fedlogit.results.collect import axis_value_matches
-from fedlogit.results.verdicts.number_rows import NumberPlace
+from fedlogit.results.collect import axis_value_matches, collect
+from fedlogit.results.verdicts.number_rows import NumberPlace, PublishedNumber, published_numbers
 
-__all__ = ["Counterpart", "counterpart", "matching_runs", "tables_standing_for", "values_here"]
+__all__ = [
+    "Counterpart",
+    "Matched",
+    "counterpart",
+    "matched_numbers",
+    "matching_runs",
+    "tables_standing_for",
+    "values_here",
+]
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,30 @@ class Counterpart:
     frame: pd.DataFrame
     runs: pd.DataFrame
     difference: str
+
+
+Matched = list[tuple[PublishedNumber, Counterpart | None]]
+"""Published numbers and their runs; None where nothing was run."""
+
+
+def matched_numbers(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> Matched:
+    """Return each published number and its runs, table by table.
+
+    Args:
+        artefacts: A paper's tables, all at one scale; joined with `reference` by their id, or by
+            what they stand for.
+        reference: Its published numbers, as from
+            `fedlogit.results.verdicts.compare.read_reference`.
+
+    Raises:
+        DataError: if a run is missing or damaged.
+    """
+    matched = []
+    for table, of_table in reference.groupby("table", sort=False):
+        metrics = of_table["metric"].unique()
+        frames = [(a, collect(a, metrics)) for a in tables_standing_for(artefacts, str(table))]
+        matched += [(number, counterpart(frames, number)) for number in published_numbers(of_table)]
+    return matched
 
 
 def tables_standing_for(artefacts: Iterable[Artefact], table: str) -> list[Artefact]:
