@@ -1,8 +1,9 @@
 """The command line: ``python -m fedlogit COMMAND``, each a module of `fedlogit.commands`.
 
 A user's mistake, also in options, becomes one line and exit code 2, and so does an `OSError`. An
-unexpected exception has such a line below its traceback. Ctrl-C gives exit code 130. If the reader
-of the output goes, as ``head`` does, the command ends silently with 141.
+unexpected exception has such a line below its traceback. Ctrl-C gives exit code 130 and SIGTERM
+143, each with a line. If the reader of the output goes, as ``head`` does, the command ends silently
+with 141.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import fedlogit
 from fedlogit.commands._registry import command_names, first_line, load
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.library_code import code_version, commit_facts
-from fedlogit.stopping import exit_code, exit_on_signal, is_stop
+from fedlogit.stopping import Stopped, exit_code, exit_on_signal, is_stop
 
 __all__ = [
     "call",
@@ -164,6 +165,10 @@ def _exit_code_of(main: Callable[[Sequence[str]], int | None]) -> int | str | No
         _end_at_next_interrupt()
         print("interrupted; run the same command again to resume", file=sys.stderr)  # noqa: T201
         return 130
+    except Stopped as end:  # while nothing was trained, which tells by itself what it saved
+        name = signal.Signals(end.number).name
+        print(f"stopped by {name}; run the same command again to resume", file=sys.stderr)  # noqa: T201
+        return end.code
     except SystemExit as end:
         return end.code
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import math
@@ -55,6 +56,8 @@ _OF_SAFETENSORS = r"\.tmp[A-Za-z0-9]{6}"  # its own, before it renames to the na
 def write_atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` on success, remove it on failure.
 
+    What processes that were killed left of the same file is removed first.
+
     Raises:
         FedlogitError: if the folder cannot be written or the disk is full.
     """
@@ -63,9 +66,11 @@ def write_atomic(path: Path) -> Iterator[Path]:
     try:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            yield temporary
-            _sync(temporary)
-            temporary.replace(path)
+            _remove_abandoned(path)
+            with _locked(temporary):
+                yield temporary
+                _sync(temporary)
+                temporary.replace(path)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -78,6 +83,47 @@ def _temporary_name(path: Path) -> Path:
     """
     unique = f"{os.getpid()}{secrets.randbelow(10**6)}"
     return path.with_name(f".{path.stem}.{unique}{path.suffix}")
+
+
+@contextmanager
+def _locked(temporary: Path) -> Iterator[None]:
+    """Make an empty file and hold its lock, which tells it from what a killed process left."""
+    file = temporary.open("wb")
+    try:
+        with suppress(OSError):  # a file system without locks, where nobody removes leftovers
+            fcntl.flock(file, fcntl.LOCK_EX)
+            while not temporary.exists():  # somebody found it before it was locked
+                file.close()
+                file = temporary.open("wb")
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        file.close()
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the temporary files of `path` whose writers were killed: nobody holds their locks.
+
+    Not those of a ``.safetensors``, whose library replaces the file that was locked by one of its
+    own. `remove_leftovers` removes these.
+    """
+    if path.suffix == ".safetensors":
+        return
+    for name in _names_matching(path.parent, _temporary_names(path)):
+        with suppress(OSError), path.with_name(name).open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.with_name(name).unlink()
+
+
+def _temporary_names(path: Path) -> str:
+    """Return a regular expression for the names that `_temporary_name` gives."""
+    return rf"\.{re.escape(path.stem)}\.\d+{re.escape(path.suffix)}"
+
+
+def _names_matching(folder: Path, pattern: str) -> list[str]:
+    """Return the names of the files in a folder that a regular expression describes."""
+    with os.scandir(folder) as entries:
+        return [e.name for e in entries if re.fullmatch(pattern, e.name) and e.is_file()]
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -119,13 +165,12 @@ def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
             ``.safetensors``, so do the temporary names that safetensors gives.
     """
     paths = [Path(name) for name in names]
-    patterns = [rf"\.{re.escape(p.stem)}\.\d+{re.escape(p.suffix)}" for p in paths]
+    patterns = [_temporary_names(path) for path in paths]
     if any(path.suffix == ".safetensors" for path in paths):
         patterns.append(_OF_SAFETENSORS)
-    temporary = re.compile("|".join(patterns))
-    for found in folder.glob(".*"):
-        if temporary.fullmatch(found.name) and found.is_file():
-            found.unlink(missing_ok=True)
+    if folder.is_dir():
+        for name in _names_matching(folder, "|".join(patterns)):
+            (folder / name).unlink(missing_ok=True)
 
 
 def remove_leftovers_of(path: Path) -> None:

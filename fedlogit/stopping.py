@@ -32,7 +32,16 @@ _received: list[int] = []  # the signals that became `Stopped` since `exit_on_si
 
 
 class Stopped(SystemExit):
-    """A signal asked this process to end; the code is the signal's."""
+    """A signal asked this process to end; the code is the signal's.
+
+    Attributes:
+        number: The signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        """End with the code that shells give."""
+        super().__init__(exit_code(number))
+        self.number = number
 
 
 def exit_code(number: int) -> int:
@@ -56,7 +65,7 @@ def raise_if_stopped() -> None:
         Stopped: if a signal of `exit_on_signal` came.
     """
     if _received:
-        raise Stopped(exit_code(_received[0]))
+        raise Stopped(_received[0])
 
 
 @contextmanager
@@ -117,7 +126,7 @@ def exit_on_signal() -> Iterator[None]:
 
     def leave(number: int, _frame: FrameType | None) -> None:
         _received.append(number)
-        raise Stopped(exit_code(number))
+        raise Stopped(number)
 
     _received.clear()
     try:

@@ -5,7 +5,7 @@ What a key means, which a model's docstring has under ``Attributes:``, is the ke
 that an editor shows it.
 
 python scripts/schemas.py            # writes workflow/schemas/*.schema.json
-python scripts/schemas.py --check    # fails if they differ from what it would write
+python scripts/schemas.py --check    # changes nothing; exits with 1 if they differ from the models
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fedlogit.cli import run_main
 from fedlogit.component import FrozenConfig
 from fedlogit.config import Settings
-from fedlogit.errors import FedlogitError
-from fedlogit.files import write_atomic
 from fedlogit.papers import Paper
+from fedlogit.results.formatting import write_text
 from fedlogit.spec import RunSpec
 from scripts.docs_site.docstrings import attributes, subclasses
 
@@ -60,18 +59,22 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "workflow" / "schemas")
     args = parser.parse_args(argv)
-    for name, model in MODELS.items():
-        path = args.out / f"{name}.schema.json"
-        text = json.dumps(schema(model), indent=2) + "\n"
-        if not args.check:
-            with write_atomic(path) as temporary:
-                temporary.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            raise FedlogitError(f"{path} is not what the models say; run make schemas")
-    return 0
+    texts = {
+        args.out / f"{name}.schema.json": json.dumps(schema(model), indent=2) + "\n"
+        for name, model in MODELS.items()
+    }
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
+    for path in stale:
+        if args.check:
+            print(f"{path} is not what the models say; run make schemas", file=sys.stderr)
+        else:
+            write_text(path, texts[path])
+    return int(args.check and bool(stale))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ __all__ = [
     "nonempty_listing",
     "print_cache_state",
     "read_listing",
+    "remove_temporary",
     "write_listing",
 ]
 
@@ -34,6 +35,8 @@ __all__ = [
 _RUN = re.compile(r"(?:\w[\w.+-]{0,79}/){3}seed[0-9]{1,19}-[0-9a-f]{8}")
 _DEPTH = 4  # the parts of that path
 _LIST = re.compile(r"[0-9a-f]{32}\.dir")
+_TRANSFERRED = re.compile(r"\.[\w-]{22}\.tmp")  # DVC's name of an object in the making
+_BROKEN_LOCKS = re.compile(r"Unable to read RWLock-file '(.+)'\. JSON structure is corrupted")
 _HEADER = "# The published runs, one output each. `snakemake publish` adds to this file.\n"
 # libyaml's, where PyYAML has it: a list of thousands of runs takes seconds without.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -217,6 +220,17 @@ def changed_runs(listing: Path) -> list[str]:
     )
 
 
+def remove_temporary(objects: Path) -> None:
+    """Remove what transfers that failed or were killed left half-written.
+
+    Args:
+        objects: A folder of DVC's objects, to which nobody is adding any.
+    """
+    for path in objects.glob("[0-9a-f][0-9a-f]/.*.tmp"):
+        if _TRANSFERRED.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
 def dvc(*args: str) -> str:
     """Call DVC and return what it printed.
 
@@ -225,6 +239,10 @@ def dvc(*args: str) -> str:
     """
     command = [sys.executable, "-m", "dvc", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and (broken := _BROKEN_LOCKS.search(done.stderr)):
+        # DVC wrote its list of locks when the disk was full; it would refuse it for ever.
+        Path(broken[1]).unlink(missing_ok=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
         message = errors[0].removeprefix("ERROR: ") if errors else done.stderr or done.stdout

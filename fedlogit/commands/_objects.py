@@ -23,13 +23,14 @@ from dvc_data.hashfile.tree import Tree
 from dvc_objects.errors import ObjectFormatError
 from tqdm import tqdm
 
-from fedlogit.commands._cache import is_here
+from fedlogit.commands._cache import is_here, remove_temporary
 from fedlogit.errors import FedlogitError
 from fedlogit.files import is_plain_name
 
 __all__ = ["put_in_place"]
 
-_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, *_FULL)
 _DIGEST = re.compile("[0-9a-f]{32}")
 
 
@@ -60,7 +61,8 @@ def put_in_place(runs: Path, wanted: Mapping[str, str], remote: str | None) -> d
             return _put_in_place(runs, wanted, _Objects(repo, remote))
     except (DvcException, OSError, FedlogitError) as error:  # it is the same for all
         if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
-            raise FedlogitError(f"cannot write {error.filename}: {error.strerror}") from error
+            where = error.filename or ".dvc"  # DVC's own files, where the system names none
+            raise FedlogitError(f"cannot write {where}: {error.strerror}") from error
         return {run: str(error) for run in wanted if not (runs / run).is_dir()}
 
 
@@ -82,6 +84,8 @@ def _put_in_place(runs: Path, wanted: Mapping[str, str], objects: _Objects) -> d
             except FedlogitError as error:
                 reasons[run] = str(error)
             except OSError as error:
+                if error.errno in _FULL:
+                    raise OSError(error.errno, error.strerror, str(runs / run)) from error
                 why = f"it cannot be written: {error.strerror or error}"
                 reasons[run] = "is here now; it stays" if is_here(runs / run) else why
     return reasons
@@ -109,6 +113,7 @@ class _Objects:
         self._name = remote or repo.config["core"].get("remote")
         self._remote = repo.cloud.get_remote_odb(remote, "fetch")
         self._cache = repo.cache.local
+        self._root = repo.root_dir
         self._failed: dict[str, BaseException] = {}
 
     def fetch(self, digests: Iterable[str], what: str) -> None:
@@ -146,6 +151,20 @@ class _Objects:
                 paths, self._remote.fs, digests,
                 callback=bar, on_error=self._failed.__setitem__, verify=True,
             )  # fmt: skip
+        self._check_disk()
+
+    def _check_disk(self) -> None:
+        """Stop where the disk is full: every other file would fail alike.
+
+        Raises:
+            OSError: naming the cache.
+        """
+        for error in self._failed.values():
+            if isinstance(error, OSError) and error.errno in _FULL:
+                folder = Path(self._cache.path)
+                if folder.is_relative_to(self._root):  # and no other project writes there
+                    remove_temporary(folder)
+                raise OSError(error.errno, error.strerror, str(folder)) from error
 
     def tree(self, digest: str) -> Tree:
         """Return a list of files.

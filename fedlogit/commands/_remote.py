@@ -9,7 +9,7 @@ from dvc.repo import Repo
 
 from fedlogit.errors import unknown
 
-__all__ = ["check_remote", "folder_in_repository"]
+__all__ = ["check_remote", "folder_in_repository", "objects_in_repository"]
 
 
 def check_remote(remote: str | None) -> None:
@@ -31,6 +31,12 @@ def folder_in_repository(remote: str | None) -> Path | None:
     Args:
         remote: Its name; None is the default one.
     """
+    folder = objects_in_repository(remote)
+    return folder and folder.relative_to(Path(Repo.find_root()).resolve()).parent.parent
+
+
+def objects_in_repository(remote: str | None) -> Path | None:
+    """Return the folder in which such a remote has its objects; None if it is elsewhere."""
     with Repo() as repo:
         try:
             found = repo.cloud.get_remote_odb(remote, "push")
@@ -38,4 +44,4 @@ def folder_in_repository(remote: str | None) -> Path | None:
             return None
         root, folder = Path(repo.root_dir).resolve(), Path(found.path).resolve()
     is_inside = found.fs.protocol == "local" and folder.is_relative_to(root)
-    return folder.relative_to(root).parent.parent if is_inside else None
+    return folder if is_inside else None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.artefact import read_artefact
+from fedlogit.papers.artefact import read_artefacts
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.compare import nothing_published, read_reference
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    artefacts = [read_artefact(path) for path in args.artefacts]
+    artefacts = read_artefacts(args.artefacts)
     kinds = sorted({(artefact.paper, artefact.scale) for artefact in artefacts})
     if len(kinds) > 1:
         raise FedlogitError(f"--artefacts: one paper at one scale, not {kinds}")

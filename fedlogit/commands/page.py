@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit.commands._options import given_file
-from fedlogit.papers.artefact import read_artefact
+from fedlogit.papers.artefact import read_artefacts
 from fedlogit.results.pages.chapter import write_page
 
 
@@ -24,4 +24,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    print(write_page([read_artefact(path) for path in args.artefacts], args.results, args.out))
+    print(write_page(read_artefacts(args.artefacts), args.results, args.out))

@@ -16,10 +16,20 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedlogit.commands._cache import changed_runs, dvc, read_listing, write_listing
+from fedlogit.commands._cache import (
+    changed_runs,
+    dvc,
+    read_listing,
+    remove_temporary,
+    write_listing,
+)
 from fedlogit.commands._error_lines import print_first
 from fedlogit.commands._options import positive
-from fedlogit.commands._remote import check_remote, folder_in_repository
+from fedlogit.commands._remote import (
+    check_remote,
+    folder_in_repository,
+    objects_in_repository,
+)
 from fedlogit.commands._settings import papers_in
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.files import remove_leftovers_of
@@ -190,7 +200,7 @@ def add(
     Raises:
         FedlogitError: if DVC fails, or all runs together would be too large.
     """
-    part = _part(listing)
+    part, objects = _part(listing), objects_in_repository(remote)
     try:
         write_listing(part, {run: {"path": f"{listing.stem}/{run}"} for run in new})
         dvc("commit", "--force", str(part))
@@ -206,3 +216,5 @@ def add(
         write_listing(listing, outs)
     finally:
         part.unlink(missing_ok=True)
+        if objects:  # or git add would take them
+            remove_temporary(objects)

@@ -62,7 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     checkpoint_option(parser)
     parser.add_argument(
-        "--archive", type=given_file, metavar="FILE", help="write finished runs to this archive"
+        "--archive",
+        type=given_file,
+        metavar="FILE",
+        help="write finished runs to this archive, if there are any",
     )
     parser.add_argument("--quiet", action="store_true", help="print no progress")
 
@@ -166,6 +169,9 @@ def _printer(bar: Counter, runs: Path) -> Callable[[Task, Outcome], None]:
 
 def _pack(args: argparse.Namespace, after: dict[str, str]) -> None:
     finished = [run for run, state in after.items() if state == "finished"]
+    if not finished:
+        print(f"{args.archive}: not written, as no run has finished")
+        return
     pack(args.archive, "runs", files_of_runs(args.results / "runs", finished))
     size = args.archive.stat().st_size / 1e6
     print(f"{args.archive}: {len(finished)} finished runs, {size:.1f} MB")

@@ -6,18 +6,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedlogit.component import explain
+from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.options import KindOptions
 from fedlogit.papers.schema import Claim, StandsFor
 
-__all__ = ["REFERENCE", "Artefact", "Missing", "Refused", "RunRef", "read_artefact"]
+__all__ = [
+    "REFERENCE",
+    "Artefact",
+    "Missing",
+    "Refused",
+    "RunRef",
+    "read_artefact",
+    "read_artefacts",
+]
 
 Kind = TypeVar("Kind", bound=KindOptions)
 
@@ -215,6 +225,29 @@ class Artefact(BaseModel):
             methods.setdefault(place.why, {})[self.label(place.axes.get("method", ""))] = None
         parts = [f"{', '.join(filter(None, names))} ({why})" for why, names in methods.items()]
         return f"Not applicable (n/a): {'; '.join(parts)}" if parts else ""
+
+
+def read_artefacts(paths: Sequence[Path]) -> list[Artefact]:
+    """Read artefact files, of which each describes another table or figure.
+
+    A folder of plans may have two of one table, planned with other settings; a comparison of both
+    would have all its rows twice.
+
+    Raises:
+        DataError: as `read_artefact`.
+        FedlogitError: as `read_artefact`, or if two files describe the same.
+    """
+    found: dict[tuple[str, str, str], Path] = {}
+    artefacts = [read_artefact(path) for path in paths]
+    for path, artefact in zip(paths, artefacts, strict=True):
+        key = (artefact.paper, artefact.scale, artefact.id)
+        if key in found:
+            raise FedlogitError(
+                f"{artefact.id} of {artefact.paper} at scale {artefact.scale} is given twice:"
+                f" {found[key]} and {path}; give one of them (make clean removes old plans)"
+            )
+        found[key] = path
+    return artefacts
 
 
 def read_artefact(path: Path) -> Artefact:

@@ -105,7 +105,7 @@ def _folder_lines(results: Path, paper: str, scale: str) -> list[str]:
     lines = []
     for kind, suffix in (("tables", "md"), ("figures", "png")):
         folder = results / kind / paper / scale
-        names = ", ".join(sorted(path.stem for path in folder.glob(f"*.{suffix}")))
+        names = ", ".join(sorted(path.stem for path in folder.glob(f"[!.]*.{suffix}")))
         lines.append(f"- {kind.capitalize()}: {folder}/ ({names or 'none'})")
     summary = ResultsLayout(results).summary(paper, scale) / "summary.md"
     return [*lines, f"- Reported and reproduced: {summary}"]

@@ -42,7 +42,7 @@ def gallery_pages(papers: Mapping[str, Paper], figures: Path) -> Iterator[tuple[
     ]
     # Papers first, then our own comparison.
     for name, paper in sorted(papers.items(), key=lambda item: item[1].acm is None):
-        files = sorted(figures.glob(f"{name}/*/*.png"), key=_order)
+        files = sorted(figures.glob(f"{name}/*/[!.]*.png"), key=_order)
         if not files:
             continue
         cells = "\n".join(_small(file, f"results/figures/{name}") for file in files)

@@ -152,6 +152,24 @@ def test_what_a_killed_publish_left_goes(published):
     assert not [path for path in left if path.exists()]
 
 
+def test_locks_that_dvc_wrote_when_the_disk_was_full_stop_no_later_publish(published, finished):
+    finished(seed=2)
+    Path(".dvc/tmp/rwlock").write_text("")
+    done = script("publish")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(listed()) == 3
+
+
+def test_objects_that_a_push_left_half_written_go(published, finished):
+    objects = Path("dvc-remote/files/md5")
+    (half := objects / "ff" / f".{'x' * 20}_-.tmp").parent.mkdir(exist_ok=True)
+    half.write_text("half")
+    (other := half.with_name(".keep.tmp")).write_text("somebody's")
+    finished(seed=2)
+    assert script("publish").returncode == 0
+    assert (half.exists(), other.exists()) == (False, True)
+
+
 def test_damage_is_named(published):
     first, second = published
     # A remote whose disk rots: the object no longer is what its name says.

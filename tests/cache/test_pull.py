@@ -182,6 +182,20 @@ def test_a_remote_that_does_not_answer_is_asked_once(away, monkeypatch):
     assert [len(paths) for paths in asked] == [1]
 
 
+def test_a_disk_that_is_full_is_one_line_and_no_fault_of_the_remote(away, monkeypatch):
+    def full(fs: object, paths: list[str], *args: object, **kwargs: Any) -> None:
+        for path, target in zip(paths, args[1], strict=True):
+            half = Path(target).with_name(f".{'x' * 22}.tmp")
+            half.write_text("half")
+            kwargs["on_error"](path, target, OSError(errno.ENOSPC, "No space left", path))
+
+    monkeypatch.setattr(generic, "transfer", full)
+    cache = Path(".dvc/cache/files/md5").resolve()
+    done = script("pull")
+    assert (done.returncode, done.stderr) == (2, f"error: cannot write {cache}: No space left\n")
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("command", ["pull", "publish"])
 def test_a_remote_that_there_is_not_is_refused_whatever_is_missing(published, command):
     done = script(command, "--remote", "cahce")

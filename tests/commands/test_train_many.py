@@ -66,6 +66,19 @@ def test_a_list_in_one_file_and_runs_that_are_finished(folder):
     assert (folder_of(folder, two) / "result.json").exists()
 
 
+def test_where_all_runs_fail_no_archive_is_written_and_an_older_one_stays(folder):
+    specs_of(folder / "specs", {"rounds": 1, "dataset": "mnist"})
+    archive = folder / "runs.tar.gz"
+    for older in (None, b"of an earlier call"):
+        if older:
+            archive.write_bytes(older)
+        done = train_many(folder, "--archive", str(archive))
+        assert done.returncode == 2
+        assert "0 of 1 runs are finished (0 of them now), 1 failed" in done.stdout
+        assert done.stdout.endswith(f"{archive}: not written, as no run has finished\n")
+        assert (archive.read_bytes() if archive.exists() else None) == older
+
+
 def test_a_finished_run_that_is_damaged_counts_as_failed_and_is_not_packed(folder):
     one, two = specs_of(folder / "specs", {"rounds": 1}, {"rounds": 1, "seed": 1})
     train_many(folder)
@@ -155,7 +168,8 @@ def test_it_stops_saved_before_the_minutes_are_over_and_goes_on(folder):
         rounds.append(int(header["note"].partition('"round": ')[2].partition(",")[0]))
     assert rounds[0] < rounds[1]
     assert not folder_of(folder, later).exists()
-    assert said.endswith("a.gz: 0 finished runs, 0.0 MB\n")
+    assert said.endswith("a.gz: not written, as no run has finished\n")
+    assert not (folder / "a.gz").exists()
 
 
 def test_a_round_that_does_not_end_in_time_is_ended(folder):

@@ -1,14 +1,16 @@
 """Disks that are full, and results folders that cannot be written."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.calls import script
+from support.calls import RUNS, script
 from support.many import QUIET, folder_of, specs_of, train_many
 from support.refusals import refused
 from support.small import SMALL
+from support.study import DRAWS, contents
 
 from fedlogit.errors import FedlogitError
 from fedlogit.files import save_npz, write_json
@@ -33,7 +35,7 @@ def tiny_disk(tmp_path):
 
 
 @pytest.fixture
-def train(python, tmp_path):
+def train_into(python, tmp_path):
     """Return a function that trains into a folder."""
 
     def run(out: Path) -> subprocess.CompletedProcess[str]:
@@ -48,8 +50,8 @@ def train(python, tmp_path):
     return run
 
 
-def test_a_full_disk_is_one_line_and_nothing_half_written(train, tiny_disk):
-    done = train(tiny_disk / "run")
+def test_a_full_disk_is_one_line_and_nothing_half_written(train_into, tiny_disk):
+    done = train_into(tiny_disk / "run")
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "cannot write" in done.stderr
@@ -59,16 +61,16 @@ def test_a_full_disk_is_one_line_and_nothing_half_written(train, tiny_disk):
     assert left <= whole, "no result and nothing temporary"
 
 
-def test_a_run_goes_on_when_there_is_room_again(train, tiny_disk):
-    assert train(tiny_disk / "run").returncode == 2
+def test_a_run_goes_on_when_there_is_room_again(train_into, tiny_disk):
+    assert train_into(tiny_disk / "run").returncode == 2
     subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
-    assert train(tiny_disk / "run").returncode == 0
+    assert train_into(tiny_disk / "run").returncode == 0
     assert (tiny_disk / "run" / "result.json").exists()
 
 
-def test_a_results_folder_that_cannot_be_written(train, tmp_path):
+def test_a_results_folder_that_cannot_be_written(train_into, tmp_path):
     (tmp_path / "results").write_text("a file where a folder should be")
-    done = train(tmp_path / "results" / "run")
+    done = train_into(tmp_path / "results" / "run")
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: cannot write {tmp_path / 'results'}")
     assert len(done.stderr.strip().splitlines()) == 1
@@ -104,18 +106,23 @@ WRITES = [
     "train_many {home}/specs --data {home} --results {disk} --archive {disk}/runs.tar.gz "
     + " ".join(QUIET),
     "unpack {home}/runs.tar.gz --runs {disk}/runs",
+    "bundle {home}/specs --data {home} --results {home}/none --out {disk}/bundle",
+    "unpack {home}/bundle/specs.tar.gz --out {disk}/inputs",
     "runs {home}/run --csv {disk}/rounds.csv --curves {disk}/curves.png",
 ]
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
-    """A folder with raw and prepared data, a spec, its finished run and that in an archive."""
+    """A folder with raw data, a spec, its finished run, and archives of the run and of the spec."""
     folder = tmp_path_factory.mktemp("home")
     (spec,) = specs_of(folder / "specs", {})
     assert script("download", "digits", "--out", str(folder / "raw")).returncode == 0
     assert train_many(folder, "--archive", str(folder / "runs.tar.gz")).returncode == 0
     folder_of(folder, spec).rename(folder / "run")
+    places = ("--data", str(folder), "--results", str(folder / "none"))
+    bundled = script("bundle", str(folder / "specs"), *places, "--out", str(folder / "bundle"))
+    assert bundled.returncode == 0, bundled.stderr
     return folder
 
 
@@ -141,3 +148,95 @@ def test_a_command_on_a_full_disk_leaves_whole_files_and_goes_on(tiny_disk, home
     assert script(*call).returncode == 0
     lasting = {path for path in left if path.exists() and path.suffix not in (".txt", ".gz")}
     assert {path: path.read_bytes() for path in lasting} == {p: left[p] for p in lasting}
+
+
+@pytest.fixture
+def on_disk(tiny_disk, monkeypatch):
+    """Return a function that copies a folder to a disk, makes it the current one and fills it.
+
+    A second call leaves as many kilobytes as it says.
+    """
+    subprocess.run(["mount", "-o", "remount,size=4m", str(tiny_disk)], check=True)
+
+    def copied(folder: Path) -> Path:
+        shutil.copytree(folder, tiny_disk / "project")
+        monkeypatch.chdir(tiny_disk / "project")
+        return tiny_disk / "project"
+
+    yield copied
+    monkeypatch.undo()  # or the disk is in use
+
+
+def on_a_full_disk(disk: Path, kilobytes: int, *call: str) -> subprocess.CompletedProcess[str]:
+    """Call a command where so much is left of a disk."""
+    filler, room = disk / "filler", shutil.disk_usage(disk).free
+    filler.write_bytes(bytes(max(0, room - (kilobytes << 10))))
+    done = script(*call)
+    filler.unlink()
+    return done
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_results_on_a_full_disk_stay_as_they_were(on_disk, tiny_disk, study, name):
+    folder, call = on_disk(study), DRAWS[name].split()
+    before = contents(folder)
+    for kilobytes in (0, 20):
+        done = on_a_full_disk(tiny_disk, kilobytes, *call)
+        assert contents(folder) == before
+        if done.returncode == 0:
+            break
+        assert re.fullmatch(
+            r"error: cannot write results/\S+: No space left on device\n", done.stderr
+        )
+    assert kilobytes > 0, "it failed at least once"
+    assert script(*call).returncode == 0
+    assert contents(folder) == before
+
+
+def hidden(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob(".*") if path.is_file()]
+
+
+def lasting(run: Path) -> dict[Path, bytes]:
+    """Return the files of a run that are published."""
+    working = (".", "checkpoint")
+    return {p: b for p, b in contents(run).items() if not p.name.startswith(working)}
+
+
+@pytest.mark.slow
+def test_runs_are_published_when_there_is_room_again(on_disk, tiny_disk, published):
+    folder = on_disk(Path.cwd())
+    for made in (".dvc/cache", ".dvc/tmp", "dvc-remote"):
+        shutil.rmtree(folder / made)
+    listing = RUNS.with_suffix(".dvc")
+    whole = listing.read_bytes()
+    listing.unlink()
+    # DVC can write its locks in part; all of its cache; one of the objects that it pushes.
+    for kilobytes, failing in ((4, "commit"), (48, "push")):
+        done = on_a_full_disk(tiny_disk, kilobytes, "publish")
+        said = rf"error: dvc {failing} failed: .*No space left on device.*\n"
+        assert re.fullmatch(said, done.stderr), done.stderr
+        assert not hidden(folder / "dvc-remote")
+        assert [path.name for path in Path("results").iterdir()] == ["runs"]
+    done = script("publish")
+    assert done.returncode == 0, done.stderr
+    assert listing.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_runs_are_pulled_when_there_is_room_again(on_disk, tiny_disk, published):
+    folder = on_disk(Path.cwd())
+    before = [lasting(run) for run in published]
+    for made in (".dvc/cache", ".dvc/tmp", RUNS):
+        shutil.rmtree(folder / made)
+    # There is room for nothing; for some objects; for all of them and one run.
+    for kilobytes in (0, 8, 44):
+        done = on_a_full_disk(tiny_disk, kilobytes, "pull")
+        said = r"error: cannot write \S+: No space left on device\n"
+        assert re.fullmatch(said, done.stderr), done.stderr
+        assert not hidden(folder / ".dvc/cache")
+        assert not hidden(RUNS)
+        there = [lasting(run) for run in published]
+        assert all(found in ({}, whole) for found, whole in zip(there, before, strict=True))
+    assert script("pull").returncode == 0
+    assert [lasting(run) for run in published] == before

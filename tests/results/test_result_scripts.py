@@ -175,6 +175,21 @@ def test_papers_and_scales_are_not_mixed(call, artefact, tmp_path):
     assert "one paper at one scale" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["compare", "page"])
+def test_one_table_planned_with_two_settings_is_given_once(call, artefact, tmp_path, command):
+    """As a pattern of files gives it where another call has planned, too."""
+    newer = artefact()
+    older = newer.rename(tmp_path / "table1.older.json")
+    artefact()
+    done = call(command, "--artefacts", older, newer, "--out", tmp_path / "out")
+    said = (
+        f"error: table1 of who_to_trust at scale quick is given twice: {older} and {newer}; give"
+        " one of them (make clean removes old plans)\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert not (tmp_path / "out").exists()
+
+
 def test_blocks_of_a_page_are_written_and_checked(call, tmp_path):
     page, part, picture = (tmp_path / name for name in ("docs/page.md", "a.md", "plots/b.png"))
     page.parent.mkdir()

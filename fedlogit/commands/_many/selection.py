@@ -150,4 +150,4 @@ def _resolved(data: Any, where: str, path: Path) -> RunSpec:
 def _files(given: Path) -> list[Path]:
     if not given.exists():
         raise DataError(f"{given} does not exist; give a folder or a file of specs")
-    return sorted(given.rglob("*.json")) if given.is_dir() else [given]
+    return sorted(given.rglob("[!.]*.json")) if given.is_dir() else [given]

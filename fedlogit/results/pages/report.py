@@ -33,7 +33,7 @@ class _Page(NamedTuple):
 
 def find_pages(results: Path) -> list[Path]:
     """Return the pages there are, each paper's together, the scale `paper` first."""
-    pages = results.glob("report/*/*.html")
+    pages = results.glob("report/*/[!.]*.html")
     return sorted(pages, key=lambda page: (page.parent.name, page.stem != JUDGED_SCALE, page.stem))
 
 
