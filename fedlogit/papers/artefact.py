@@ -92,6 +92,7 @@ class Artefact(BaseModel):
         id: Its name within the paper, such as ``table1``.
         kind: Table or figure.
         scale: The named set of overrides that its runs were made with.
+        reduced: Whether these make runs smaller than the paper's.
         labels: How values on the axes, and axes themselves, are printed.
         title: Its heading.
         caption: What it shows, in a sentence or two.
@@ -119,6 +120,7 @@ class Artefact(BaseModel):
     id: str
     kind: Literal["table", "figure"]
     scale: str
+    reduced: bool = True
     labels: dict[str, str] = {}
     title: str
     caption: str = ""

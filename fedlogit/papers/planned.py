@@ -97,6 +97,7 @@ class PlannedArtefact:
             id=self.id,
             kind=self.kind,
             scale=self.scale,
+            reduced=self.paper.scale(self.scale).reduced,
             labels=self.paper.labels,
             claims=self.claims,
             runs=tuple(

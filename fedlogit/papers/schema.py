@@ -284,6 +284,8 @@ class Scale(FrozenConfig):
 
     Attributes:
         summary: One line for people.
+        reduced: Whether runs are smaller than the paper's; False where they have its settings, but
+            other seeds, or models of another size.
         overrides: For every run.
         datasets: For the runs on a dataset.
         partitions: Further parameters, e.g. ``k_classes: k_classes(private_size=500)``.
@@ -296,6 +298,7 @@ class Scale(FrozenConfig):
     """
 
     summary: str = ""
+    reduced: bool = True
     overrides: Overrides = Field(default_factory=dict)
     datasets: dict[str, Overrides] = Field(default_factory=dict)
     partitions: dict[str, str] = Field(default_factory=dict)

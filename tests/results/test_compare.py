@@ -177,6 +177,22 @@ def test_what_cannot_be_judged_says_why(
     assert rows["verdict"].item() == expected
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "other scale"),
+        ({"note": "a stand-in"}, "stand-in data"),
+        ({"status": "diverged"}, "diverged"),
+    ],
+)
+def test_a_scale_of_the_papers_size_is_not_called_reduced(
+    make_run, make_artefact, reference, changes, expected
+):
+    line = reference("table1,mnist,k_classes(2),average,accuracy,0.5,")
+    of = make_artefact(make_run(0.5, **changes), scale="ten_seeds", reduced=False)
+    assert compare([of], line)["verdict"].item() == expected
+
+
 def test_a_table_that_was_not_made_is_not_run(make_run, make_artefact, reference):
     rows = compare([make_artefact(make_run())], reference("table9,mnist,,average,accuracy,0.5,"))
     assert rows["verdict"].item() == "not run"

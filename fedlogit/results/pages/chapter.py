@@ -96,6 +96,7 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
         label=first.label(first.paper),
         title=first.paper_title or first.paper,
         scale=first.scale,
+        reduced=first.reduced,
         parts=parts,
         compared=_linked_comparison(summary, artefacts),
         claims=to_html(claims),

@@ -36,6 +36,7 @@ OUTCOMES = (*VERDICTS, *UNJUDGED)
 _SINGLE = (Verdict.SINGLE_RUN_WITHIN, Verdict.SINGLE_RUN_OUTSIDE)
 _UNJUDGED_IN_WORDS = {
     Unjudged.REDUCED_SCALE: "run at a reduced scale only",
+    Unjudged.OTHER_SCALE: "run with other seeds or models only",
     Unjudged.STAND_IN_DATA: "run on stand-in data only",
     Unjudged.DIVERGED: "diverged",
     Unjudged.NOT_RUN: "not run",

@@ -85,8 +85,8 @@ def record_markdown(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
 def _table(rows: pd.DataFrame, paper: Paper) -> str:
     """Return the numbers of one table as strings; its reasons follow below it, each once."""
     shown = as_comparison(rows)
-    reduced = shown["verdict"] == Unjudged.REDUCED_SCALE
-    shown.loc[reduced, "verdict"] += " (" + shown.loc[reduced, "scale"] + ")"
+    unjudged = shown["verdict"].isin((Unjudged.REDUCED_SCALE, Unjudged.OTHER_SCALE))
+    shown.loc[unjudged, "verdict"] += " (" + shown.loc[unjudged, "scale"] + ")"
     table = comparison_table(shown, paper.labels, whole=True)
     if (rows["verdict"] == Unjudged.NOT_RUN).all():
         table = table.drop(columns=[c for c in ("Ours", "n", "Difference") if c in table])

@@ -181,7 +181,7 @@ def _why(row: RecordedNumber, note: str) -> str:
     more = f"; {note}" if note else ""
     if row["verdict"] == Unjudged.NOT_RUN:
         return (f"0 of {runs}" if planned else "no run of ours is planned") + more
-    if row["verdict"] == Unjudged.REDUCED_SCALE:
+    if row["verdict"] in (Unjudged.REDUCED_SCALE, Unjudged.OTHER_SCALE):
         return f"at {row['scale']} only, which is not judged; at paper 0 of {runs}{more}"
     if row["verdict"] in (Unjudged.STAND_IN_DATA, Unjudged.DIVERGED):
         return f"{row['verdict']}, which is not judged{more}"

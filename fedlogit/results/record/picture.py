@@ -43,6 +43,7 @@ _LOOKS: dict[str, _Look] = {
     Unjudged.DIVERGED: _Look(PALETTE["black"], "v"),
     Unjudged.STAND_IN_DATA: _Look(PALETTE["purple"], "."),
     Unjudged.REDUCED_SCALE: _Look("#b0b0b0", "."),
+    Unjudged.OTHER_SCALE: _Look("#7f7f7f", "."),
     Unjudged.NOT_RUN: _Look("#e6e6e6", "|"),
 }
 _SIZE = 5.0

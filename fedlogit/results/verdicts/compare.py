@@ -180,13 +180,16 @@ def _reason_unjudged(metric: str, ours: Counterpart, n: int, diverged: int) -> U
         n: How many of them have it.
         diverged: How many diverged.
     """
-    if set(ours.runs["scale"]) != {JUDGED_SCALE}:
+    judged = ours.artefact.scale == JUDGED_SCALE
+    if not judged and ours.artefact.reduced:
         return Unjudged.REDUCED_SCALE
     noted = (ours.runs["dataset_note"] != "").any() and not is_counted(metric)
     if noted or ours.difference:
         return Unjudged.STAND_IN_DATA
     if diverged:
         return Unjudged.DIVERGED
+    if not judged:
+        return Unjudged.OTHER_SCALE
     return None if n else Unjudged.NOT_RUN
 
 

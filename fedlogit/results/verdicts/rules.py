@@ -69,6 +69,7 @@ class Unjudged(StrEnum):
     """Why a published number has no verdict."""
 
     REDUCED_SCALE = "reduced scale"
+    OTHER_SCALE = "other scale"
     STAND_IN_DATA = "stand-in data"
     DIVERGED = "diverged"
     NOT_RUN = "not run"
@@ -130,7 +131,8 @@ VERDICT_DETAILS = (
     " all our runs agree: the difference itself is compared with 1 and 3 points, also for a single"
     " run. Any other quantity that is the same in several runs has an interval without width. This"
     " says less than it seems to: usually the quantity is at a bound, 0 or 1.",
-    "Runs at other scales, runs on stand-in data and runs that diverged have no verdict. Bytes also"
+    "Runs at other scales (also those of the paper's size, with other seeds or models), runs on"
+    " stand-in data and runs that diverged have no verdict. Bytes also"
     " have one on stand-in data, since the size of a message does not depend on the samples.",
     "If a scale shortens a setting, or a table has stand-in data, the runs that represent a"
     " published number are shown next to it with their own setting, without a verdict.",
