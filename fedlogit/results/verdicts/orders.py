@@ -44,7 +44,8 @@ class Order(StrEnum):
 ORDERS = tuple(Order)
 ORDER_RULE = (
     "A pair is any two methods, or settings of one, whose published numbers in the same table, data"
-    " set, partition and metric differ by more than 1 point. It is in the *same order* if ours"
+    " set, partition and metric differ by more than 1 point, whatever their spread over the paper's"
+    " seeds. It is in the *same order* if ours"
     " differ in the paper's direction by a one-sided paired t test over seeds at 5 %, in the"
     " *opposite order* if they differ in the other direction by the same test, and else *not"
     " distinguished*. A single run has only a direction. Counted bytes are left out. There is no"
