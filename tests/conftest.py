@@ -29,6 +29,10 @@ from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec, Text
 
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell starts background jobs with Ctrl-C ignored; what tests start would ignore it, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Their tests share a checkout or workflow that takes long to make, and follow each other.
 IN_ONE_PIECE = (
     "tests/docs/test_documented_commands.py",

@@ -116,9 +116,11 @@ def snakemake(
     )  # fmt: skip
 
 
-def until(true, process: subprocess.Popen[str]) -> None:
+def until(true, process: subprocess.Popen[str], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
     while not true():
         assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < end
         time.sleep(0.02)
 
 
