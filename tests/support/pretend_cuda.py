@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedlogit.engine import graphed
+from fedlogit.engine.float32 import configure_float32_matmul
 
 __all__ = ["PretendCuda", "flags_restored", "pretend_cuda"]
 
@@ -277,6 +278,8 @@ class PretendRecorder:
 @contextmanager
 def pretend_cuda() -> Iterator[PretendCuda]:
     """Let this thread believe, while the context lasts, that there is one GPU."""
+    # It multiplies as runs on the CPU do, also where none came before in this process.
+    configure_float32_matmul(torch.device("cpu"))
     cuda = PretendCuda()
     answers = {
         "is_available": lambda: True,
