@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fedlogit.cli import run_main
 from fedlogit.commands._cache import read_listing
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.results.formatting import write_text
 from fedlogit.runs.library_code import is_source, version_of
+from scripts._generated import write_or_check
 
 _PACKAGE = "fedlogit"
 _INIT = PurePosixPath("__init__.py")
@@ -56,13 +56,8 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     path = args.root / "results" / "code_versions.csv"
     text = table(published_facts(args.root), versions(args.root))
-    if args.check:
-        same = path.exists() and path.read_text(encoding="utf-8") == text
-        if not same:
-            print(f"{path} is not what history says; run make code-versions", file=sys.stderr)
-        return int(not same)
-    print(write_text(path, text))
-    return 0
+    why = "is not what history says; run make code-versions"
+    return write_or_check({path: text}, why, check=args.check)
 
 
 def table(facts: Iterable[Mapping[str, Any]], commits: Mapping[str, Commit]) -> str:

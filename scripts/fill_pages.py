@@ -15,8 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
-from fedlogit.results.formatting import write_text
 from fedlogit.results.pages.fill import filled_page
+from scripts._generated import write_or_check
 
 
 def main(argv: Sequence[str]) -> int:
@@ -30,13 +30,7 @@ def main(argv: Sequence[str]) -> int:
     )
     args = parser.parse_args(argv)
     texts = {page: filled_page(page, Path.cwd()) for page in args.pages}
-    differ = [page for page, text in texts.items() if page.read_text(encoding="utf-8") != text]
-    for page in differ:
-        if args.check:
-            print(f"{page} differs from the files that it is made from", file=sys.stderr)
-        else:
-            write_text(page, texts[page])
-    return int(args.check and bool(differ))
+    return write_or_check(texts, "differs from the files that it is made from", check=args.check)
 
 
 if __name__ == "__main__":

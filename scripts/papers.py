@@ -15,11 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fedlogit.cli import run_main
 from fedlogit.papers import list_papers, load_paper
 from fedlogit.results.dvc_metrics import dvc_yaml
-from fedlogit.results.formatting import write_text
 from fedlogit.results.pages.claims import claims_page
 from fedlogit.results.pages.inventory import inventory_page
 from fedlogit.results.pages.paper import paper_page
 from fedlogit.results.pages.record import record_page
+from scripts._generated import write_or_check
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,18 +45,8 @@ def main(argv: Sequence[str]) -> int:
     texts[args.record] = record_page(papers, args.results, args.references)
     texts[args.inventory] = inventory_page(papers)
     texts[args.dvc] = dvc_yaml(args.results)
-    stale = [path for path, text in texts.items() if _text(path) != text.rstrip("\n") + "\n"]
-    if args.check:
-        for path in stale:
-            print(f"{path} is not what it is made from says; run make papers", file=sys.stderr)
-        return int(bool(stale))
-    for path in stale:
-        print(write_text(path, texts[path]))
-    return 0
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    why = "is not what it is made from says; run make papers"
+    return write_or_check(texts, why, check=args.check)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from fedlogit.cli import run_main
 from fedlogit.component import FrozenConfig
 from fedlogit.config import Settings
 from fedlogit.papers import Paper
-from fedlogit.results.formatting import write_text
 from fedlogit.spec import RunSpec
+from scripts._generated import write_or_check
 from scripts.docs_site.docstrings import attributes, subclasses
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,13 +68,8 @@ def main(argv: Sequence[str]) -> int:
         args.out / f"{name}.schema.json": json.dumps(schema(model), indent=2) + "\n"
         for name, model in MODELS.items()
     }
-    stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
-    for path in stale:
-        if args.check:
-            print(f"{path} is not what the models say; run make schemas", file=sys.stderr)
-        else:
-            write_text(path, texts[path])
-    return int(args.check and bool(stale))
+    why = "is not what the models say; run make schemas"
+    return write_or_check(texts, why, check=args.check)
 
 
 if __name__ == "__main__":

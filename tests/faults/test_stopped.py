@@ -32,7 +32,6 @@ def stopping(file):
         os.kill(os.getpid(), number)
 
 os.fsync = stopping
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 run_main(main)
 """
 ENDS = {
