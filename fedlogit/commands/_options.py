@@ -54,7 +54,7 @@ def given_file(text: str) -> Path:
 
 
 def count(text: str) -> int:
-    """Return an option's number of threads or of runs side by side."""
+    """Return an option's number, such as of threads, runs or seeds."""
     number = int(text)
     if not 1 <= number <= MAX_PARALLEL:
         raise argparse.ArgumentTypeError(f"{text}: give a number from 1 to {MAX_PARALLEL}")

@@ -330,10 +330,10 @@ def test_means_over_cells_are_of_the_seeds_that_all_have():
         return Evidence("", pd.Series(values, index=seeds), 0.1, 3, rival)
 
     found = [cell(1.0, 2.0, 3.0), cell(3.0, 5.0, seeds=(0, 2)), cell(9.0, 9.0, 9.0, rival="b")]
-    (first, margin), (second, _) = pooled(found)
+    (first, margin), (second, _) = pooled(found).values()
     assert (first.tolist(), margin) == ([2.0, 4.0], 0.1)  # (1 + 3) / 2 and (3 + 5) / 2
     assert second.tolist() == [9.0, 9.0, 9.0]
-    ((diverged, _),) = pooled([cell(1.0, math.nan, 3.0), cell(1.0, 2.0, 3.0)])
+    ((diverged, _),) = pooled([cell(1.0, math.nan, 3.0), cell(1.0, 2.0, 3.0)]).values()
     assert math.isnan(diverged[1])
 
 

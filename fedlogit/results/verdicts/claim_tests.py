@@ -54,6 +54,7 @@ class Evidence:
         margin: What they should exceed.
         planned: At how many seeds it is planned.
         rival: For ``best``, which; comparisons with one rival are pooled.
+        name: What was compared, without numbers.
     """
 
     text: str
@@ -61,6 +62,7 @@ class Evidence:
     margin: float
     planned: int
     rival: str = ""
+    name: str = ""
 
     @property
     def test(self) -> tuple[np.ndarray, float]:
@@ -86,16 +88,16 @@ class Evidence:
         return f"{self.text}, not as claimed" if contrary else self.text
 
 
-def pooled(found: Sequence[Evidence]) -> list[tuple[np.ndarray, float]]:
-    """Return, for each rival, the mean over its cells of the differences, seed by seed.
+def pooled(found: Sequence[Evidence]) -> dict[str, tuple[np.ndarray, float]]:
+    """Return, by rival, the mean over its cells of the differences, seed by seed, and the margin.
 
     Only seeds that every cell has count, so that each mean is over the same cells.
     """
-    tests = []
+    tests = {}
     for rival in dict.fromkeys(evidence.rival for evidence in found):
         of_rival = [evidence for evidence in found if evidence.rival == rival]
         table = pd.concat([e.differences for e in of_rival], axis=1, join="inner").astype(float)
-        tests.append((table.mean(axis=1, skipna=False).to_numpy(), of_rival[0].margin))
+        tests[rival] = (table.mean(axis=1, skipna=False).to_numpy(), of_rival[0].margin)
     return tests
 
 
@@ -196,11 +198,13 @@ def _evidence_of_sides(
     """Return first - second with both means in words."""
     difference = first - second
     seeds, planned = difference.values.index, len(difference.planned)
+    found = Evidence(
+        f"{text}not run", difference.values, options.margin, planned, name=text.rstrip(": ")
+    )
     if seeds.empty:
-        return Evidence(f"{text}not run", difference.values, options.margin, planned)
+        return found
     means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
     n = f"{len(seeds)}" + (f" of {planned}" if len(seeds) < planned else "")
-    found = Evidence("", difference.values, options.margin, planned)
     return replace(
         found, text=f"{text}{between.join(means)} (n={n}{_difference_in_numbers(found, options)})"
     )

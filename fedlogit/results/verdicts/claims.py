@@ -10,14 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.claim_options import Comparison, check_test
 from fedlogit.papers.metric_names import is_share
 from fedlogit.papers.schema import Claim
 from fedlogit.results.collect import collect, dataset_notes, describe
 from fedlogit.results.formatting import markdown, sentence
-from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, cells, dataset_of, pooled
+from fedlogit.results.verdicts.claim_evidence import ClaimEvidence, evidence_for_claims
+from fedlogit.results.verdicts.claim_tests import Evidence, pooled
 from fedlogit.results.verdicts.rules import (
     CLAIM_RULE,
     ClaimResult,
@@ -26,7 +25,13 @@ from fedlogit.results.verdicts.rules import (
     largest_difference,
 )
 
-__all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text", "with_section"]
+__all__ = [
+    "claims_markdown",
+    "evidence_markdown",
+    "judge_claims",
+    "result_text",
+    "with_section",
+]
 
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
@@ -48,44 +53,24 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
         DataError: if a run is missing or damaged.
         FedlogitError: if a claim names an unknown test, key, axis or metric, or is too wide.
     """
-    if not artefact.claims:
+    frame, found = evidence_for_claims(artefact)
+    if not found:
         return pd.DataFrame(columns=[*_COLUMNS, "scale"])
-    options = {
-        key: Comparison.read(claim.options, f"claim {key}")
-        for key, claim in artefact.claims.items()
-    }
-    frame = _planned_runs(artefact, sorted({m for o in options.values() for m in o.metrics()}))
     names = partial(artefact.label, axis="dataset")
     rows = [
-        _judge(key, claim, options[key], frame, names) for key, claim in artefact.claims.items()
+        _judge(key, artefact.claims[key], tested, frame, names) for key, tested in found.items()
     ]
     return pd.DataFrame(rows, columns=_COLUMNS).assign(scale=artefact.scale)
 
 
-def _planned_runs(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
-    """Return a row per planned run, in the grid's order; metrics of those `missing` are NaN."""
-    run = collect(artefact, metrics).assign(missing=False)
-    lost = pd.DataFrame([missing.axes for missing in artefact.missing])
-    lost.index = pd.Index([missing.before - 0.5 for missing in artefact.missing], dtype=float)
-    nothing: dict[str, Any] = {"missing": True, "diverged": False, "dataset_note": ""}
-    lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan))
-    found = [part for part in (run, lost) if len(part)]  # an empty one turns integers to floats
-    return pd.concat(found).sort_index(kind="stable")
-
-
 def _judge(
-    key: str, claim: Claim, options: Comparison, frame: pd.DataFrame, names: Callable[[Any], str]
+    key: str,
+    claim: Claim,
+    tested: ClaimEvidence,
+    frame: pd.DataFrame,
+    names: Callable[[Any], str],
 ) -> dict[str, str]:
-    if claim.test not in TESTS:
-        raise unknown(f"test of claim {key}", claim.test, TESTS)
-    check_test(claim.test, options, f"claim {key}")
-    try:
-        planned = list(cells(options, frame))
-        tested = [TESTS[claim.test](options, cell, frame) for cell in planned]
-        datasets = [dataset_of(options, cell, frame) for cell in planned]
-    except FedlogitError as error:
-        raise FedlogitError(f"claim {key}: {error}") from None
-    found = [evidence for of_cell in tested for evidence in of_cell]
+    options, found = tested.options, tested.comparisons
     # Of a multiple, what is left is no difference of two shares.
     shares = options.times == 1 and all(is_share(metric) for metric in options.metrics())
     row = {"id": key, "section": claim.section, "text": claim.text, **_decision(found, shares)}
@@ -93,10 +78,10 @@ def _judge(
     if row["result"] == ClaimResult.UNDECIDED and not all(e.whole for e in found):
         alone = {
             names(on): _decision(of, shares)
-            for on, of in _complete_datasets(datasets, tested).items()
+            for on, of in _complete_datasets(tested.datasets, tested.cells).items()
         }
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
-    row["data"] = "; ".join(dataset_notes(_finished_on(datasets, frame)))
+    row["data"] = "; ".join(dataset_notes(_finished_on(tested.datasets, frame)))
     return row | {"evidence": "; ".join(evidence.description for evidence in found)}
 
 
@@ -125,7 +110,7 @@ def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
     """Return what comparisons decide together, and how many there are."""
     # Of a cell some of whose seeds are missing nothing is known: they may turn it.
     known = [e if e.whole else replace(e, differences=e.differences[:0]) for e in found]
-    by_cell, by_mean = decide([e.test for e in known]), decide(pooled(known))
+    by_cell, by_mean = decide([e.test for e in known]), decide(list(pooled(known).values()))
     run = sum(e.whole for e in found)
     within = largest_difference([e.test[0] for e in found]) if shares else math.inf
     row = {
