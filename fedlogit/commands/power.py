@@ -4,15 +4,14 @@
 
 Each line is a comparison of a claim, or the mean over its cells: the seeds so far, their mean
 difference beyond the claim's margin and its standard deviation, the power of the one-sided paired
-t test at 5 % with --seeds new seeds, and the seeds needed for a power of 80 %. Differences seen with
-few seeds are uncertain, and so are the numbers that follow from them: fix the number of seeds before
+t test at 5 % with --seeds new seeds, and the seeds needed for a power of 80 %. Differences seen
+with few seeds are uncertain, and so is all that follows from them. Fix the number of seeds before
 the runs, and do not add seeds until a test passes.
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pandas as pd
 
