@@ -12,14 +12,7 @@ from fedlogit.papers.schema import TEST_SCALE, Claim, Paper
 from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.templating import render
 from fedlogit.results.verdicts.claims import result_text, with_section
-from fedlogit.results.verdicts.rules import (
-    CLAIM_DETAILS,
-    CLAIM_RULE,
-    IN_FULL,
-    VERDICT_DETAILS,
-    VERDICT_RULE,
-    ClaimResult,
-)
+from fedlogit.results.verdicts.rules import CLAIM_RULE, IN_FULL, VERDICT_RULE, ClaimResult
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["ClaimOutcome", "claims_page"]
@@ -47,8 +40,8 @@ def claims_page(papers: Sequence[Paper], results: Path) -> str:
     """
     return render(
         "claims.md",
-        verdict={"rule": VERDICT_RULE.removesuffix(IN_FULL), "details": VERDICT_DETAILS},
-        claim={"rule": CLAIM_RULE.removesuffix(IN_FULL), "details": CLAIM_DETAILS},
+        verdict_rule=VERDICT_RULE.removesuffix(IN_FULL),
+        claim_rule=CLAIM_RULE.removesuffix(IN_FULL),
         papers=[_section(paper, results) for paper in papers if paper.claims],
     )
 
