@@ -13,8 +13,8 @@ from fedlogit.papers.options import Answer
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.formatting import number
-from fedlogit.results.verdicts.paired import INTERVAL, candidates
-from fedlogit.results.verdicts.statistics import ALPHA
+from fedlogit.results.statistics.best_methods import INTERVAL, candidates
+from fedlogit.results.statistics.means import ALPHA
 
 __all__ = ["BUDGETS", "LABELLED", "analyse"]
 
@@ -31,8 +31,8 @@ def analyse(artefact: Artefact) -> Analysis:
     """Return, for each data set, partition and budget, which methods may be the best.
 
     Columns of the CSV: `dataset`, `partition`, `budget`, `bytes_sent` (a client's, in the whole
-    run), and those of `fedlogit.results.verdicts.paired.candidates`; a row for each method that
-    a budget allows. Methods that the option `labelled` names have ``labelled`` as their budget.
+    run), and those of `fedlogit.results.statistics.best_methods.candidates`; a row for each method
+    that a budget allows. Methods that the option `labelled` names have the budget ``labelled``.
     """
     options = artefact.read_options(Answer)
     frame = competitors(collect(artefact, ["bytes_sent"]))

@@ -15,6 +15,7 @@ from fedlogit.papers.published import published_rows
 from fedlogit.papers.schema import JUDGED_SCALE, short_title
 from fedlogit.results.collect import collect, describe, distinct_values, summarise
 from fedlogit.results.formatting import markdown, number, read_csv, spread
+from fedlogit.results.statistics.means import Sample, interval
 from fedlogit.results.verdicts.counterparts import Counterpart, Matched
 from fedlogit.results.verdicts.number_rows import (
     ComparedNumber,
@@ -24,7 +25,6 @@ from fedlogit.results.verdicts.number_rows import (
     compared_numbers,
 )
 from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged, is_exact, margin_unit, verdict
-from fedlogit.results.verdicts.statistics import Sample, interval
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = [

@@ -16,10 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.results.formatting import read_csv
-from fedlogit.results.verdicts.counterparts import Counterpart, Matched
-from fedlogit.results.verdicts.number_rows import PublishedNumber
-from fedlogit.results.verdicts.rules import REPRODUCED, is_exact, margin_unit
-from fedlogit.results.verdicts.statistics import (
+from fedlogit.results.statistics.means import (
     ALPHA,
     INSIDE,
     ROUNDING,
@@ -27,6 +24,9 @@ from fedlogit.results.verdicts.statistics import (
     p_below,
     paired_interval,
 )
+from fedlogit.results.verdicts.counterparts import Counterpart, Matched
+from fedlogit.results.verdicts.number_rows import PublishedNumber
+from fedlogit.results.verdicts.rules import REPRODUCED, is_exact, margin_unit
 
 __all__ = ["ORDERS", "ORDER_RULE", "Order", "orders_in", "pairwise_orders"]
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from fedlogit.papers.metric_names import is_counted, is_share
-from fedlogit.results.verdicts.statistics import (
+from fedlogit.results.statistics.means import (
     ALPHA,
     INSIDE,
     OUTSIDE,
