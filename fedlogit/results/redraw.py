@@ -25,7 +25,7 @@ from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
 from fedlogit.results.training import FILE as TRAINING
 from fedlogit.results.training import write_training
-from fedlogit.results.verdicts.compare import published
+from fedlogit.results.verdicts.published import published
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["differences", "orphans", "redraw", "strangers"]

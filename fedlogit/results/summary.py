@@ -12,15 +12,13 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.results.dvc_metrics import metrics, numbers
 from fedlogit.results.formatting import markdown, read_csv, write_csv, write_text
 from fedlogit.results.verdicts.claims import claims_markdown, evidence_markdown, judge_claims
-from fedlogit.results.verdicts.compare import (
-    MAKE_AGAIN,
+from fedlogit.results.verdicts.compare import MAKE_AGAIN, compare, read_comparison
+from fedlogit.results.verdicts.comparison_table import (
     NOTHING_PUBLISHED,
     RIGHT,
-    compare,
     comparison_markdown,
     comparison_table,
     not_run,
-    read_comparison,
 )
 from fedlogit.results.verdicts.counterparts import matched_numbers
 from fedlogit.results.verdicts.orders import pairwise_orders
@@ -38,7 +36,7 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
 
     Args:
         artefacts: The paper's tables, all at one scale.
-        reference: Its published numbers, as `verdicts.compare.read_reference` reads them.
+        reference: Its published numbers, as `verdicts.published.read_reference` reads them.
         out: The folder.
 
     Returns:
@@ -81,7 +79,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
     """
     parts = []
     for paper, names in labels.items():
-        rows = read_comparison(results, paper, scale)
+        rows = read_comparison(ResultsLayout(results).summary(paper, scale) / "compare.csv")
         table = comparison_table(rows, names)
         parts.append(f"## {paper}, scale `{scale}`")
         parts += [] if table.empty else [markdown(table, right=RIGHT)]

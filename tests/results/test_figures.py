@@ -20,7 +20,7 @@ from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import look, new_figure
 from fedlogit.results.tables import write_table
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 
 CELM = {
     "contributions_by_round",

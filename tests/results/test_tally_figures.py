@@ -14,7 +14,7 @@ from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import CATEGORIES, MARKERS, look
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 
 AXES = {"dataset": "mnist", "partition": "iid"}
 

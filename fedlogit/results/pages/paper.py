@@ -17,7 +17,7 @@ from fedlogit.results.formatting import markdown, read_csv
 from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
 from fedlogit.results.record.numbers import comparisons, preferred
-from fedlogit.results.verdicts.compare import MAKE_AGAIN, comparison_in
+from fedlogit.results.verdicts.compare import MAKE_AGAIN, read_comparison
 from fedlogit.results.verdicts.rules import DECIDED, VERDICTS, ClaimResult, Unjudged
 from fedlogit.runs.paths import ResultsLayout
 
@@ -131,7 +131,7 @@ def _preferred_comparison(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the comparison of the preferred scale; None if nothing was compared."""
     found = dict(comparisons(paper, results))
     pages = {scale: path.with_suffix(".md") for scale, path in found.items()}
-    rows = {scale: comparison_in(path) for scale, path in found.items()}
+    rows = {scale: read_comparison(path) for scale, path in found.items()}
     run = {scale: of[of["verdict"] != Unjudged.NOT_RUN] for scale, of in rows.items()}
     run = {scale: of for scale, of in run.items() if len(of)}
     judged = {scale: int(of["verdict"].isin(VERDICTS).sum()) for scale, of in run.items()}
