@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import in_per_cent, runs_of, title
+from fedlogit.results.figures._panels import in_per_cent, runs_of, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, INK, PALETTE, new_figure
 

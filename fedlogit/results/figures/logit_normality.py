@@ -12,7 +12,8 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.normality import KINDS, standardised
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, panels_of, title
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import panels_of, title
 from fedlogit.results.style import CATEGORIES, INK, new_figure
 
 __all__ = ["draw", "quantiles"]

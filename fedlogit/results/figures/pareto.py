@@ -17,16 +17,9 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Pareto
 from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, place
-from fedlogit.results.figures._parts import (
-    bars_note,
-    family_look,
-    format_axis,
-    legend,
-    published_handle,
-    title,
-    values,
-)
+from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, place
+from fedlogit.results.figures._legend import family_look, legend, published_handle
+from fedlogit.results.figures._panels import bars_note, format_axis, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label, metric_of
 from fedlogit.results.style import GREY, INK, wrapped_panels

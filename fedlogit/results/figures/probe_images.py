@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import panel_name, runs_of, title
+from fedlogit.results.figures._panels import panel_name, runs_of, title
 from fedlogit.results.style import PALETTE, use_house_style
 
 __all__ = ["draw"]
