@@ -10,7 +10,7 @@ import scipy
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
-from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.runs.gathered import gather_one_dataset
 from fedlogit.results.runs.run import Run
@@ -49,10 +49,8 @@ def analyse(artefact: Artefact) -> Analysis:
     ]
     if not rows:
         raise DataError(f"{artefact.name}: no client has {FEWEST} held-out samples of a class")
-    by = ["partition", "method", "logit"]
-    order = list(dict.fromkeys(row["partition"] for row in rows))
     rows.sort(key=lambda row: list(KINDS).index(str(row["logit"])))
-    tests = pd.DataFrame(rows).groupby(by, sort=False)
+    tests = pd.DataFrame(rows).groupby(["partition", "method", "logit"], sort=False)
     numbers = tests.agg(
         groups=("p", "size"),
         rejected=("p", lambda p: float((p < _LEVEL).mean())),
@@ -60,7 +58,7 @@ def analyse(artefact: Artefact) -> Analysis:
         kurtosis=("kurtosis", "median"),
         correlation=("correlation", "mean"),
     ).reset_index()
-    numbers = numbers.sort_values("partition", key=lambda p: p.map(order.index), kind="stable")
+    numbers = sorted_as(numbers, {"partition": numbers["partition"]})
     sentences = (
         f"Groups of at least {FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
         "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",

@@ -67,7 +67,8 @@ def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str,
         if own.empty:
             continue
         own = pd.concat([own.head(1).assign(share=0.0, lost=0.0, lost_std=0.0), own])
-        line_with_bars(axes, 100 * own["share"], 100 * own["lost"], 100 * own["lost_std"], style)
+        x, y, std = (100 * own[name] for name in ("share", "lost", "lost_std"))
+        line_with_bars(axes, x, y, std, style, zorder=2)
     if unable := values(runs[runs["cannot"] != ""], "method"):
         names = ", ".join(artefact.label(name) for name in unable)
         axes.annotate(
