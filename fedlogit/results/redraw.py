@@ -23,8 +23,8 @@ from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
-from fedlogit.results.training import FILE as TRAINING
-from fedlogit.results.training import write_training
+from fedlogit.results.training_costs import FILE as TRAINING
+from fedlogit.results.training_costs import write_training
 from fedlogit.results.verdicts.published import published
 from fedlogit.runs.paths import ResultsLayout
 
