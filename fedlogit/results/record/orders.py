@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper
-from fedlogit.results.formatting import in_words, markdown, sentence
+from fedlogit.results.formatting import in_words, markdown, occurrences, sentence
 from fedlogit.results.record.numbers import comparisons
 from fedlogit.results.verdicts.orders import ORDERS, Order, read_orders
 
@@ -92,6 +92,6 @@ def orders_table(pairs: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     return markdown(table, right=set(table.columns[2:]))
 
 
-def _counts(pairs: pd.DataFrame) -> dict[Order, int]:
+def _counts(pairs: pd.DataFrame) -> dict[str, int]:
     """Return how many pairs are in which order."""
-    return {order: int((pairs["order"] == order).sum()) for order in ORDERS}
+    return occurrences(pairs["order"], ORDERS)
