@@ -1,4 +1,4 @@
-"""What a command says at its end: at most ten lines, and the files that say the rest."""
+"""The last lines that a command prints: what was made, three numbers, where the rest is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If you have this heterogeneity and so many bytes to send, use that: the best, or one of some."""
+"""Which method to use, by heterogeneity and budget of bytes: the best, or those that may be it."""
 
 from __future__ import annotations
 

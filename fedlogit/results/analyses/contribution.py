@@ -1,4 +1,4 @@
-"""Whether what methods take for contributions agrees with exact Shapley values."""
+"""Rank correlation of the contributions that methods estimate with exact Shapley values."""
 
 from __future__ import annotations
 

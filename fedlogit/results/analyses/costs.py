@@ -1,4 +1,4 @@
-"""What a method takes to get near the ceiling: rounds, bytes, seconds; its worst client."""
+"""Rounds and bytes until a method has 90 % of the ceiling's accuracy, seconds, worst client."""
 
 from __future__ import annotations
 

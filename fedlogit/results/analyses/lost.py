@@ -1,4 +1,4 @@
-"""Accuracy that methods lose under each of several conditions, against one of them."""
+"""Accuracy that methods lose under several conditions, compared with one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom an aggregator trusts: its weights on public samples (Who to Trust §3.1.3, §4.4)."""
+"""Weights that an aggregator gives to clients on public samples (Who to Trust §3.1.3, §4.4)."""
 
 from __future__ import annotations
 

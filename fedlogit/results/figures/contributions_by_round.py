@@ -1,4 +1,4 @@
-"""What each method thinks each client contributes, by round (CELM §6.2)."""
+"""Contribution of each client by round, as each method estimates it (CELM §6.2)."""
 
 from __future__ import annotations
 

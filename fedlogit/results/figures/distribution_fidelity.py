@@ -1,4 +1,4 @@
-"""The true class distribution beside the one that CELM's evidence suggests (CELM Figure 5)."""
+"""The true class distribution beside the one estimated from CELM's evidence (CELM Figure 5)."""
 
 from __future__ import annotations
 

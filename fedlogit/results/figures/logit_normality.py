@@ -1,4 +1,4 @@
-"""Held-out logits beside the Gaussian that a mixture describes them by (Who to Trust §3.1.3)."""
+"""Quantiles and histogram of held-out logits beside those of a Gaussian (Who to Trust §3.1.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds what: a bubble plot of each partition (CELM Figures 2 and 3)."""
+"""Samples of each class at each client: a bubble plot of each partition (CELM Figures 2 and 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far peers are apart by round, a panel a method (TallyTrain, Figure 2)."""
+"""Mean accuracy over peers by round and its spread, a panel per method (TallyTrain, Figure 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CELM's server sees: the final probe images by client and class (CELM Figure 7)."""
+"""The final probe images of CELM's server, by client and class (CELM Figure 7)."""
 
 from __future__ import annotations
 

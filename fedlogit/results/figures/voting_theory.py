@@ -1,4 +1,4 @@
-"""TallyTrain §3.3, proven and measured: vote accuracy, disagreement, variance of gradients."""
+"""Quantities of TallyTrain's theory (§3.3) by round: vote accuracy, disagreement, variance."""
 
 from __future__ import annotations
 

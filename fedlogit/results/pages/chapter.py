@@ -1,4 +1,4 @@
-"""A paper at a scale as HTML: tables, figures, claims; each number leads to its runs."""
+"""A paper at a scale as HTML: tables, figures, claims; each number is a link to its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a paper says in words, tested on finished runs; the rule is in `rules`."""
+"""A paper's claims, tested on finished runs; the rule is in `rules`."""
 
 from __future__ import annotations
 
