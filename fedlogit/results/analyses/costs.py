@@ -16,7 +16,7 @@ from fedlogit.results.metrics import value
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 
-__all__ = ["analyse", "first_round"]
+__all__ = ["analyse"]
 
 _SHARE = 0.9
 _SECONDS = ("seconds", "aggregation_share")
@@ -93,7 +93,7 @@ def _costs_of_run(
     if run.diverged:
         return row | dict.fromkeys(_MEASURED, math.nan)
     source = run.result.provenance
-    at = first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
+    at = _first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
     sent = run.rounds["bytes_up"].cumsum() / run.spec.clients
     return row | {
         "rounds_to": math.nan if at is None else at,
@@ -120,7 +120,7 @@ def _aggregation_seconds(run: Run) -> float:
     return float(run.rounds["seconds"].sum()) if in_stages else math.nan
 
 
-def first_round(accuracy: pd.Series, least: float) -> int | None:
+def _first_round(accuracy: pd.Series, least: float) -> int | None:
     """Return the first round, from 1, with at least this accuracy; NaN is a round without test."""
     (places,) = np.nonzero(accuracy.to_numpy(dtype=float) >= least)
     return int(places[0]) + 1 if len(places) else None

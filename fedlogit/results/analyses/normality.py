@@ -15,9 +15,9 @@ from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.runs.gathered import gather_one_dataset
 from fedlogit.results.runs.run import Run
 
-__all__ = ["FEWEST", "KINDS", "analyse", "groups", "standardised"]
+__all__ = ["KINDS", "analyse", "groups", "standardised"]
 
-FEWEST = 20
+_FEWEST = 20
 """Samples of a class that a client needs to be looked at: of few, even Gaussian ones lack tails."""
 
 KINDS = {
@@ -48,7 +48,7 @@ def analyse(artefact: Artefact) -> Analysis:
         for group in _test_rows(run)
     ]
     if not rows:
-        raise DataError(f"{artefact.name}: no client has {FEWEST} held-out samples of a class")
+        raise DataError(f"{artefact.name}: no client has {_FEWEST} held-out samples of a class")
     rows.sort(key=lambda row: list(KINDS).index(str(row["logit"])))
     tests = pd.DataFrame(rows).groupby(["partition", "method", "logit"], sort=False)
     numbers = tests.agg(
@@ -60,7 +60,7 @@ def analyse(artefact: Artefact) -> Analysis:
     ).reset_index()
     numbers = sorted_as(numbers, {"partition": numbers["partition"]})
     sentences = (
-        f"Groups of at least {FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
+        f"Groups of at least {_FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
         "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",
     )
     shown = _printed_table(artefact, numbers)
@@ -78,7 +78,7 @@ def groups(run: Run) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
     for client in np.unique(clients):
         for label in np.unique(labels[clients == client]):
             of_both = logits[(clients == client) & (labels == label)].astype(float)
-            if len(of_both) >= FEWEST:
+            if len(of_both) >= _FEWEST:
                 yield of_both, int(label), kept["owned"][client].astype(bool)
 
 
