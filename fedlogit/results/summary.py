@@ -10,9 +10,14 @@ import pandas as pd
 from fedlogit.files import write_json
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.dvc_metrics import metrics, numbers
-from fedlogit.results.formatting import markdown, read_csv, write_csv, write_text
-from fedlogit.results.verdicts.claims import claims_markdown, evidence_markdown, judge_claims
-from fedlogit.results.verdicts.compare import MAKE_AGAIN, compare, read_comparison
+from fedlogit.results.formatting import markdown, write_csv, write_text
+from fedlogit.results.verdicts.claims import (
+    claims_markdown,
+    evidence_markdown,
+    judge_claims,
+    read_claims,
+)
+from fedlogit.results.verdicts.compare import compare, read_comparison
 from fedlogit.results.verdicts.comparison_table import (
     NOTHING_PUBLISHED,
     RIGHT,
@@ -92,8 +97,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
 
 def _claims_line(results: Path, paper: str, scale: str) -> str:
     path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
-    claims = read_csv(path, ["result"], {"result": str}, MAKE_AGAIN)
-    counts = claims["result"].value_counts()
+    counts = read_claims(path)["result"].value_counts()
     judged = ", ".join(f"{count} {result}" for result, count in counts.items())
     return f"- Claims: {judged or 'none tested at this scale'}"
 

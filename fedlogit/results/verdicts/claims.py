@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,8 +17,9 @@ from fedlogit.papers.claim_options import Comparison, check_test
 from fedlogit.papers.metric_names import is_share
 from fedlogit.papers.schema import Claim
 from fedlogit.results.collect import collect, dataset_notes, describe
-from fedlogit.results.formatting import markdown, sentence
+from fedlogit.results.formatting import markdown, read_csv, sentence
 from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, cells, dataset_of, pooled
+from fedlogit.results.verdicts.compare import MAKE_AGAIN
 from fedlogit.results.verdicts.rules import (
     CLAIM_RULE,
     ClaimResult,
@@ -26,7 +28,14 @@ from fedlogit.results.verdicts.rules import (
     largest_difference,
 )
 
-__all__ = ["claims_markdown", "evidence_markdown", "judge_claims", "result_text", "with_section"]
+__all__ = [
+    "claims_markdown",
+    "evidence_markdown",
+    "judge_claims",
+    "read_claims",
+    "result_text",
+    "with_section",
+]
 
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
@@ -60,6 +69,16 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
         _judge(key, claim, options[key], frame, names) for key, claim in artefact.claims.items()
     ]
     return pd.DataFrame(rows, columns=_COLUMNS).assign(scale=artefact.scale)
+
+
+def read_claims(path: Path) -> pd.DataFrame:
+    """Return the judged claims in a file that `write_summary` wrote, all as texts.
+
+    Raises:
+        DataError: if it is missing, no table, or lacks a column.
+    """
+    needed = ("id", "text", "result", "reason", "run", "agree", "data")
+    return read_csv(path, needed, str, MAKE_AGAIN).fillna("")
 
 
 def _planned_runs(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
