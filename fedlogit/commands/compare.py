@@ -16,7 +16,7 @@ from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import read_artefacts
 from fedlogit.results.summary import write_summary
-from fedlogit.results.verdicts.compare import nothing_published, read_reference
+from fedlogit.results.verdicts.published import nothing_published, read_reference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

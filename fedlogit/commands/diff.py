@@ -14,7 +14,7 @@ import argparse
 
 from fedlogit.commands._options import given_file, given_path
 from fedlogit.results.formatting import write_csv
-from fedlogit.results.trained_again import counts, differences, pairs, table
+from fedlogit.results.run_pairs import counts, differences, pairs, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

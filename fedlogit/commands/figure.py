@@ -11,7 +11,7 @@ from pathlib import Path
 from fedlogit.commands._options import given_file
 from fedlogit.papers.artefact import read_artefact
 from fedlogit.results.figures import write_figure
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,7 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.formatting import markdown, write_csv
-from fedlogit.results.verdicts.power import claims_power
+from fedlogit.results.verdicts.claim_power import claims_power
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """The file of a paper's published numbers, checked before anything is trained.
 
-`fedlogit.results.verdicts.compare` reads it.
+`fedlogit.results.verdicts.published` reads it.
 """
 
 from __future__ import annotations

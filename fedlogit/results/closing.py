@@ -1,4 +1,4 @@
-"""What a command says at its end: at most ten lines, and the files that say the rest."""
+"""The last lines that a command prints: what was made, three numbers, where the rest is."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fedlogit.results.metrics import metric_label
 from fedlogit.results.verdicts.compare import read_comparison
 from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import VERDICTS, Unjudged
+from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["closing", "where_to_look"]
 
@@ -47,7 +48,8 @@ def closing(plan: Plan, made: Sequence[PlannedArtefact], following: Iterable[str
     runs = {run for artefact in made for run in plan.runs(artefact) if plan.finished(run)}
     of = {(a.paper.paper, a.scale): a.paper for a in made if a.kind == "table"}
     first = sorted(of, key=lambda key: key[1] != JUDGED_SCALE)  # the scale whose numbers are judged
-    compared = [(of[key], read_comparison(plan.results, *key)) for key in first]
+    layout = ResultsLayout(plan.results)
+    compared = [(of[key], read_comparison(layout.summary(*key) / "compare.csv")) for key in first]
     return [
         f"Made at {_scales_in_words(made)}: {_counts_drawn(made)}, from {len(runs)} finished runs.",
         *(f"  {line}" for line in islice(_number_lines(compared), _SHOWN)),

@@ -139,6 +139,11 @@ def refuse_mixed(frame: pd.DataFrame, axes: Sequence[str]) -> None:
         raise FedlogitError(f"two runs share the cell {cell}: another axis varies within it")
 
 
+def axis_value_matches(values: pd.Series, wanted: Iterable[object]) -> pd.Series:
+    """Return which values on an axis are among those wanted: numbers as such, others as text."""
+    return values.map(comparable).isin({comparable(value) for value in wanted})
+
+
 def seeds(frame: pd.DataFrame) -> str:
     """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1-3 seeds``."""
     keys = [axis for axis in ("dataset", "partition", "method", "cell") if axis in frame]
@@ -191,11 +196,6 @@ def _row(artefact: Artefact, ref: RunRef, run: Run, values: Mapping[str, float])
     """Return a run's axes, values and provenance; an axis that is both (`precision`) counts."""
     axes = _axes(ref, run)
     return axes | dict(values) | _provenance(artefact, ref, run) | axes
-
-
-def axis_value_matches(values: pd.Series, wanted: Iterable[object]) -> pd.Series:
-    """Return which values on an axis are among those wanted: numbers as such, others as text."""
-    return values.map(comparable).isin({comparable(value) for value in wanted})
 
 
 def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:

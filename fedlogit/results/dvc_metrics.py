@@ -16,6 +16,7 @@ import yaml
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.collect import distinct_values
+from fedlogit.results.formatting import occurrences
 from fedlogit.results.provenance import provenance, training_seconds
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, VERDICTS, Unjudged
 
@@ -57,9 +58,7 @@ def _training(artefacts: Sequence[Artefact]) -> dict[str, Any]:
 
 def _value_counts(values: pd.Series, always: Sequence[str]) -> dict[str, int]:
     """Return how often each value occurs: those in `always` also if never, then any others."""
-    counts = values.value_counts()
-    names = dict.fromkeys([*always, *sorted(counts.index)])
-    return {str(name): int(counts.get(name, 0)) for name in names}
+    return occurrences(values, dict.fromkeys([*always, *sorted(values.unique())]))
 
 
 def numbers(rows: pd.DataFrame) -> dict[str, Any]:

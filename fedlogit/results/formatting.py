@@ -19,6 +19,7 @@ __all__ = [
     "in_words",
     "markdown",
     "number",
+    "occurrences",
     "read_csv",
     "sentence",
     "spread",
@@ -35,6 +36,12 @@ def sentence(text: str) -> str:
 def in_words(parts: Sequence[str]) -> str:
     """Return parts as a list in a sentence."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def occurrences(values: pd.Series, among: Iterable[str]) -> dict[str, int]:
+    """Return how often each of some values occurs, in their order."""
+    found = values.value_counts()
+    return {str(value): int(found.get(value, 0)) for value in among}
 
 
 def number(value: float, metric: str, *, percent: bool = False, decimals: int | None = None) -> str:

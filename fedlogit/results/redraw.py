@@ -23,9 +23,9 @@ from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import write_table
-from fedlogit.results.training import FILE as TRAINING
-from fedlogit.results.training import write_training
-from fedlogit.results.verdicts.compare import published
+from fedlogit.results.training_costs import FILE as TRAINING
+from fedlogit.results.training_costs import write_training
+from fedlogit.results.verdicts.published import published
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["differences", "orphans", "redraw", "strangers"]

@@ -1,4 +1,4 @@
-"""Finished runs that somebody points at, beside each other, without a paper's file that plans them.
+"""Finished runs in given folders as a table, a figure and rounds, without a paper's file.
 
 Nothing of a run is imported: a method or partition is shown as its spec writes it.
 """

@@ -10,17 +10,20 @@ import pandas as pd
 from fedlogit.files import write_json
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.dvc_metrics import metrics, numbers
-from fedlogit.results.formatting import markdown, read_csv, write_csv, write_text
-from fedlogit.results.verdicts.claims import claims_markdown, evidence_markdown, judge_claims
-from fedlogit.results.verdicts.compare import (
-    MAKE_AGAIN,
+from fedlogit.results.formatting import markdown, write_csv, write_text
+from fedlogit.results.verdicts.claims import (
+    claims_markdown,
+    evidence_markdown,
+    judge_claims,
+    read_claims,
+)
+from fedlogit.results.verdicts.compare import compare, read_comparison
+from fedlogit.results.verdicts.comparison_table import (
     NOTHING_PUBLISHED,
     RIGHT,
-    compare,
     comparison_markdown,
     comparison_table,
     not_run,
-    read_comparison,
 )
 from fedlogit.results.verdicts.counterparts import matched_numbers
 from fedlogit.results.verdicts.orders import pairwise_orders
@@ -38,7 +41,7 @@ def write_summary(artefacts: Sequence[Artefact], reference: pd.DataFrame, out: P
 
     Args:
         artefacts: The paper's tables, all at one scale.
-        reference: Its published numbers, as `verdicts.compare.read_reference` reads them.
+        reference: Its published numbers, as `verdicts.published.read_reference` reads them.
         out: The folder.
 
     Returns:
@@ -81,7 +84,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
     """
     parts = []
     for paper, names in labels.items():
-        rows = read_comparison(results, paper, scale)
+        rows = read_comparison(ResultsLayout(results).summary(paper, scale) / "compare.csv")
         table = comparison_table(rows, names)
         parts.append(f"## {paper}, scale `{scale}`")
         parts += [] if table.empty else [markdown(table, right=RIGHT)]
@@ -94,8 +97,7 @@ def overview(results: Path, scale: str, labels: Mapping[str, Mapping[str, str]])
 
 def _claims_line(results: Path, paper: str, scale: str) -> str:
     path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
-    claims = read_csv(path, ["result"], {"result": str}, MAKE_AGAIN)
-    counts = claims["result"].value_counts()
+    counts = read_claims(path)["result"].value_counts()
     judged = ", ".join(f"{count} {result}" for result, count in counts.items())
     return f"- Claims: {judged or 'none tested at this scale'}"
 

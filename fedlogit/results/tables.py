@@ -21,6 +21,18 @@ from fedlogit.results.provenance import provenance
 
 __all__ = ["cell_of_run", "linked_table", "tidy", "write_table"]
 
+_TEX = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "†": r"$^\dagger$",
+    "–": "--",
+    "≥": r"$\ge$",
+    "≤": r"$\le$",
+    "×": r"$\times$",
+}
+
 
 def write_table(artefact: Artefact, out: Path) -> list[Path]:
     """Write ``out.csv``, ``out.md`` and ``out.tex``.
@@ -244,19 +256,6 @@ def _latex(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
         column_format="l" * plain.index.nlevels + "r" * len(plain.columns),
         multirow_align="t",
     )
-
-
-_TEX = {c: "\\" + c for c in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "†": r"$^\dagger$",
-    "–": "--",
-    "≥": r"$\ge$",
-    "≤": r"$\le$",
-    "×": r"$\times$",
-}
 
 
 def _tex(text: object) -> str:

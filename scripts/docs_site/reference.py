@@ -59,7 +59,7 @@ _LIBRARY = {
             "fedlogit.results.runs.run",
             "fedlogit.results.collect",
             "fedlogit.results.verdicts.rules",
-            "fedlogit.results.verdicts.statistics",
+            "fedlogit.results.statistics.means",
         ],
     ),
 }

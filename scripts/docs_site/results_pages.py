@@ -16,7 +16,7 @@ from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.commands import command
 from fedlogit.results.record.counts import counts_sentence
 from fedlogit.results.record.numbers import as_comparison
-from fedlogit.results.verdicts.compare import comparison_table
+from fedlogit.results.verdicts.comparison_table import comparison_table
 from fedlogit.results.verdicts.rules import VERDICT_RULE
 
 __all__ = ["gallery_pages", "read_record", "record_page"]

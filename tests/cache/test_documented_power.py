@@ -14,7 +14,7 @@ from support.calls import ROOT, dvc, script
 
 from fedlogit.commands._cache import read_listing, write_listing
 from fedlogit.commands._many.selection import paper_options, planned_runs
-from fedlogit.results.verdicts.power import POOLED
+from fedlogit.results.verdicts.claim_power import POOLED
 
 pytestmark = pytest.mark.slow
 PAGE = " ".join((ROOT / "docs/scales.md").read_text(encoding="utf-8").split())

@@ -18,6 +18,8 @@ from fedlogit.yaml_files import load_yaml
 
 PAPERS = ROOT / "workflow/papers"
 
+CLAIMS = "id,text,result,reason,run,agree,data"
+
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
@@ -102,7 +104,7 @@ def test_the_numbers_of_a_study_without_a_row_in_the_record_are_in_its_summary(
 def test_papers_that_lack_the_scale_are_told_and_left_out(folder):
     finish(folder, "fedol", "extended")
     compare(folder, "fedol", "extended")
-    write_text(folder / "results/summary/fedol/extended/claims.csv", "claim,result")
+    write_text(folder / "results/summary/fedol/extended/claims.csv", CLAIMS)
     done = summary(folder, "--scale", "extended")
     assert done.returncode == 0, done.stderr
     assert done.stderr == "left out: study (has no scale extended, but quick, smoke)\n"
@@ -114,7 +116,7 @@ def test_papers_that_lack_the_scale_are_told_and_left_out(folder):
 def test_seeds_and_precision_of_the_configuration_say_which_runs_there_are(folder, others):
     finish(folder, "study", "quick", **others)
     compare(folder, "study", "quick")
-    write_text(folder / "results/summary/study/quick/claims.csv", "claim,result")
+    write_text(folder / "results/summary/study/quick/claims.csv", CLAIMS)
     asked = {"papers": ["study"], "scale": "quick"} | {
         key: list(value) if isinstance(value, tuple) else value for key, value in others.items()
     }

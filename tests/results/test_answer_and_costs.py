@@ -11,8 +11,8 @@ from support.sealed import seal
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.analyses import analyse, analysis_names
+from fedlogit.results.statistics.best_methods import candidates
 from fedlogit.results.tables import write_table
-from fedlogit.results.verdicts.paired import candidates
 
 NO_AXES = {"rows": None, "columns": None}
 

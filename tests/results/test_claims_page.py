@@ -13,7 +13,7 @@ from fedlogit.papers import load_paper
 from fedlogit.results.dvc_metrics import metrics
 from fedlogit.results.pages.claims import claims_page
 from fedlogit.results.summary import write_summary
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 
 ROOT = Path(__file__).parents[2]
 

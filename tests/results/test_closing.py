@@ -83,7 +83,7 @@ def test_what_was_made_is_named_and_a_study_without_published_numbers_is_not_cou
 
 def test_a_damaged_comparison_names_the_file(tmp_path):
     with refused("compare.csv: "):
-        read_comparison(tmp_path, "celm", "quick")
+        read_comparison(tmp_path / "summary/celm/quick/compare.csv")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_damaged_comparison_names_the_file(tmp_path):
 def test_a_comparison_that_is_none_is_one_line(tmp_path, text, said):
     path = write_text(tmp_path / "summary/celm/quick/compare.csv", text)
     with refused(said) as error:
-        read_comparison(tmp_path, "celm", "quick")
+        read_comparison(tmp_path / "summary/celm/quick/compare.csv")
     assert str(error.value).startswith(f"cannot read {path}: ")
     assert str(error.value).endswith("; run python -m fedlogit compare first")
 

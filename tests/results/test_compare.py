@@ -14,11 +14,8 @@ from fedlogit.errors import DataError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper
 from fedlogit.results.dvc_metrics import numbers
-from fedlogit.results.verdicts.compare import (
-    comparison_markdown,
-    comparison_table,
-    read_reference,
-)
+from fedlogit.results.verdicts.comparison_table import comparison_markdown, comparison_table
+from fedlogit.results.verdicts.published import read_reference
 from fedlogit.results.verdicts.rules import VERDICT_RULE
 
 REPOSITORY = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from fedlogit.files import read_json, write_json
 from fedlogit.papers.artefact import RunRef
 from fedlogit.results.pages.chapter import write_page
 from fedlogit.results.summary import write_summary
-from fedlogit.results.verdicts.compare import nothing_published
+from fedlogit.results.verdicts.published import nothing_published
 
 MISSING = {"before": 0, "axes": {"dataset": "mnist", "method": "average", "seed": 0}}
 

@@ -11,7 +11,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.analyses.contribution import ContributionsBesideShapley
 from fedlogit.results.figures import draw, figure_names, write_figure
-from fedlogit.results.figures._parts import in_per_cent
+from fedlogit.results.figures._panels import in_per_cent
 from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged_partitions
 from fedlogit.results.figures.accuracy_by_round import last_third
 from fedlogit.results.figures.aggregation_weights import mean_weights
@@ -20,7 +20,7 @@ from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import look, new_figure
 from fedlogit.results.tables import write_table
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 
 CELM = {
     "contributions_by_round",

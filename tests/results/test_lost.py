@@ -97,7 +97,7 @@ def test_bad_input_is_one_clear_line(make_tested, table):
         found(table(make_tested(0.5, condition=0.5)))
     with pytest.raises(FedlogitError, match="condition = 'rounds' is no axis of its runs"):
         found(table(make_tested(0.5), options=OPTIONS | {"condition": "rounds"}))
-    with pytest.raises(FedlogitError, match="two runs share the place"):
+    with pytest.raises(FedlogitError, match="two runs share the cell"):
         found(table(make_tested(0.5), make_tested(0.5, batch=7)))
 
 

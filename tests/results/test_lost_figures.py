@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fedlogit.results.figures import draw
-from fedlogit.results.figures._parts import dashes, legend, method_handle, strokes
+from fedlogit.results.figures._legend import dashes, legend, method_handle, strokes
 from fedlogit.results.style import look, new_figure
 
 LOUD = {"share": 0.25, "attack": "loud_logits"}

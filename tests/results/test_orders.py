@@ -12,9 +12,9 @@ from support.refusals import refused
 
 from fedlogit.results.formatting import write_csv
 from fedlogit.results.record.orders import orders_sentence, orders_table, recorded_orders
-from fedlogit.results.verdicts.compare import read_reference
 from fedlogit.results.verdicts.counterparts import matched_numbers
-from fedlogit.results.verdicts.orders import orders_in, pairwise_orders
+from fedlogit.results.verdicts.orders import pairwise_orders, read_orders
+from fedlogit.results.verdicts.published import read_reference
 
 HEAD = "table,dataset,partition,method,metric,mean,std"
 DIVERGED = 0.0
@@ -169,4 +169,4 @@ def test_a_sentence_counts_pairs_by_order():
 def test_a_missing_file_of_pairs_says_what_to_run(tmp_path):
     path = Path(tmp_path / "orders.csv")
     with refused(f"cannot read {path}: "):
-        orders_in(path)
+        read_orders(path)

@@ -10,7 +10,7 @@ from fedlogit.papers import load_paper
 from fedlogit.results.pages.paper import paper_page
 from fedlogit.results.record.numbers import preferred
 from fedlogit.results.summary import write_summary
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ("who_to_trust", "celm", "fedol", "tally_train")

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedlogit.results.verdicts.power import MOST_SEEDS, POOLED, claims_power, power, seeds_needed
-from fedlogit.results.verdicts.statistics import p_above
+from fedlogit.results.statistics.means import p_above
+from fedlogit.results.statistics.power import MOST_SEEDS, power, seeds_needed
+from fedlogit.results.verdicts.claim_power import POOLED, claims_power
 
 
 @pytest.mark.parametrize(

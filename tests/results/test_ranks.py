@@ -12,7 +12,7 @@ from scipy import stats
 from support.refusals import refused
 
 from fedlogit.results.analyses import analyse
-from fedlogit.results.verdicts.ranks import blocks, ranking
+from fedlogit.results.statistics.ranks import blocks, ranking
 
 
 def table(**columns: list[float]) -> pd.DataFrame:

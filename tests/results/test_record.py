@@ -25,7 +25,7 @@ from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import read_record, record
 from fedlogit.results.record.picture import bars, draw_record, plotted_shares
 from fedlogit.results.summary import write_summary
-from fedlogit.results.verdicts.compare import published, read_reference
+from fedlogit.results.verdicts.published import published, read_reference
 
 ROOT = Path(__file__).parents[2]
 PAPERS, REFERENCES = ROOT / "workflow/papers", ROOT / "workflow/reference"

@@ -14,7 +14,7 @@ from fedlogit.results.pages.report import find_pages, write_report
 from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import cell_of_run
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS
 
 NUMBER = re.compile(r'<a href="#([^"]+)">(0\.\d+)[^<]*</a>')

@@ -9,12 +9,12 @@ from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.figures import draw
-from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, cross, overlap, place
+from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, cross, overlap, place
 from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import CATEGORIES, MARKERS, look
-from fedlogit.results.verdicts.compare import read_reference
+from fedlogit.results.verdicts.published import read_reference
 
 AXES = {"dataset": "mnist", "partition": "iid"}
 

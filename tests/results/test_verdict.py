@@ -13,6 +13,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fedlogit.results.statistics.means import (
+    Sample,
+    half_width,
+    holm,
+    interval,
+    p_above,
+    p_below,
+    paired_interval,
+    welch,
+)
 from fedlogit.results.verdicts.rules import (
     CLAIM_RESULTS,
     Verdict,
@@ -22,16 +32,6 @@ from fedlogit.results.verdicts.rules import (
     largest_difference,
     margin_unit,
     verdict,
-)
-from fedlogit.results.verdicts.statistics import (
-    Sample,
-    half_width,
-    holm,
-    interval,
-    p_above,
-    p_below,
-    paired_interval,
-    welch,
 )
 
 NAN = math.nan

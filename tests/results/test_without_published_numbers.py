@@ -11,13 +11,8 @@ from fedlogit.errors import DataError
 from fedlogit.papers import load_paper
 from fedlogit.results.pages.paper import paper_page
 from fedlogit.results.summary import overview, write_summary
-from fedlogit.results.verdicts.compare import (
-    NOTHING_PUBLISHED,
-    comparison_markdown,
-    nothing_published,
-    published,
-    read_reference,
-)
+from fedlogit.results.verdicts.comparison_table import NOTHING_PUBLISHED, comparison_markdown
+from fedlogit.results.verdicts.published import nothing_published, published, read_reference
 
 PAPERS = Path(__file__).parents[2] / "workflow" / "papers"
 CLAIM = {

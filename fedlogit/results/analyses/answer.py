@@ -1,4 +1,4 @@
-"""If you have this heterogeneity and so many bytes to send, use that: the best, or one of some."""
+"""Which method to use, by heterogeneity and budget of bytes: the best, or those that may be it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fedlogit.papers.options import Answer
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.formatting import number
-from fedlogit.results.verdicts.paired import INTERVAL, candidates
-from fedlogit.results.verdicts.statistics import ALPHA
+from fedlogit.results.statistics.best_methods import INTERVAL, candidates
+from fedlogit.results.statistics.means import ALPHA
 
-__all__ = ["BUDGETS", "LABELLED", "analyse"]
+__all__ = ["LABELLED", "analyse"]
 
-BUDGETS = {"10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "10 MB": 1e7, "any": math.inf}
+_BUDGETS = {"10 kB": 1e4, "100 kB": 1e5, "1 MB": 1e6, "10 MB": 1e7, "any": math.inf}
 """What a client may send in the whole run, in bytes."""
 
 LABELLED = "labelled"
@@ -31,8 +31,8 @@ def analyse(artefact: Artefact) -> Analysis:
     """Return, for each data set, partition and budget, which methods may be the best.
 
     Columns of the CSV: `dataset`, `partition`, `budget`, `bytes_sent` (a client's, in the whole
-    run), and those of `fedlogit.results.verdicts.paired.candidates`; a row for each method that
-    a budget allows. Methods that the option `labelled` names have ``labelled`` as their budget.
+    run), and those of `fedlogit.results.statistics.best_methods.candidates`; a row for each method
+    that a budget allows. Methods that the option `labelled` names have the budget ``labelled``.
     """
     options = artefact.read_options(Answer)
     frame = competitors(collect(artefact, ["bytes_sent"]))
@@ -52,7 +52,7 @@ def _cells(artefact: Artefact, frame: pd.DataFrame, options: Answer) -> Iterator
         others = [str(name) for name in values if name not in options.labelled]
         choices = {
             budget: [name for name in others if sent[name] <= most]
-            for budget, most in BUDGETS.items()
+            for budget, most in _BUDGETS.items()
         }
         choices[LABELLED] = [str(name) for name in values if name in options.labelled]
         for budget, allowed in choices.items():
@@ -83,14 +83,14 @@ def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (dataset, partition), cell in numbers.groupby(["dataset", "partition"], sort=False):
         row = {"If you have": artefact.place_label(dataset, partition, several=several)}
-        for budget in (*BUDGETS, *([LABELLED] if LABELLED in set(numbers["budget"]) else [])):
+        for budget in (*_BUDGETS, *([LABELLED] if LABELLED in set(numbers["budget"]) else [])):
             of_budget = cell[cell["budget"] == budget]
             row[_column_heading(budget, numbers)] = (
                 _advice(artefact, of_budget) if len(of_budget) else "–"
             )
         rows.append(row)
     shown = pd.DataFrame(rows)
-    *_, most, any_ = (_column_heading(budget, numbers) for budget in BUDGETS)
+    *_, most, any_ = (_column_heading(budget, numbers) for budget in _BUDGETS)
     if shown[any_].equals(shown[most]):
         shown = shown.drop(columns=any_).rename(columns={most: most.replace(":", ", or more:")})
     return shown

@@ -1,4 +1,4 @@
-"""Whether what methods take for contributions agrees with exact Shapley values."""
+"""Rank correlation of the contributions that methods estimate with exact Shapley values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedlogit.coalitions import coalitions, shapley_values
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Contribution
-from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather_one_dataset
 from fedlogit.results.runs.run import Run
@@ -69,9 +69,8 @@ def analyse(artefact: Artefact) -> Analysis:
     found: dict[tuple[str, str], list[ContributionsBesideShapley]] = {}
     for one in contributions_beside_shapley(artefact, options):
         found.setdefault((one.partition, one.method), []).append(one)
-    partitions = list(dict.fromkeys(partition for partition, _ in found))
-    places = sorted(found, key=lambda place: partitions.index(place[0]))
-    numbers = pd.DataFrame([_summary(*place, found[place]) for place in places])
+    numbers = pd.DataFrame([_summary(*place, own) for place, own in found.items()])
+    numbers = sorted_as(numbers, {"partition": numbers["partition"]})
     shown = pd.DataFrame(
         {
             artefact.label("partition"): numbers["partition"].map(artefact.label),

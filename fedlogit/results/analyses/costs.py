@@ -1,4 +1,4 @@
-"""What a method takes to get near the ceiling: rounds, bytes, seconds; its worst client."""
+"""Rounds and bytes until a method has 90 % of the ceiling's accuracy, seconds, worst client."""
 
 from __future__ import annotations
 
@@ -10,54 +10,19 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
-from fedlogit.results.collect import summarise
+from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.formatting import number
+from fedlogit.results.metrics import value
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 
-__all__ = ["analyse", "first_round"]
+__all__ = ["analyse"]
 
 _SHARE = 0.9
 _SECONDS = ("seconds", "aggregation_share")
 _MEANS = ("rounds_to", "bytes_to", "bytes_sent", "accuracy_min", "ece")
 _MEASURED = (*_MEANS, *_SECONDS)
 _KEYS = ["dataset", "partition", "method"]
-
-
-def analyse(artefact: Artefact) -> Analysis:
-    """Return a row per data set, partition and method: means over seeds, and medians of seconds.
-
-    Columns of the CSV: `dataset`, `partition`, `method`, `n` (seeds at which it did not diverge),
-    `reached` (at how many of them the accuracy came to 90 % of the ceiling's of the same seed),
-    `rounds_to` and `bytes_to` (the first tested round in which it did, and what a client had sent
-    by its end; means over the seeds that reached it), `bytes_sent`, `accuracy_min` (the worst
-    client), `ece`, and, as medians over seeds, `seconds` and `aggregation_share` of these, of the
-    runs that measured it.
-    """
-    runs = [(ref.axes, run) for ref, run in gather(artefact)]
-    ceilings = {
-        (run.spec.dataset, run.spec.seed): _accuracy(run)
-        for _, run in runs
-        if run.spec.method.name == REFERENCE
-    }
-    rows = [
-        _costs_of_run(artefact, axes, run, ceilings)
-        for axes, run in runs
-        if run.spec.method.name != REFERENCE
-    ]
-    frame = pd.DataFrame(rows)
-    reached = summarise(frame, _KEYS, "rounds_to")["n"]
-    numbers = frame[_KEYS].drop_duplicates(ignore_index=True)
-    numbers = numbers.assign(n=summarise(frame, _KEYS, "seconds")["n"], reached=reached)
-    for name in _MEANS:
-        numbers[name] = summarise(frame, _KEYS, name)["mean"]
-    for name in _SECONDS:  # a machine that was busy during one run would make a mean its own
-        numbers[name] = frame.groupby(_KEYS, sort=False)[name].median().to_numpy()
-    order = {key: artefact.in_order(key) or list(numbers[key]) for key in _KEYS[:2]}
-    numbers = sorted_as(numbers, order)
-    return Analysis(numbers, _printed_table(artefact, numbers), _SENTENCES, heads=2, right=_RIGHT)
-
-
 _SENTENCES = (
     "Rounds and kB sent are those by the first tested round in which the mean accuracy was 90 % of"
     " that of the model trained on everybody's samples with the same seed; of several seeds, the"
@@ -80,9 +45,38 @@ _RIGHT = (
 )
 
 
-def _accuracy(run: Run) -> float:
-    found = run.result.final.accuracy
-    return math.nan if found is None else found
+def analyse(artefact: Artefact) -> Analysis:
+    """Return a row per data set, partition and method: means over seeds, and medians of seconds.
+
+    Columns of the CSV: `dataset`, `partition`, `method`, `n` (seeds at which it did not diverge),
+    `reached` (at how many of them the accuracy came to 90 % of the ceiling's of the same seed),
+    `rounds_to` and `bytes_to` (the first tested round in which it did, and what a client had sent
+    by its end; means over the seeds that reached it), `bytes_sent`, `accuracy_min` (the worst
+    client), `ece`, and, as medians over seeds, `seconds` and `aggregation_share` of these, of the
+    runs that measured it.
+    """
+    runs = [(ref.axes, run) for ref, run in gather(artefact)]
+    ceilings = {
+        (run.spec.dataset, run.spec.seed): value(run, "accuracy")
+        for _, run in runs
+        if run.spec.method.name == REFERENCE
+    }
+    rows = [
+        _costs_of_run(artefact, axes, run, ceilings)
+        for axes, run in runs
+        if run.spec.method.name != REFERENCE
+    ]
+    frame = pd.DataFrame(rows)
+    refuse_mixed(frame, _KEYS)
+    counts = {"n": ("seconds", "count"), "reached": ("rounds_to", "count")}
+    means = {name: (name, "mean") for name in _MEANS}
+    # A machine that was busy during one run would make a mean its own.
+    medians = {name: (name, "median") for name in _SECONDS}
+    groups = frame.groupby(_KEYS, sort=False)
+    numbers = groups.agg(**counts, **means, **medians).reset_index()
+    order = {key: artefact.in_order(key) or list(numbers[key]) for key in _KEYS[:2]}
+    numbers = sorted_as(numbers, order)
+    return Analysis(numbers, _printed_table(artefact, numbers), _SENTENCES, heads=2, right=_RIGHT)
 
 
 def _costs_of_run(
@@ -99,17 +93,22 @@ def _costs_of_run(
     if run.diverged:
         return row | dict.fromkeys(_MEASURED, math.nan)
     source = run.result.provenance
-    at = first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
+    at = _first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
     sent = run.rounds["bytes_up"].cumsum() / run.spec.clients
     return row | {
         "rounds_to": math.nan if at is None else at,
         "bytes_to": math.nan if at is None else float(sent.iloc[at - 1]),
         "bytes_sent": float(sent.iloc[-1]),
-        "accuracy_min": _last_value(run, "accuracy_min"),
-        "ece": _last_value(run, "ece"),
+        "accuracy_min": _value_if_measured(run, "accuracy_min"),
+        "ece": _value_if_measured(run, "ece"),
         "seconds": (seconds := source.wall_seconds + source.clients_wall_seconds),
         "aggregation_share": _aggregation_seconds(run) / seconds,
     }
+
+
+def _value_if_measured(run: Run, column: str) -> float:
+    """Return the last value of a column; NaN of a run that does not have it."""
+    return value(run, column) if column in run.rounds else math.nan
 
 
 def _aggregation_seconds(run: Run) -> float:
@@ -117,23 +116,14 @@ def _aggregation_seconds(run: Run) -> float:
     if "seconds_clients" in run.rounds:
         return float((run.rounds["seconds"] - run.rounds["seconds_clients"].fillna(0)).sum())
     # A run in stages is given the predictions of its clients.
-    return (
-        float(run.rounds["seconds"].sum())
-        if run.result.provenance.clients_wall_seconds
-        else math.nan
-    )
+    in_stages = run.result.provenance.clients_wall_seconds > 0
+    return float(run.rounds["seconds"].sum()) if in_stages else math.nan
 
 
-def first_round(accuracy: pd.Series, least: float) -> int | None:
+def _first_round(accuracy: pd.Series, least: float) -> int | None:
     """Return the first round, from 1, with at least this accuracy; NaN is a round without test."""
     (places,) = np.nonzero(accuracy.to_numpy(dtype=float) >= least)
     return int(places[0]) + 1 if len(places) else None
-
-
-def _last_value(run: Run, column: str) -> float:
-    """Return the last value of a column; NaN of a run that did not measure it."""
-    found = run.rounds[column].dropna() if column in run.rounds else pd.Series(dtype=float)
-    return float(found.iloc[-1]) if len(found) else math.nan
 
 
 def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
@@ -146,19 +136,15 @@ def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
             {
                 "Heterogeneity": place,
                 "Method": artefact.label(row["method"]),
-                "Rounds to 90 %": _number_text(row["rounds_to"], 1) + of,
-                "kB to 90 %": _number_text(row["bytes_to"] / 1e3, 1),
-                "kB in all": _number_text(row["bytes_sent"] / 1e3, 1),
+                "Rounds to 90 %": number(row["rounds_to"], "rounds_to", decimals=1) + of,
+                "kB to 90 %": number(row["bytes_to"] / 1e3, "bytes_to", decimals=1),
+                "kB in all": number(row["bytes_sent"] / 1e3, "bytes_sent", decimals=1),
                 "Worst client, %": number(
                     row["accuracy_min"], "accuracy", percent=True, decimals=1
                 ),
                 "ECE, %": number(row["ece"], "ece", percent=True, decimals=1),
-                "Seconds": _number_text(row["seconds"], 0),
-                "Aggregation, %": _number_text(100 * row["aggregation_share"], 0),
+                "Seconds": number(row["seconds"], "seconds", decimals=0),
+                "Aggregation, %": number(100 * row["aggregation_share"], "", decimals=0),
             }
         )
     return pd.DataFrame(rows)
-
-
-def _number_text(value: float, decimals: int) -> str:
-    return "–" if math.isnan(value) else f"{value:,.{decimals}f}"

@@ -1,10 +1,10 @@
-"""Accuracy that methods lose under each of several conditions, against one of them."""
+"""Accuracy that methods lose under several conditions, compared with one of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
+from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
@@ -23,24 +24,7 @@ __all__ = ["analyse", "losses"]
 
 _LEAST = 0.0005  # half of the last decimal that is printed
 _KEYS = ["dataset", "partition", "method"]
-
-
-class _Place(NamedTuple):
-    """Where a run stands; the condition is its label."""
-
-    dataset: str
-    partition: str
-    method: str
-    condition: str
-
-    @property
-    def row(self) -> tuple[str, str, str]:
-        """The row of the table that it is in."""
-        return self.dataset, self.partition, self.method
-
-
-_PlacedRun = tuple[_Place, int, Run]
-"""The place, the seed and the content of a run."""
+_PLACE = [*_KEYS, "condition"]
 
 
 def analyse(artefact: Artefact) -> Analysis:
@@ -69,60 +53,63 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
         DataError: if a run has none to be compared with, or lacks the accuracy of each client.
         FedlogitError: if two runs share a place, or the runs have no such axis.
     """
-    placed = list(_placed_runs(artefact, options))
-    standards = {
-        (place.row, seed): run for place, seed, run in placed if place.condition == options.against
-    }
-    rows: dict[_Place, dict[int, tuple[float, float]]] = {}
-    failed: dict[_Place, int] = {}
-    for place, seed, run in _runs_at_shared_seeds(placed, options):
-        standard = standards.get((place.row, seed))
-        if standard is None:
-            raise DataError(
-                f"{artefact.name}: {place.method} on {place.partition} with seed {seed}: nothing"
-                f" to compare {place.condition!r} with; add {options.against!r} to its grid"
-            )
-        seeds = rows.setdefault(place, {})
-        if seed in seeds:
-            raise FedlogitError(
-                f"{artefact.name}: two runs share the place {tuple(place)}, seed {seed}"
-            )
-        seeds[seed] = _accuracy_and_loss(run, standard)
-        failed[place] = failed.get(place, 0) + run.diverged
-    found = [_summary(place, list(rows[place].values()), failed[place]) for place in rows]
+    runs = pd.DataFrame(_placed_runs(artefact, options))
+    refuse_mixed(runs, _PLACE)
+    standards = runs[runs["condition"] == options.against][[*_KEYS, "seed", "run"]]
+    pairs = _runs_at_shared_seeds(runs, options).merge(
+        standards.rename(columns={"run": "standard"}), how="left", on=[*_KEYS, "seed"]
+    )
+    if (alone := pairs["standard"].isna()).any():
+        first = pairs[alone].iloc[0]
+        raise DataError(
+            f"{artefact.name}: {first['method']} on {first['partition']} with seed"
+            f" {first['seed']}: nothing to compare {first['condition']!r} with; add"
+            f" {options.against!r} to its grid"
+        )
+    found = zip(pairs["run"], pairs["standard"], strict=True)
+    pairs[["accuracy", "lost"]] = [_accuracy_and_loss(*pair) for pair in found]
+    pairs["diverged"] = [run.diverged for run in pairs["run"]]
+    means = pairs.groupby(_PLACE, sort=False).agg(
+        accuracy=("accuracy", pd.Series.mean),  # the group's "mean" differs in the last digit
+        lost=("lost", pd.Series.mean),
+        lost_std=("lost", pd.Series.std),
+        n=("lost", "count"),
+        diverged=("diverged", "sum"),
+    )
+    rows = means.assign(cannot="").reset_index().to_dict("records")
     lacking = [
-        _place(artefact, options, unable.axes)._asdict()
-        | {"accuracy": math.nan, "lost": math.nan, "lost_std": math.nan, "n": 0, "diverged": 0}
-        | {"cannot": unable.why}
+        _place(artefact, options, unable.axes) | {"n": 0, "diverged": 0, "cannot": unable.why}
         for unable in artefact.cannot
     ]
-    return _in_order(artefact, options, pd.DataFrame([*found, *lacking]))
+    return _in_order(artefact, options, pd.DataFrame([*rows, *lacking]))
 
 
-def _placed_runs(artefact: Artefact, options: Lost) -> Iterator[_PlacedRun]:
+def _placed_runs(artefact: Artefact, options: Lost) -> Iterator[dict[str, Any]]:
+    """Yield each run with its place in the table and its seed."""
     for ref, run in gather(artefact):
         axes = {"dataset": run.spec.dataset, "partition": run.spec.partition.name} | ref.axes
-        yield _place(artefact, options, axes), run.spec.seed, run
+        yield _place(artefact, options, axes) | {"seed": run.spec.seed, "run": run}
 
 
-def _runs_at_shared_seeds(placed: list[_PlacedRun], options: Lost) -> Iterator[_PlacedRun]:
-    """Yield all but what a row is compared with at seeds that none of its conditions has."""
-    seeds: dict[tuple[str, str, str], set[int]] = {}
-    for place, seed, _ in placed:
-        if place.condition != options.against:
-            seeds.setdefault(place.row, set()).add(seed)
-    for place, seed, run in placed:
-        if place.condition != options.against or seed in seeds.get(place.row, {seed}):
-            yield place, seed, run
-
-
-def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> _Place:
+def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> dict[str, Any]:
+    """Return a place in the table: its row, and the label of its condition."""
     if options.condition not in axes:
         raise FedlogitError(
             f"{artefact.name}: option condition = {options.condition!r} is no axis of its runs"
         )
     condition = artefact.label(scalar(axes[options.condition]), options.condition)
-    return _Place(axes["dataset"], axes["partition"], axes["method"], condition)
+    return {key: axes[key] for key in _KEYS} | {"condition": condition}
+
+
+def _runs_at_shared_seeds(runs: pd.DataFrame, options: Lost) -> pd.DataFrame:
+    """Return all but what a row is compared with at seeds that none of its conditions has."""
+    other = runs["condition"] != options.against
+
+    def shared(keys: list[str]) -> np.ndarray:
+        conditions = pd.MultiIndex.from_frame(runs[other][keys])
+        return pd.MultiIndex.from_frame(runs[keys]).isin(conditions)
+
+    return runs[other | shared([*_KEYS, "seed"]) | ~shared(_KEYS)]
 
 
 def _accuracy_and_loss(run: Run, standard: Run) -> tuple[float, float]:
@@ -146,20 +133,6 @@ def _clients(run: Run) -> list[float]:
             f" {rerun_hint(run.folder)}"
         )
     return found
-
-
-def _summary(place: _Place, pairs: list[tuple[float, float]], failed: int) -> dict[str, Any]:
-    accuracy, lost = np.array(pairs, dtype=float).T
-    lost = lost[~np.isnan(lost)]
-    accuracy = accuracy[~np.isnan(accuracy)]
-    return place._asdict() | {
-        "accuracy": accuracy.mean() if len(accuracy) else math.nan,
-        "lost": lost.mean() if len(lost) else math.nan,
-        "lost_std": lost.std(ddof=1) if len(lost) > 1 else math.nan,
-        "n": len(lost),
-        "diverged": failed,
-        "cannot": "",
-    }
 
 
 def _in_order(artefact: Artefact, options: Lost, rows: pd.DataFrame) -> pd.DataFrame:

@@ -10,14 +10,14 @@ import scipy
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
-from fedlogit.results.analyses.analysis import Analysis
+from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.runs.gathered import gather_one_dataset
 from fedlogit.results.runs.run import Run
 
-__all__ = ["FEWEST", "KINDS", "analyse", "groups", "standardised"]
+__all__ = ["KINDS", "analyse", "groups", "standardised"]
 
-FEWEST = 20
+_FEWEST = 20
 """Samples of a class that a client needs to be looked at: of few, even Gaussian ones lack tails."""
 
 KINDS = {
@@ -48,11 +48,9 @@ def analyse(artefact: Artefact) -> Analysis:
         for group in _test_rows(run)
     ]
     if not rows:
-        raise DataError(f"{artefact.name}: no client has {FEWEST} held-out samples of a class")
-    by = ["partition", "method", "logit"]
-    order = list(dict.fromkeys(row["partition"] for row in rows))
+        raise DataError(f"{artefact.name}: no client has {_FEWEST} held-out samples of a class")
     rows.sort(key=lambda row: list(KINDS).index(str(row["logit"])))
-    tests = pd.DataFrame(rows).groupby(by, sort=False)
+    tests = pd.DataFrame(rows).groupby(["partition", "method", "logit"], sort=False)
     numbers = tests.agg(
         groups=("p", "size"),
         rejected=("p", lambda p: float((p < _LEVEL).mean())),
@@ -60,9 +58,9 @@ def analyse(artefact: Artefact) -> Analysis:
         kurtosis=("kurtosis", "median"),
         correlation=("correlation", "mean"),
     ).reset_index()
-    numbers = numbers.sort_values("partition", key=lambda p: p.map(order.index), kind="stable")
+    numbers = sorted_as(numbers, {"partition": numbers["partition"]})
     sentences = (
-        f"Groups of at least {FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
+        f"Groups of at least {_FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
         "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",
     )
     shown = _printed_table(artefact, numbers)
@@ -80,7 +78,7 @@ def groups(run: Run) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
     for client in np.unique(clients):
         for label in np.unique(labels[clients == client]):
             of_both = logits[(clients == client) & (labels == label)].astype(float)
-            if len(of_both) >= FEWEST:
+            if len(of_both) >= _FEWEST:
                 yield of_both, int(label), kept["owned"][client].astype(bool)
 
 

@@ -1,4 +1,4 @@
-"""Whether the order of methods stays with another data set: Spearman's ρ for each partition."""
+"""Spearman's correlation of the orders of methods on two data sets, for each partition."""
 
 from __future__ import annotations
 

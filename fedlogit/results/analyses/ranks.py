@@ -7,8 +7,8 @@ import pandas as pd
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.analysis import Analysis
 from fedlogit.results.collect import collect, competitors
-from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
-from fedlogit.results.verdicts.statistics import ALPHA
+from fedlogit.results.statistics.means import ALPHA
+from fedlogit.results.statistics.ranks import Ranking, blocks, ranking
 
 __all__ = ["analyse"]
 

@@ -30,7 +30,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
 
     Args:
         artefact: A figure; its `plot` names the kind.
-        reference: The paper's numbers, as from `fedlogit.results.verdicts.compare.read_reference`.
+        reference: The paper's numbers, as from
+            `fedlogit.results.verdicts.published.read_reference`.
 
     Raises:
         FedlogitError: if there is no such kind, with the nearest one suggested, or if runs differ

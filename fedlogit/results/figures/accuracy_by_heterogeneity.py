@@ -13,17 +13,20 @@ from matplotlib.lines import Line2D
 
 from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._parts import (
+from fedlogit.results.figures._legend import (
     Stroke,
-    bars_note,
-    format_axis,
     legend,
     method_handle,
     published_handle,
     reference_handle,
-    reference_line,
     reported,
     strokes,
+)
+from fedlogit.results.figures._panels import (
+    bars_note,
+    format_axis,
+    line_with_bars,
+    reference_line,
     title,
     values,
     wrapped_labels,
@@ -133,11 +136,7 @@ def _lines(
     cells = summarise(runs, ["partition", "method"], metric)
     for (method, style), shift in zip(styles.items(), _sideways_shifts(styles), strict=True):
         own = cells[cells["method"] == method].set_index("partition").reindex(partitions)
-        axes.errorbar(
-            np.arange(len(partitions)) + shift, own["mean"], yerr=own["std"].fillna(0),
-            color=style.colour, marker=style.marker, ls=style.dash, capsize=2.5, elinewidth=1.2,
-            zorder=3,
-        )  # fmt: skip
+        line_with_bars(axes, np.arange(len(partitions)) + shift, own["mean"], own["std"], style)
 
 
 def _paper(

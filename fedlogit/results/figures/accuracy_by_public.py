@@ -12,16 +12,8 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import ByPublic
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._parts import (
-    Stroke,
-    bars_note,
-    format_axis,
-    legend,
-    method_handle,
-    strokes,
-    title,
-    values,
-)
+from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
+from fedlogit.results.figures._panels import bars_note, format_axis, line_with_bars, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import family, new_figure
@@ -109,17 +101,8 @@ def _of_common_seeds(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: str) -> None:
     cells = summarise(runs, ["method", "x"], metric).sort_values("x")
-    for method, (colour, marker, dash) in styles.items():
+    for method, style in styles.items():
         own = cells[cells["method"] == method]
-        axes.errorbar(
-            own["x"],
-            own["mean"],
-            yerr=own["std"].fillna(0),
-            color=colour,
-            marker=marker,
-            linestyle=dash,
-            capsize=2.5,
-            elinewidth=1.2,
-        )
+        line_with_bars(axes, own["x"], own["mean"], own["std"], style, zorder=2)
     axes.set_xticks(sorted(cells["x"].unique()))
     axes.xaxis.set_major_formatter("{x:,.0f}")

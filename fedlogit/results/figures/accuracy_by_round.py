@@ -11,22 +11,25 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.papers.options import ByRound
 from fedlogit.results.collect import collect, competitors, curves
-from fedlogit.results.figures._parts import (
+from fedlogit.results.figures._legend import (
     Stroke,
-    band_note,
-    format_axis,
     legend,
     method_handle,
     reference_handle,
+    strokes,
+)
+from fedlogit.results.figures._panels import (
+    band_note,
+    format_axis,
+    log_ticks,
     reference_line,
     seeds_if_fewer,
-    strokes,
     title,
     values,
 )
@@ -167,9 +170,7 @@ def _panel(
     format_axis(axes.yaxis, lines.metric)
     if options.log:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-        axes.yaxis.set_minor_locator(NullLocator())
+        log_ticks(axes.yaxis)
     if options.shade_warm_up:
         _shade_warm_up(axes, runs)
     return has_reference

@@ -17,15 +17,16 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.papers.options import BySetting
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._parts import (
-    bars_note,
-    format_axis,
+from fedlogit.results.figures._legend import (
+    DASHES,
+    Dash,
+    Stroke,
     legend,
+    line_handle,
     published_handle,
     reported,
-    title,
-    values,
 )
+from fedlogit.results.figures._panels import bars_note, format_axis, line_with_bars, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
@@ -36,7 +37,6 @@ from fedlogit.spec import RunSpec
 
 __all__ = ["draw"]
 
-_DASHES = ("--", ":", "-.")
 _PANEL = (3.9, 3.0)
 _ALONE = (5.6, 3.4)  # of a panel without others
 _WIDEST = 40  # letters beside a panel, which is three inches high
@@ -48,16 +48,12 @@ class _Style(NamedTuple):
     """How a line is drawn.
 
     Attributes:
-        colour: Of line and marker.
-        marker: At its points.
-        dash: Of the line; whole for the first of its colour, that is of its method or metric.
+        stroke: Its look; whole for the first line of a colour, that is of a method or metric.
         shift: How far it is moved to the right, on a logarithmic axis in its logarithm.
         log: Whether the axis is logarithmic.
     """
 
-    colour: str
-    marker: str
-    dash: str
+    stroke: Stroke
     shift: float
     log: bool
 
@@ -112,12 +108,12 @@ def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Ite
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
     step = _line_distance(runs, len(lines), options.log) if bars_note(runs) else 0.0
     looks = _looks(runs, list(dict.fromkeys(lines)), options)
-    dashes: dict[str, Iterator[str]] = {}
+    dashes: dict[str, Iterator[Dash]] = {}
     for place, line in enumerate(lines):
         colour, marker = looks[line]
-        dash = next(dashes.setdefault(colour, itertools.cycle(("-", *_DASHES))))
+        dash = next(dashes.setdefault(colour, itertools.cycle(DASHES)))
         shift = (place - (len(lines) - 1) / 2) * step
-        yield _Style(colour, marker, dash, shift, options.log)
+        yield _Style(Stroke(colour, marker, dash), shift, options.log)
 
 
 def _line_distance(runs: pd.DataFrame, lines: int, log: bool) -> float:
@@ -180,11 +176,7 @@ def _line_name(artefact: Artefact, ref: RunRef, spec: RunSpec, keys: tuple[str, 
 
 def _line(axes: Axes, runs: pd.DataFrame, metric: str, style: _Style) -> None:
     cells = summarise(runs, ["x"], metric).sort_values("x")
-    spread = cells["std"].fillna(0)
-    axes.errorbar(
-        style.moved(cells["x"]), cells["mean"], yerr=spread, color=style.colour,
-        marker=style.marker, ls=style.dash, capsize=2.5, elinewidth=1.2, zorder=3,
-    )  # fmt: skip
+    line_with_bars(axes, style.moved(cells["x"]), cells["mean"], cells["std"], style.stroke)
 
 
 def _paper(
@@ -208,8 +200,8 @@ def _paper(
             continue
         style = looks[same["line"].iloc[0], published["metric"]]
         axes.plot(
-            style.moved(same["x"].iloc[:1]), [published["mean"]], style.marker, mfc="white",
-            mec=style.colour, ms=8, mew=1.3, zorder=2,
+            style.moved(same["x"].iloc[:1]), [published["mean"]], style.stroke.marker, mfc="white",
+            mec=style.stroke.colour, ms=8, mew=1.3, zorder=2,
         )  # fmt: skip
         found = True
     return found
@@ -225,8 +217,8 @@ def _levels(
     axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: BySetting
 ) -> dict[str, str]:
     """Draw other methods as horizontal lines; return the dash of each by its name."""
-    drawn = {}
-    for level, dash in zip(options.levels, itertools.cycle(_DASHES), strict=False):
+    drawn: dict[str, str] = {}
+    for level, dash in zip(options.levels, itertools.cycle(DASHES[1:]), strict=False):
         measured = level.metric or metric
         found = runs[runs["method"] == level.method].dropna(subset=[measured])
         if found.empty:
@@ -269,9 +261,7 @@ def _handles(
     handles = []
     for (line, metric), style in looks.items():
         parts = [line, metric_label(metric)] if several or not line else [line]
-        name = ", ".join(filter(None, parts))
-        drawn = {"color": style.colour, "marker": style.marker, "ls": style.dash}
-        handles.append(Line2D([], [], label=name, **drawn))  # type: ignore[arg-type]
+        handles.append(line_handle(", ".join(filter(None, parts)), style.stroke))
     return handles + [
         Line2D([], [], color=INK, ls=dash, lw=1.1, label=name) for name, dash in levels.items()
     ]

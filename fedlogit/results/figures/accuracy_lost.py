@@ -14,7 +14,8 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import POINTS_GAINED, POINTS_LOST, legend, title, values
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import POINTS_GAINED, POINTS_LOST, title, values
 from fedlogit.results.style import CATEGORIES, GREY, INK, new_figure
 
 __all__ = ["draw"]

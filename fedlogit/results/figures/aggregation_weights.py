@@ -1,4 +1,4 @@
-"""Whom an aggregator trusts: its weights on public samples (Who to Trust §3.1.3, §4.4)."""
+"""Weights that an aggregator gives to clients on public samples (Who to Trust §3.1.3, §4.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import in_per_cent, runs_of, title
+from fedlogit.results.figures._panels import in_per_cent, runs_of, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, INK, PALETTE, new_figure
 

@@ -11,7 +11,8 @@ from fedlogit.aggregation.votes import pack
 from fedlogit.federation import Ledger
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, runs_of, title
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import runs_of, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, INK, new_figure
 

@@ -1,4 +1,4 @@
-"""What each method thinks each client contributes, by round (CELM §6.2)."""
+"""Contribution of each client by round, as each method estimates it (CELM §6.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, panel_name, runs_of, title
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import panel_name, runs_of, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, new_figure
 

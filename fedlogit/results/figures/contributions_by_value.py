@@ -16,7 +16,8 @@ from fedlogit.results.analyses.contribution import (
     correlations,
 )
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, name_axes, title
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import name_axes, title
 from fedlogit.results.style import CATEGORIES, GREY, MARKERS, in_order, wrapped_panels
 
 __all__ = ["correlation", "draw"]

@@ -8,11 +8,12 @@ from matplotlib.figure import Figure
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, competitors
-from fedlogit.results.figures._parts import family_look, title
+from fedlogit.results.figures._legend import family_look
+from fedlogit.results.figures._panels import title
 from fedlogit.results.metrics import metric_label
+from fedlogit.results.statistics.means import ALPHA
+from fedlogit.results.statistics.ranks import Ranking, blocks, ranking
 from fedlogit.results.style import INK, new_figure
-from fedlogit.results.verdicts.ranks import Ranking, blocks, ranking
-from fedlogit.results.verdicts.statistics import ALPHA
 
 __all__ = ["draw"]
 

@@ -1,4 +1,4 @@
-"""The true class distribution beside the one that CELM's evidence suggests (CELM Figure 5)."""
+"""The true class distribution beside the one estimated from CELM's evidence (CELM Figure 5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.bubbles import bubbles
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import in_per_cent, legend, panel_name, runs_of, title
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import in_per_cent, panel_name, runs_of, title
 from fedlogit.results.metrics.celm import final_evidence
 from fedlogit.results.style import CATEGORIES, look, new_figure
 

@@ -9,11 +9,11 @@ from matplotlib.lines import Line2D
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import (
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import (
     all_diverged,
     bars_note,
     in_per_cent,
-    legend,
     name_axes,
     title,
     values,

@@ -8,15 +8,13 @@ from matplotlib.figure import Figure
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import (
+from fedlogit.results.figures._legend import legend, method_handle, strokes
+from fedlogit.results.figures._panels import (
     band_note,
     in_per_cent,
-    legend,
-    method_handle,
     name_axes,
     panels_of,
     seeds_if_fewer,
-    strokes,
     title,
 )
 from fedlogit.results.metrics.celm import free_riders

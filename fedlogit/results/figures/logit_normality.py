@@ -1,4 +1,4 @@
-"""Held-out logits beside the Gaussian that a mixture describes them by (Who to Trust §3.1.3)."""
+"""Quantiles and histogram of held-out logits beside those of a Gaussian (Who to Trust §3.1.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.normality import KINDS, standardised
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legend, panels_of, title
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import panels_of, title
 from fedlogit.results.style import CATEGORIES, INK, new_figure
 
 __all__ = ["draw", "quantiles"]

@@ -11,16 +11,8 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import (
-    BARS,
-    POINTS_LOST,
-    Stroke,
-    legend,
-    method_handle,
-    strokes,
-    title,
-    values,
-)
+from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
+from fedlogit.results.figures._panels import BARS, POINTS_LOST, line_with_bars, title, values
 from fedlogit.results.style import GREY, new_figure
 
 __all__ = ["draw"]
@@ -70,15 +62,13 @@ def _rows_with_adversaries(
 
 def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Stroke]) -> None:
     axes.axhline(0, color=GREY, linewidth=0.8)
-    for method, (colour, marker, dash) in styles.items():
+    for method, style in styles.items():
         own = runs[(runs["method"] == method) & (runs["cannot"] == "")].sort_values("share")
         if own.empty:
             continue
-        axes.errorbar(
-            [0.0, *(100 * own["share"])], [0.0, *(100 * own["lost"])],
-            yerr=[0.0, *(100 * own["lost_std"].fillna(0))], color=colour, marker=marker,
-            linestyle=dash, capsize=2.5, elinewidth=1.2,
-        )  # fmt: skip
+        own = pd.concat([own.head(1).assign(share=0.0, lost=0.0, lost_std=0.0), own])
+        x, y, std = (100 * own[name] for name in ("share", "lost", "lost_std"))
+        line_with_bars(axes, x, y, std, style, zorder=2)
     if unable := values(runs[runs["cannot"] != ""], "method"):
         names = ", ".join(artefact.label(name) for name in unable)
         axes.annotate(

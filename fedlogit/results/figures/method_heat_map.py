@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._parts import legible, title, values, wrapped_labels
+from fedlogit.results.figures._panels import heat_map, title, values, wrapped_labels
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import new_figure
 
@@ -46,19 +45,15 @@ def ordered(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _panel(axes: Axes, artefact: Artefact, table: pd.DataFrame) -> None:
-    seaborn.heatmap(
-        table, annot=True, fmt=".1f", cmap="Blues", cbar=False, ax=axes, linewidths=1,
-        annot_kws={"fontsize": 8.5},
-        xticklabels=wrapped_labels(artefact, table.columns),
-        yticklabels=[artefact.label(name) for name in table.index],
-    )  # fmt: skip
+    labels = {
+        "xticklabels": wrapped_labels(artefact, table.columns),
+        "yticklabels": [artefact.label(name) for name in table.index],
+    }
+    heat_map(axes, table, ".1f", **labels)
     printed = table.round(1).to_numpy()
     best = set(zip(*np.nonzero(printed == np.nanmax(printed, axis=0)), strict=True))  # and ties
     for text in axes.texts:
         x, y = text.get_position()
         if (int(y), int(x)) in best:
             text.set_fontweight("bold")
-    legible(axes, len(table.columns))
     axes.set(xlabel="", ylabel="")
-    axes.tick_params(length=0, rotation=0)
-    axes.grid(visible=False)

@@ -17,16 +17,9 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Pareto
 from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._label_places import NEAR, Obstacle, anchors, place
-from fedlogit.results.figures._parts import (
-    bars_note,
-    family_look,
-    format_axis,
-    legend,
-    published_handle,
-    title,
-    values,
-)
+from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, place
+from fedlogit.results.figures._legend import family_look, legend, published_handle
+from fedlogit.results.figures._panels import bars_note, format_axis, title, values
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label, metric_of
 from fedlogit.results.style import GREY, INK, wrapped_panels
@@ -38,6 +31,9 @@ _BESIDE = 1.13  # times the payload: between points that would hide each other
 _ALIKE = 1.02  # times the payload: within this, points hide each other
 _ALONE, _BESIDE_OTHERS = (5.5, 3.2), (4.5, 3.6)  # inches that a panel's axes have, about
 _AROUND = (0.7, 0.6)  # inches for the numbers and names of its axes
+_MARK = 0.06  # inches from the middle of a marker to its edge
+_ON_WHITE = withStroke(linewidth=1.5, foreground="white")  # where a grid line crosses a name
+_LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
 _FEW = 2  # powers of ten on an axis; if there are fewer, more is written on it
 
 
@@ -202,11 +198,6 @@ def _write_names(
             arrowprops=_LINE | {"relpos": (0.0 if right else 1.0, 0.5)} if apart else None,
             path_effects=[_ON_WHITE],
         )
-
-
-_MARK = 0.06  # inches from the middle of a marker to its edge
-_ON_WHITE = withStroke(linewidth=1.5, foreground="white")  # where a grid line crosses a name
-_LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
 
 
 def _inches(axes: Axes, x: pd.Series, y: pd.Series, size: tuple[float, float]) -> np.ndarray:

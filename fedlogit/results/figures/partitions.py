@@ -1,4 +1,4 @@
-"""Who holds what: a bubble plot of each partition (CELM Figures 2 and 3)."""
+"""Samples of each class at each client: a bubble plot of each partition (CELM Figures 2 and 3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.bubbles import bubble_panels
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import panel_name, runs_of, title
+from fedlogit.results.figures._panels import panel_name, runs_of, title
 
 __all__ = ["draw"]
 

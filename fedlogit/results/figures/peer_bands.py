@@ -1,4 +1,4 @@
-"""How far peers are apart by round, a panel a method (TallyTrain, Figure 2)."""
+"""Mean accuracy over peers by round and its spread, a panel per method (TallyTrain, Figure 2)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,8 @@ from matplotlib.ticker import MaxNLocator
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import PeerBands
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import (
-    family_look,
-    in_per_cent,
-    legend,
-    name_axes,
-    runs_of,
-    title,
-    values,
-)
+from fedlogit.results.figures._legend import DASHES, family_look, legend
+from fedlogit.results.figures._panels import in_per_cent, name_axes, runs_of, title, values
 from fedlogit.results.style import GREY, INK, wrapped_panels
 
 __all__ = ["CELL", "draw"]
@@ -32,7 +25,6 @@ CELL = ("dataset", "method")
 
 _ACROSS = 5  # panels in a row, at most
 _FAINT = "#9a9a9a"
-_DASHES = ("-", "--", ":")
 _BANDS = {"std": "± one standard deviation", "range": "from the minimum to the maximum over peers"}
 
 
@@ -67,7 +59,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def _beside(frame: pd.DataFrame, options: PeerBands, but: str = "") -> list[tuple[str, str]]:
     """Return the methods to compare with that were run, `but` one, and how their lines look."""
     known = set(values(frame, "method")) - {but}
-    styled = zip(options.beside, itertools.cycle(_DASHES), strict=False)
+    styled = zip(options.beside, itertools.cycle(DASHES), strict=False)
     return [(method, dash) for method, dash in styled if method in known]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import legible, panels_of, title
+from fedlogit.results.figures._panels import heat_map, panels_of, title
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import new_figure
@@ -38,14 +37,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     figure, grid = new_figure(1, len(panels), panel=(3.6, 2.7))
     for axes, (name, table) in zip(grid[0], panels.items(), strict=True):
         low, high = _colours(table)
-        seaborn.heatmap(
-            table, annot=True, fmt=".2f", cmap="Blues", cbar=False, ax=axes, linewidths=1,
-            annot_kws={"fontsize": 8.5}, vmin=low, vmax=high,
-        )  # fmt: skip
-        legible(axes, len(table.columns))
+        heat_map(axes, table, ".2f", vmin=low, vmax=high)
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
-        axes.tick_params(length=0, rotation=0)
-        axes.grid(visible=False)
     note = "test accuracy of CELM [%]; each panel has its own colours"
     left_out = f"left out, as one cell was run: {' and '.join(alone)}" if alone else ""
     title(figure, artefact, collect(artefact), note, left_out)

@@ -1,4 +1,4 @@
-"""What CELM's server sees: the final probe images by client and class (CELM Figure 7)."""
+"""The final probe images of CELM's server, by client and class (CELM Figure 7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import panel_name, runs_of, title
+from fedlogit.results.figures._panels import panel_name, runs_of, title
 from fedlogit.results.style import PALETTE, use_house_style
 
 __all__ = ["draw"]

@@ -14,14 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._parts import (
-    band_note,
-    in_per_cent,
-    legend,
-    name_axes,
-    panels_of,
-    title,
-)
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import band_note, in_per_cent, name_axes, panels_of, title
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, look, wrapped_panels

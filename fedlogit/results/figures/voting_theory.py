@@ -1,4 +1,4 @@
-"""TallyTrain §3.3, proven and measured: vote accuracy, disagreement, variance of gradients."""
+"""Quantities of TallyTrain's theory (§3.3) by round: vote accuracy, disagreement, variance."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, curves
-from fedlogit.results.figures._parts import band_note, in_per_cent, legend, panels_of, title
+from fedlogit.results.figures._legend import legend
+from fedlogit.results.figures._panels import band_note, in_per_cent, log_ticks, panels_of, title
 from fedlogit.results.style import CATEGORIES, GREY, INK, look, new_figure
 
 __all__ = ["CELL", "draw"]
@@ -70,9 +71,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         in_per_cent(line[0].yaxis)
         line[1].set_ylim(bottom=0)
         line[2].set_yscale("log")
-        line[2].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        line[2].yaxis.set_major_formatter("{x:g}")
-        line[2].yaxis.set_minor_locator(NullLocator())
+        log_ticks(line[2].yaxis)
     for axes in grid[-1]:
         axes.set_xlabel("Round")
     measured = set(frame.columns[frame.notna().any()])

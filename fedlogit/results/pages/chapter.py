@@ -1,4 +1,4 @@
-"""A paper at a scale as HTML: tables, figures, claims; each number leads to its runs."""
+"""A paper at a scale as HTML: tables, figures, claims; each number is a link to its runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,8 @@ from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.tables import cell_of_run, linked_table
-from fedlogit.results.verdicts.compare import (
-    RIGHT,
-    comparison_in,
-    comparison_table,
-    labels_of_numbers,
-)
+from fedlogit.results.verdicts.compare import read_comparison
+from fedlogit.results.verdicts.comparison_table import RIGHT, comparison_table, labels_of_numbers
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
@@ -141,7 +137,7 @@ def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, An
 
 def _count_with_runs(path: Path) -> str:
     """Return how many of a comparison's published numbers have runs, in words."""
-    rows = comparison_in(path) if path.exists() else pd.DataFrame()
+    rows = read_comparison(path) if path.exists() else pd.DataFrame()
     if rows.empty:
         return "none published"
     return f"{(rows['verdict'] != Unjudged.NOT_RUN).sum()} of {len(rows)}"
@@ -163,7 +159,7 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
     text = _text_below_heading(summary / "compare.md")
     if not text:
         return Markup("")
-    rows = comparison_in(summary / "compare.csv")
+    rows = read_comparison(summary / "compare.csv")
     rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
     table = comparison_table(rows, labels_of_numbers(artefacts))
     if table.empty:

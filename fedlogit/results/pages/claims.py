@@ -9,22 +9,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from fedlogit.papers.schema import TEST_SCALE, Claim, Paper
-from fedlogit.results.formatting import markdown, read_csv
+from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
-from fedlogit.results.verdicts.claims import result_text, with_section
-from fedlogit.results.verdicts.rules import (
-    CLAIM_DETAILS,
-    CLAIM_RULE,
-    IN_FULL,
-    VERDICT_DETAILS,
-    VERDICT_RULE,
-    ClaimResult,
-)
+from fedlogit.results.verdicts.claims import read_claims, result_text, with_section
+from fedlogit.results.verdicts.rules import CLAIM_RULE, IN_FULL, VERDICT_RULE, ClaimResult
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["ClaimOutcome", "claims_page"]
-
-_COLUMNS = ("id", "text", "result", "reason", "run", "agree", "data")
 
 
 class ClaimOutcome(NamedTuple):
@@ -47,8 +38,8 @@ def claims_page(papers: Sequence[Paper], results: Path) -> str:
     """
     return render(
         "claims.md",
-        verdict={"rule": VERDICT_RULE.removesuffix(IN_FULL), "details": VERDICT_DETAILS},
-        claim={"rule": CLAIM_RULE.removesuffix(IN_FULL), "details": CLAIM_DETAILS},
+        verdict_rule=VERDICT_RULE.removesuffix(IN_FULL),
+        claim_rule=CLAIM_RULE.removesuffix(IN_FULL),
         papers=[_section(paper, results) for paper in papers if paper.claims],
     )
 
@@ -84,8 +75,7 @@ def _outcomes(results: Path, paper: str, scale: str) -> Mapping[str, ClaimOutcom
     path = ResultsLayout(results).summary(paper, scale) / "claims.csv"
     if not path.exists():
         return {}
-    rows = read_csv(path, _COLUMNS, str).fillna("")
-    return {row["id"]: _outcome_of_row(row) for row in rows.to_dict("records")}
+    return {row["id"]: _outcome_of_row(row) for row in read_claims(path).to_dict("records")}
 
 
 def _outcome_of_row(row: Mapping[Any, Any]) -> ClaimOutcome:

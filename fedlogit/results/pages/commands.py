@@ -10,7 +10,7 @@ import pandas as pd
 
 from fedlogit.papers.schema import TEST_SCALE, Paper
 from fedlogit.results.formatting import markdown
-from fedlogit.results.training import FILE, read_training
+from fedlogit.results.training_costs import FILE, read_training
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["command", "commands", "link", "memory"]

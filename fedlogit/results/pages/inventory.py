@@ -1,4 +1,4 @@
-"""A page of Markdown with every model and every data set that the papers' files name."""
+"""A page of Markdown with every model of the papers' files, and every data set."""
 
 from __future__ import annotations
 

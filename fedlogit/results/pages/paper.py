@@ -13,11 +13,12 @@ from fedlogit.component import ComponentRef, find, parse_call
 from fedlogit.files import read_json
 from fedlogit.papers.schema import JUDGED_SCALE, TEST_SCALE, Paper
 from fedlogit.partition import Partition
-from fedlogit.results.formatting import markdown, read_csv
+from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.commands import commands, link, memory
 from fedlogit.results.pages.templating import render
 from fedlogit.results.record.numbers import comparisons, preferred
-from fedlogit.results.verdicts.compare import MAKE_AGAIN, comparison_in
+from fedlogit.results.verdicts.claims import read_claims
+from fedlogit.results.verdicts.compare import read_comparison
 from fedlogit.results.verdicts.rules import DECIDED, VERDICTS, ClaimResult, Unjudged
 from fedlogit.runs.paths import ResultsLayout
 
@@ -131,7 +132,7 @@ def _preferred_comparison(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the comparison of the preferred scale; None if nothing was compared."""
     found = dict(comparisons(paper, results))
     pages = {scale: path.with_suffix(".md") for scale, path in found.items()}
-    rows = {scale: comparison_in(path) for scale, path in found.items()}
+    rows = {scale: read_comparison(path) for scale, path in found.items()}
     run = {scale: of[of["verdict"] != Unjudged.NOT_RUN] for scale, of in rows.items()}
     run = {scale: of for scale, of in run.items() if len(of)}
     judged = {scale: int(of["verdict"].isin(VERDICTS).sum()) for scale, of in run.items()}
@@ -158,10 +159,7 @@ def _text_below_heading(path: Path) -> str:
 def _preferred_claims(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the claims at the preferred scale; None if no run decides one, or there are none."""
     files = {scale: path.with_name("claims.csv") for scale, path in comparisons(paper, results)}
-    result = {
-        s: read_csv(path, ["result"], {"result": str}, MAKE_AGAIN)["result"]
-        for s, path in files.items()
-    }
+    result = {scale: read_claims(path)["result"] for scale, path in files.items()}
     run = {scale: of for scale, of in result.items() if (of != ClaimResult.NOT_RUN).any()}
     decided = {scale: int(of.isin(DECIDED).sum()) for scale, of in run.items()}
     seeds = {scale: len(paper.scale(scale).seeds or paper.seeds) for scale in run}

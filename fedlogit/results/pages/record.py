@@ -17,7 +17,7 @@ from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import as_comparison, read_record
 from fedlogit.results.record.orders import orders_sentence, orders_table, recorded_orders
 from fedlogit.results.record.other_readings import decided_by_rounding, divided_by_n
-from fedlogit.results.verdicts.compare import RIGHT, comparison_table
+from fedlogit.results.verdicts.comparison_table import RIGHT, comparison_table
 from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
 from fedlogit.results.verdicts.orders import ORDER_RULE
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, Verdict

@@ -8,7 +8,7 @@ import pandas as pd
 
 from fedlogit.papers import Paper
 from fedlogit.papers.metric_names import is_share
-from fedlogit.results.formatting import in_words, markdown, sentence
+from fedlogit.results.formatting import in_words, markdown, occurrences, sentence
 from fedlogit.results.record.notes import Notes
 from fedlogit.results.verdicts.rules import (
     PARTLY,
@@ -50,8 +50,7 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
         rows: Numbers of the record, as from `fedlogit.results.record.numbers.record`; so everywhere
             in this module.
     """
-    found = rows["verdict"].value_counts()
-    return {name: int(found.get(name, 0)) for name in OUTCOMES}
+    return occurrences(rows["verdict"], OUTCOMES)
 
 
 def counts_sentence(rows: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from fedlogit.results.record.numbers import as_comparison, record
 from fedlogit.results.record.orders import orders_sentence, recorded_orders
 from fedlogit.results.record.picture import draw_record
 from fedlogit.results.style import save_figure
-from fedlogit.results.verdicts.compare import RIGHT, comparison_table
+from fedlogit.results.verdicts.comparison_table import RIGHT, comparison_table
 from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged
 
 __all__ = ["record_markdown", "write_record"]

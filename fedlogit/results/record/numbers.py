@@ -17,13 +17,14 @@ from fedlogit.papers.published import check_published_files
 from fedlogit.papers.schema import JUDGED_SCALE, TEST_SCALE
 from fedlogit.results.formatting import read_csv
 from fedlogit.results.record.notes import read_notes
-from fedlogit.results.verdicts.compare import BEHIND, comparison_in, published
+from fedlogit.results.verdicts.compare import BEHIND, read_comparison
 from fedlogit.results.verdicts.counterparts import matching_runs
 from fedlogit.results.verdicts.number_rows import (
     RecordedNumber,
     published_numbers,
     recorded_numbers,
 )
+from fedlogit.results.verdicts.published import published
 from fedlogit.results.verdicts.rules import Unjudged
 from fedlogit.runs.paths import ResultsLayout
 
@@ -130,7 +131,7 @@ def _our_side(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
     Raises:
         DataError: if it is damaged, or has not just these numbers.
     """
-    found = comparison_in(path)
+    found = read_comparison(path)
     found = found if "where" in found else found.assign(where="")
     if lacking := [column for column in BEHIND if column not in found]:
         raise DataError(f"{path}: column {lacking[0]!r} is missing; run make redraw")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper
-from fedlogit.results.formatting import in_words, markdown, sentence
+from fedlogit.results.formatting import in_words, markdown, occurrences, sentence
 from fedlogit.results.record.numbers import comparisons
-from fedlogit.results.verdicts.orders import ORDERS, Order, orders_in
+from fedlogit.results.verdicts.orders import ORDERS, Order, read_orders
 
 __all__ = ["orders_sentence", "orders_table", "recorded_orders"]
 
@@ -40,7 +40,7 @@ def recorded_orders(rows: pd.DataFrame, papers: Mapping[str, Paper], results: Pa
     parts = []
     for name, paper in papers.items():
         for _, comparison in comparisons(paper, results):
-            pairs = orders_in(comparison.with_name("orders.csv"))
+            pairs = read_orders(comparison.with_name("orders.csv"))
             pairs.insert(0, "paper", name)
             for side in ("first", "second"):
                 pairs = pairs.merge(shown.rename(columns={"method": side}), how="inner")
@@ -92,6 +92,6 @@ def orders_table(pairs: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
     return markdown(table, right=set(table.columns[2:]))
 
 
-def _counts(pairs: pd.DataFrame) -> dict[Order, int]:
+def _counts(pairs: pd.DataFrame) -> dict[str, int]:
     """Return how many pairs are in which order."""
-    return {order: int((pairs["order"] == order).sum()) for order in ORDERS}
+    return occurrences(pairs["order"], ORDERS)

@@ -11,9 +11,9 @@ from typing import TypedDict, cast
 import numpy as np
 import pandas as pd
 
+from fedlogit.results.statistics.means import Sample
 from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
 from fedlogit.results.verdicts.rules import VERDICTS, is_exact, margin_unit, verdict
-from fedlogit.results.verdicts.statistics import Sample
 
 __all__ = ["decided_by_rounding", "divided_by_n"]
 

@@ -46,6 +46,12 @@ _LOOKS: dict[str, _Look] = {
     Unjudged.OTHER_SCALE: _Look("#7f7f7f", "."),
     Unjudged.NOT_RUN: _Look("#e6e6e6", "|"),
 }
+_DECIDED = (Verdict.REPRODUCED, Verdict.PARTLY_REPRODUCED, Verdict.NOT_REPRODUCED)
+_SUBTITLE = (
+    "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the verdicts"
+    " (a triangle: it goes on), the grey band is ±3 points, ticks at the bottom are numbers not"
+    " run. Right: all numbers, by the paper's table, and how many of them have a verdict."
+)
 _SIZE = 5.0
 _LOWEST, _HIGHEST = -0.04, 1.01  # of the left part's vertical axis
 _WIDTH = 10.0
@@ -88,14 +94,6 @@ def _title(rows: pd.DataFrame) -> str:
         return text
     right = counts(judged[~of_training])[Verdict.REPRODUCED]
     return f"{text}, {(~of_training).sum()} counted ({right} reproduced)"
-
-
-_DECIDED = (Verdict.REPRODUCED, Verdict.PARTLY_REPRODUCED, Verdict.NOT_REPRODUCED)
-_SUBTITLE = (
-    "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the verdicts"
-    " (a triangle: it goes on), the grey band is ±3 points, ticks at the bottom are numbers not"
-    " run. Right: all numbers, by the paper's table, and how many of them have a verdict."
-)
 
 
 def plotted_shares(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""One finished run, read from its directory and believed only if its hash is the expected one.
+"""One finished run, read from its directory, and refused unless its hash is the expected one.
 
 A run directory describes itself: ``spec.json`` says what was asked for, ``rounds.csv`` has a row
 for each round, ``result.json`` the final metrics and where they come from.

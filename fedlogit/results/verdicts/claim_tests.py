@@ -25,7 +25,7 @@ from fedlogit.papers.artefact import REFERENCE
 from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.collect import axis_value_matches
 from fedlogit.results.formatting import number
-from fedlogit.results.verdicts.statistics import INSIDE, p_above, paired_interval
+from fedlogit.results.statistics.means import INSIDE, p_above, paired_interval
 
 __all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
 

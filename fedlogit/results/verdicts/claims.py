@@ -1,4 +1,4 @@
-"""What a paper says in words, tested on finished runs; the rule is in `rules`."""
+"""A paper's claims, tested on finished runs; the rule is in `rules`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,9 +15,10 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.metric_names import is_share
 from fedlogit.papers.schema import Claim
 from fedlogit.results.collect import collect, dataset_notes, describe
-from fedlogit.results.formatting import markdown, sentence
+from fedlogit.results.formatting import markdown, read_csv, sentence
 from fedlogit.results.verdicts.claim_evidence import ClaimEvidence, evidence_for_claims
 from fedlogit.results.verdicts.claim_tests import Evidence, pooled
+from fedlogit.results.verdicts.compare import MAKE_AGAIN
 from fedlogit.results.verdicts.rules import (
     CLAIM_RULE,
     ClaimResult,
@@ -29,6 +31,7 @@ __all__ = [
     "claims_markdown",
     "evidence_markdown",
     "judge_claims",
+    "read_claims",
     "result_text",
     "with_section",
 ]
@@ -61,6 +64,16 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
         _judge(key, artefact.claims[key], tested, frame, names) for key, tested in found.items()
     ]
     return pd.DataFrame(rows, columns=_COLUMNS).assign(scale=artefact.scale)
+
+
+def read_claims(path: Path) -> pd.DataFrame:
+    """Return the judged claims in a file that `write_summary` wrote, all as texts.
+
+    Raises:
+        DataError: if it is missing, no table, or lacks a column.
+    """
+    needed = ("id", "text", "result", "reason", "run", "agree", "data")
+    return read_csv(path, needed, str, MAKE_AGAIN).fillna("")
 
 
 def _judge(

@@ -1,54 +1,30 @@
-"""Reported and reproduced numbers, with a verdict on each; the rule is in `rules`."""
+"""Published numbers beside ours, with a verdict on each; the rule is in `rules`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from fedlogit.errors import DataError
-from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.metric_names import is_counted
-from fedlogit.papers.published import published_rows
-from fedlogit.papers.schema import JUDGED_SCALE, short_title
-from fedlogit.results.collect import collect, describe, distinct_values, summarise
-from fedlogit.results.formatting import markdown, number, read_csv, spread
+from fedlogit.papers.schema import JUDGED_SCALE
+from fedlogit.results.collect import distinct_values, summarise
+from fedlogit.results.formatting import read_csv
+from fedlogit.results.statistics.means import Sample, interval
 from fedlogit.results.verdicts.counterparts import Counterpart, Matched
 from fedlogit.results.verdicts.number_rows import (
     ComparedNumber,
     OurNumber,
     PublishedNumber,
     TheirNumber,
-    compared_numbers,
 )
-from fedlogit.results.verdicts.rules import VERDICT_RULE, Unjudged, is_exact, margin_unit, verdict
-from fedlogit.results.verdicts.statistics import Sample, interval
-from fedlogit.runs.paths import ResultsLayout
+from fedlogit.results.verdicts.rules import Unjudged, is_exact, margin_unit, verdict
 
-__all__ = [
-    "BEHIND",
-    "MAKE_AGAIN",
-    "NOTHING_PUBLISHED",
-    "RIGHT",
-    "compare",
-    "comparison_in",
-    "comparison_markdown",
-    "comparison_table",
-    "labels_of_numbers",
-    "not_run",
-    "nothing_published",
-    "published",
-    "read_comparison",
-    "read_reference",
-    "runs_behind",
-]
+__all__ = ["BEHIND", "MAKE_AGAIN", "compare", "read_comparison", "runs_behind"]
 
 _KEYS = ["dataset", "partition", "method"]
-RIGHT = ("Paper", "Ours", "n", "Difference", "90 % interval")
-"""Columns of a comparison that hold numbers."""
-_COLUMNS = ["table", *_KEYS, "metric", "mean", "std"]
 _COMPARED = [
     *("table", *_KEYS, "metric", "paper", "paper_std", "paper_n", "ours", "std", "difference"),
     *("n", "diverged", "low", "high", "verdict", "scale", "device", "counterpart"),
@@ -75,39 +51,6 @@ _NO_RUN: OurNumber = {
 }
 MAKE_AGAIN = "run python -m fedlogit compare first"
 """What to do where a file of a summary cannot be read."""
-NOTHING_PUBLISHED = "There are no published numbers to compare with."
-
-
-def read_reference(path: Path) -> pd.DataFrame:
-    """Read published numbers: ``table,dataset,partition,method,metric,mean,std`` and maybe ``n``.
-
-    An empty partition means that the number does not depend on it. Shares are fractions. `std` is
-    what the paper prints after ±, `n` the number of runs behind it where the paper says so. A
-    column `where` may name further axes: ``public.size=5000; public.anchors=1000``.
-
-    Raises:
-        DataError: if the file is missing, lacks a column, has a row twice, or has an empty metric,
-            a mean, std or n that cannot be, or a share below 0 or above 1.
-    """
-    rows = [row for _, row in published_rows(path)]
-    frame = pd.DataFrame(rows, columns=[*_COLUMNS, "n", "where"])
-    numbers = ["mean", "std", "n"]
-    return frame.assign(**{name: pd.to_numeric(frame[name]) for name in numbers})
-
-
-def published(folder: Path, paper: str) -> pd.DataFrame:
-    """Return the numbers in ``<folder>/<paper>.csv``; of a study without that file, no rows.
-
-    Raises:
-        DataError: if there is a file and it is wrong; see `read_reference`.
-    """
-    path = folder / f"{paper}.csv"
-    return read_reference(path) if path.exists() else nothing_published()
-
-
-def nothing_published() -> pd.DataFrame:
-    """Return what `read_reference` returns, without a row: a study has no published numbers."""
-    return pd.DataFrame(columns=[*_COLUMNS, "n", "where"])
 
 
 def compare(matched: Matched) -> pd.DataFrame:
@@ -193,16 +136,7 @@ def _reason_unjudged(metric: str, ours: Counterpart, n: int, diverged: int) -> U
     return None if n else Unjudged.NOT_RUN
 
 
-def read_comparison(results: Path, paper: str, scale: str) -> pd.DataFrame:
-    """Return the comparison of a paper at a scale, from the file that `write_summary` wrote.
-
-    Raises:
-        DataError: if there is none, or it is damaged.
-    """
-    return comparison_in(ResultsLayout(results).summary(paper, scale) / "compare.csv")
-
-
-def comparison_in(path: Path) -> pd.DataFrame:
+def read_comparison(path: Path) -> pd.DataFrame:
     """Return the comparison in a file that `write_summary` wrote.
 
     Raises:
@@ -221,80 +155,7 @@ def runs_behind(path: Path) -> list[str]:
     Raises:
         DataError: if it is missing or damaged, or of a version that did not write them.
     """
-    rows = comparison_in(path)
+    rows = read_comparison(path)
     if _RUNS not in rows:
         raise DataError(f"{path}: column {_RUNS!r} is missing; run make redraw")
     return sorted({digest for runs in rows[_RUNS] for digest in runs.split()})
-
-
-def labels_of_numbers(artefacts: Sequence[Artefact]) -> dict[str, str]:
-    """Return how a paper's tables are called, by id, and how values on their axes are printed."""
-    names = {a.id: short_title(a.title) for a in artefacts if a.kind == "table"}
-    return {**names, **artefacts[0].labels}
-
-
-def comparison_table(
-    rows: pd.DataFrame, labels: Mapping[str, str], *, whole: bool = False
-) -> pd.DataFrame:
-    """Return a comparison as strings to print; columns that never vary are left out.
-
-    So are numbers whose runs do not exist, of which there may be hundreds, unless it is to be
-    `whole`; `not_run` tells of them.
-    """
-    rows = rows if whole else rows[rows["verdict"] != Unjudged.NOT_RUN]
-    metric = rows["metric"].map(lambda value: labels.get(value, value))
-    shown = {"Table": rows["table"].map(lambda id_: labels.get(id_, id_)), "Metric": metric}
-    table = pd.DataFrame({k: v for k, v in shown.items() if v.nunique() > 1}, index=rows.index)
-    for key in _KEYS:
-        table[key.capitalize()] = rows[key].map(lambda value: labels.get(value, value) or "any")
-    if rows.get("where", pd.Series(dtype=str)).any():
-        table["Setting"] = rows["where"]
-    if (rows["counterpart"] != "").any():
-        table["Setting of ours"] = rows["counterpart"]
-    records = compared_numbers(rows)
-    table["Paper"] = [spread(r["paper"], r["paper_std"], r["metric"]) for r in records]
-    table["Ours"] = [spread(r["ours"], r["std"], r["metric"]) for r in records]
-    table["n"] = rows["n"].astype(str)
-    table["Difference"] = [_signed_number(r["difference"], r["metric"]) for r in records]
-    table["90 % interval"] = [_interval_text(r) for r in records]
-    if (table["90 % interval"] == "–").all():
-        table = table.drop(columns="90 % interval")
-    return table.assign(Verdict=rows["verdict"])
-
-
-def not_run(rows: pd.DataFrame, labels: Mapping[str, str]) -> str:
-    """Return a sentence on the published numbers that have no counterpart here, or ""."""
-    missing = rows[rows["verdict"] == Unjudged.NOT_RUN]
-    if missing.empty:
-        return ""
-    named = missing[["table", "dataset"]].map(lambda value: labels.get(value, value))
-    places = (named["table"] + " on " + named["dataset"]).value_counts(sort=False)
-    numbers = (f"{place}: {count}" for place, count in places.items())
-    total = f"{len(missing)} of {len(rows)} published numbers"
-    return f"Not run at this scale: {total} ({', '.join(numbers)})."
-
-
-def _signed_number(value: float, metric: str) -> str:
-    sign = "+" if value > 0 else ""
-    return sign + number(value, metric)
-
-
-def _interval_text(row: ComparedNumber) -> str:
-    if math.isnan(row["low"]):
-        return "–"
-    low, high = (_signed_number(end, row["metric"]) for end in (row["low"], row["high"]))
-    return f"{low} to {high}"
-
-
-def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
-    """Return a comparison as a section of Markdown, with its rule and where the runs come from."""
-    if rows.empty:
-        return f"### Reported and reproduced\n\n{NOTHING_PUBLISHED}"
-    labels = labels_of_numbers(artefacts)
-    table = comparison_table(rows, labels)
-    text = "" if table.empty else markdown(table, right=RIGHT)
-    used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]
-    nothing = "no run is of one of them" if any(a.runs for a in artefacts) else "nothing was run"
-    source = describe(pd.concat([collect(a) for a in used])) if used else nothing
-    parts = [text, not_run(rows, labels), f"Ours: {source}.", VERDICT_RULE]
-    return "\n\n".join(["### Reported and reproduced", *filter(None, parts)])

@@ -52,7 +52,7 @@ def matched_numbers(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> M
         artefacts: A paper's tables, all at one scale; joined with `reference` by their id, or by
             what they stand for.
         reference: Its published numbers, as from
-            `fedlogit.results.verdicts.compare.read_reference`.
+            `fedlogit.results.verdicts.published.read_reference`.
 
     Raises:
         DataError: if a run is missing or damaged.

@@ -31,7 +31,7 @@ class NumberPlace(TypedDict):
 
 
 class PublishedNumber(NumberPlace):
-    """A number as its paper has it; see `fedlogit.results.verdicts.compare.read_reference`."""
+    """A number as its paper has it; see `fedlogit.results.verdicts.published.read_reference`."""
 
     mean: float
     std: float

@@ -16,10 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fedlogit.results.formatting import read_csv
-from fedlogit.results.verdicts.counterparts import Counterpart, Matched
-from fedlogit.results.verdicts.number_rows import PublishedNumber
-from fedlogit.results.verdicts.rules import REPRODUCED, is_exact, margin_unit
-from fedlogit.results.verdicts.statistics import (
+from fedlogit.results.statistics.means import (
     ALPHA,
     INSIDE,
     ROUNDING,
@@ -27,8 +24,11 @@ from fedlogit.results.verdicts.statistics import (
     p_below,
     paired_interval,
 )
+from fedlogit.results.verdicts.counterparts import Counterpart, Matched
+from fedlogit.results.verdicts.number_rows import PublishedNumber
+from fedlogit.results.verdicts.rules import REPRODUCED, is_exact, margin_unit
 
-__all__ = ["ORDERS", "ORDER_RULE", "Order", "orders_in", "pairwise_orders"]
+__all__ = ["ORDERS", "ORDER_RULE", "Order", "pairwise_orders", "read_orders"]
 
 
 class Order(StrEnum):
@@ -150,7 +150,7 @@ def _order(differences: np.ndarray) -> Order:
     return Order.OPPOSITE if p_below(differences) < ALPHA else Order.NOT_DISTINGUISHED
 
 
-def orders_in(path: Path) -> pd.DataFrame:
+def read_orders(path: Path) -> pd.DataFrame:
     """Return the pairs in a file that `write_summary` wrote.
 
     Raises:

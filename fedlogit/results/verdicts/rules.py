@@ -1,7 +1,7 @@
 """The rules by which a number counts as reproduced, and a claim as holding.
 
-They are in one place, so that nobody has to guess what "reproduced" means. In both, the noisier
-runs are, the less follows from them.
+In both, the noisier runs are, the less follows from them. The details, in words for readers, are in
+the template of docs/claims.md, ``fedlogit/results/pages/templates/claims.md``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from fedlogit.papers.metric_names import is_counted, is_share
-from fedlogit.results.verdicts.statistics import (
+from fedlogit.results.statistics.means import (
     ALPHA,
     INSIDE,
     OUTSIDE,
@@ -28,7 +28,6 @@ from fedlogit.results.verdicts.statistics import (
 )
 
 __all__ = [
-    "CLAIM_DETAILS",
     "CLAIM_RESULTS",
     "CLAIM_RULE",
     "DECIDED",
@@ -37,7 +36,6 @@ __all__ = [
     "REPRODUCED",
     "UNJUDGED",
     "VERDICTS",
-    "VERDICT_DETAILS",
     "VERDICT_RULE",
     "ClaimResult",
     "Unjudged",
@@ -113,64 +111,6 @@ CLAIM_RULE = (
     " does not decide either, there is *no difference larger than* 1 or 3 points where the"
     " 90 % interval of every cell's difference lies within them; else it is *undecided*, with the"
     " reason." + IN_FULL
-)
-VERDICT_DETAILS = (
-    "A point is 0.01 of a share such as accuracy; of any other quantity, such as a perplexity or"
-    " a distance, it is 1 % of the paper's value. Limits are inclusive.",
-    "Intervals are Welch's, with Welch-Satterthwaite degrees of freedom. The 90 % interval is never"
-    " narrower than that of either mean alone, since Welch's can shrink while a spread grows. So"
-    " more noise in our runs never makes a number *reproduced* or *partly reproduced*; it can make"
-    " one that is *not reproduced* *inconclusive*.",
-    "Missing information never improves a verdict. For *reproduced* and *partly reproduced*,"
-    " a number without ± gets our standard deviation, and one without a number of runs counts as a"
-    " single run, or as two if it has a ±. For *not reproduced*, either counts as exact. If our"
-    " standard deviation is used for both sides, only our degrees of freedom count.",
-    "A single run of ours has no interval. *Single run, within* means that it is at most 3 points"
-    " off, whatever the paper's spread.",
-    "Counted bytes, and distances computed from a split without training, have no sampling error if"
-    " all our runs agree: the difference itself is compared with 1 and 3 points, also for a single"
-    " run. Any other quantity that is the same in several runs has an interval without width. This"
-    " says less than it seems to: usually the quantity is at a bound, 0 or 1.",
-    "Runs at other scales (also those of the paper's size, with other seeds or models), runs on"
-    " stand-in data and runs that diverged have no verdict. Bytes also"
-    " have one on stand-in data, since the size of a message does not depend on the samples.",
-    "If a scale shortens a setting, or a table has stand-in data, the runs that represent a"
-    " published number are shown next to it with their own setting, without a verdict.",
-    "There is no correction for the number of verdicts, and those of a table share seeds and"
-    " partitions: they are not independent.",
-)
-CLAIM_DETAILS = (
-    "A cell is one combination of the axes that the claim is about; for `best`, one combination"
-    " and rival. Values that the claim lists are planned at every scale, others by the table's"
-    " grid at that scale, whether or not they were run.",
-    "*Holds* needs no correction for multiple cells, since all of them must pass. *Does not hold*"
-    " needs only one, so the p values of the opposite are corrected after Holm for the number of"
-    " planned cells.",
-    "The pooled test is on the mean over cells of the differences, seed by seed, for each rival; it"
-    " is shown next to the cells. It can detect a small difference that is present everywhere but"
-    " that no single cell shows. *Holds on average* means that the mean passes and some cell is"
-    " undecided. *Does not hold on average* means that the mean is below the margin (for some"
-    " rival, after Holm), though no single cell is significantly below.",
-    "A cell counts as run once all planned seeds are there. Without all cells, nothing holds, not"
-    " even on average. A cell that fails decides at once, since missing runs cannot change that.",
-    "*No difference larger than* is for shares such as accuracy: the two sides differ by at most"
-    " this much in every cell, in either direction, by two one-sided tests at 5 % each (the usual"
-    " equivalence test). It needs no correction, since all cells must pass.",
-    "*Undecided* gives the reason: cells lack planned runs (“k of m run” counts cells), there is"
-    " *one seed*, *a run diverged*, or *intervals are too wide*, since the seeds differ too much.",
-    "If planned runs are missing but one data set has all of its runs, the claim is also tested"
-    " on that data set alone, by the same rule, as if no other cells were planned. The result shows"
-    " this in brackets.",
-    "A run that diverged leaves its cell, and the mean, undecided.",
-    "If a cell's differences are the same for all seeds, as between two AUROCs of 1, they have no"
-    " spread to test: the difference itself is compared with the margin. This says less than a"
-    " test.",
-    "A claim may hold on average although a cell points the other way; the numbers behind it"
-    " then say *not as claimed* for this cell.",
-    "Margins in points are the same at reduced scales, whose accuracies may be a third of the"
-    " paper's: there 'no more than a point below' and *no difference larger than* are easy to meet,"
-    " and 'by over 5.8 points' is hard.",
-    "There is no correction for the number of claims: at 5 %, a few of so many may be chance.",
 )
 
 

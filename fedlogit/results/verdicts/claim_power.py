@@ -1,9 +1,4 @@
-"""How many seeds a claim needs: the power of its paired test, from the differences seen so far.
-
-Power is that of the one-sided paired t test which decides claims (`rules.CLAIM_RULE`): with n seeds
-and a true effect d (mean difference over its standard deviation between seeds), its statistic has a
-noncentral t distribution with n - 1 degrees of freedom and noncentrality d √n (Cohen 1988, ch. 2).
-"""
+"""How many seeds claims need: the power of their tests, from the differences seen so far."""
 
 from __future__ import annotations
 
@@ -13,44 +8,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy  # whose `stats`, a second of imports, comes when it is used
 
 from fedlogit.papers.artefact import Artefact
+from fedlogit.results.statistics.means import ROUNDING
+from fedlogit.results.statistics.power import power, seeds_needed
 from fedlogit.results.verdicts.claim_evidence import ClaimEvidence, evidence_for_claims
 from fedlogit.results.verdicts.claim_tests import pooled
-from fedlogit.results.verdicts.statistics import ALPHA, ROUNDING
 
-__all__ = ["MOST_SEEDS", "POOLED", "claims_power", "power", "seeds_needed"]
+__all__ = ["POOLED", "claims_power"]
 
-MOST_SEEDS = 1000
 POOLED = "mean over cells"
 _COLUMNS = ["claim", "comparison", "n", "difference", "std", "power", "seeds_needed"]
-
-
-def power(effect: float, seeds: int, alpha: float = ALPHA) -> float:
-    """Return the probability that the one-sided paired t test detects an effect.
-
-    Args:
-        effect: The true mean difference over its standard deviation between seeds; infinite
-            without any spread.
-        seeds: n ≥ 2.
-        alpha: The level of the test.
-    """
-    if math.isinf(effect):
-        return float(effect > 0)
-    critical = scipy.stats.t.isf(alpha, seeds - 1)
-    return float(scipy.stats.nct.sf(critical, seeds - 1, effect * math.sqrt(seeds)))
-
-
-def seeds_needed(effect: float, wanted: float = 0.8) -> float:
-    """Return the smallest n with at least this power; NaN if it is above `MOST_SEEDS`."""
-    if not effect > 0 or power(effect, MOST_SEEDS) < wanted:
-        return math.nan
-    low, high = 2, MOST_SEEDS
-    while low < high:  # power grows with n
-        middle = (low + high) // 2
-        low, high = (low, middle) if power(effect, middle) >= wanted else (middle + 1, high)
-    return low
 
 
 def claims_power(

@@ -16,7 +16,7 @@ from fedlogit.papers import Plan, load_paper, run_dir
 from fedlogit.results.pages.commands import commands, memory
 from fedlogit.results.provenance import recorded
 from fedlogit.results.redraw import differences
-from fedlogit.results.training import read_training, training_table, write_training
+from fedlogit.results.training_costs import read_training, training_table, write_training
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 SETTINGS = Settings(papers=("celm",), scale="quick", frozen=True, partial=True)

@@ -1,4 +1,4 @@
-"""Comparisons of methods seed by seed: which of them may be the best (multiple comparisons)."""
+"""Which methods may be the best of several, by comparisons seed by seed (subset selection)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from fedlogit.results.verdicts.statistics import ALPHA, p_above, paired_interval
+from fedlogit.results.statistics.means import ALPHA, p_above, paired_interval
 
 __all__ = ["INTERVAL", "candidates"]
 

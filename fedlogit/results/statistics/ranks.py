@@ -22,7 +22,7 @@ import scipy  # whose `stats`, a second of imports, comes when it is used
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.collect import refuse_mixed
-from fedlogit.results.verdicts.statistics import ALPHA, holm
+from fedlogit.results.statistics.means import ALPHA, holm
 
 __all__ = ["Ranking", "blocks", "ranking"]
 

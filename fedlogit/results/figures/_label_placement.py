@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["NEAR", "Obstacle", "anchors", "cross", "overlap", "place", "width_of"]
+__all__ = ["NEAR", "Obstacle", "anchors", "cross", "overlap", "place"]
 
-HEIGHT = 0.15  # of a line of text
+_HEIGHT = 0.15  # of a line of text
 NEAR = 0.09  # between a point and its name
 _PASSES = 8
 _ASIDE = (NEAR, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5)  # between a point and a name, across
@@ -28,7 +28,7 @@ class Obstacle(NamedTuple):
     cost: float
 
 
-def width_of(name: str) -> float:
+def _width_of(name: str) -> float:
     """Return how wide a name of 8.5 points is in inches, about, with the space behind it."""
     return 0.06 + 0.065 * len(name)
 
@@ -49,7 +49,7 @@ def place(
         obstacles: What is drawn already.
         room: Width and height of the axes.
     """
-    choices = [_choices(point, width_of(name)) for point, name in zip(points, names, strict=True)]
+    choices = [_choices(point, _width_of(name)) for point, name in zip(points, names, strict=True)]
     fixed = [
         _costs_alone(point, boxes, obstacles, room)
         for point, boxes in zip(points, choices, strict=True)
@@ -93,7 +93,7 @@ def _choices(point: np.ndarray, width: float) -> np.ndarray:
     """Return the boxes in which a name may stand, to the right of its point and to the left."""
     lefts = [*(point[0] + dx for dx in _ASIDE), *(point[0] - dx - width for dx in _ASIDE)]
     x, y = (grid.ravel() for grid in np.meshgrid(lefts, point[1] + _UP))
-    return np.stack([x, y - HEIGHT / 2, x + width, y + HEIGHT / 2], axis=-1)
+    return np.stack([x, y - _HEIGHT / 2, x + width, y + _HEIGHT / 2], axis=-1)
 
 
 def _costs_alone(
