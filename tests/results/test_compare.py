@@ -153,6 +153,13 @@ def test_a_table_on_other_data_stands_for_another_and_is_not_judged(
     assert (own["ours"], own["counterpart"]) == (0.4, "")
 
 
+def test_one_run_on_stand_in_data_is_enough_for_no_verdict(make_run, make_artefact, reference):
+    runs = [make_run(0.5, seed=0), make_run(0.5, seed=1), make_run(0.5, seed=2, note="a stand-in")]
+    line = "table1,mnist,k_classes(2),average,accuracy,0.5,"
+    row = compare([make_artefact(*runs)], reference(line)).iloc[0]
+    assert (row["n"], row["verdict"]) == (3, "stand-in data")
+
+
 def test_bytes_are_judged_whatever_the_samples_are(make_run, make_artefact, reference):
     line = "table1,mnist,k_classes(2),average,{},{},"
     lines = reference(line.format("bytes_up", 100), line.format("accuracy", 0.5))
