@@ -185,6 +185,23 @@ def test_seeds_go_from_user_to_artefact_to_paper(tmp_path):
     assert seeds("tiny", seeds=(3,)) == {3}
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("defaults/seed", 5),
+        ("datasets/digits/seed", 5),
+        ("methods/uwa/seed", 5),
+        ("scales/tiny/overrides", {"seed": 5}),
+        ("tables/t/grid", [{**small()["tables"]["t"]["grid"][0], "seed": [5]}]),
+    ],
+)
+def test_a_seed_among_the_settings_is_refused_and_not_ignored(tmp_path, path, value):
+    data = small()
+    change(data, path, value)
+    with refused("seed = 5: no layer and no axis has a seed; give seeds: [5]"):
+        specs(tmp_path, data)
+
+
 def test_several_data_sets_may_be_kept(tmp_path):
     data = small()
     data["datasets"]["cifar10"] = {}
