@@ -35,7 +35,12 @@ __all__ = ["calls_of", "merged_layers", "resolve_name"]
 def merged_layers(
     paper: Paper, scale: Scale, cell: Mapping[str, Any], last: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Merge a cell's layers, `last` above its method's; the names in it are still short."""
+    """Merge a cell's layers, `last` above its method's; the names in it are still short.
+
+    Raises:
+        FedlogitError: if the grid lacks an axis, or a name is unknown; for a seed, which no layer
+            decides.
+    """
     for axis in ("dataset", "method"):
         if axis not in cell:
             raise FedlogitError(f"the grid has no axis {axis!r}, but {', '.join(cell)}; add it")
@@ -54,6 +59,11 @@ def merged_layers(
         *(_nested_key(*item) for item in cell.items()),
     ):
         data = merge(data, layer)
+    if "seed" in data:
+        raise FedlogitError(
+            f"seed = {data['seed']}: no layer and no axis has a seed; give seeds: [{data['seed']}]"
+            " to the paper, the scale or the table"
+        )
     return data
 
 

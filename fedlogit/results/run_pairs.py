@@ -83,7 +83,7 @@ def _row(pair: Pair, metric: str) -> dict[str, Any]:
         "first": first,
         "second": second,
         "difference": second - first,
-        "rounds": len(pair.one.rounds),
+        "rounds": max(len(pair.one.rounds), len(pair.other.rounds)),
         "equal_rounds": pair.equal_rounds(),
         "same_bytes": pair.same_bytes(),
         "same_data": pair.same_data(),

@@ -239,7 +239,9 @@ def test_the_stacked_engine_does_every_task_with_every_model(pair, model, kind):
     if model == "a text" and kind in ("crops and flips", "all of these, and soft targets"):
         pytest.skip("a text is never augmented")
     loop, stacked = pair("stacked", model)
-    for _ in range(2):  # an optimizer's state goes on from phase to phase
+    for rate in (1.0, 0.1):  # an optimizer's state goes on from phase to phase
+        for client in (*loop.clients, *stacked.clients):
+            client.set_rate(rate)
         compare(loop, stacked, (TASKS | REST)[kind], STEPS.get(model, 99))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from support.gradients import after_step
+from support.small import built, small_spec
 
 from fedlogit.aggregation import Targets
 from fedlogit.data import UNKNOWN
@@ -13,6 +14,8 @@ from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.federation.client_tasks import batches, private_tasks, server_tasks
+from fedlogit.partition.stratified import stratified
+from fedlogit.rng import rng
 
 
 def test_merge_by_hand(federation):
@@ -218,6 +221,27 @@ def test_holdout_is_stratified_and_not_trained_on(federation):
         assert client.samples == 72
         assert not np.intersect1d(client.private, client.validation).size
         assert fed.labels(client.validation).bincount().tolist().count(6) == 3  # 3 classes x 6
+
+
+def test_a_holdout_is_rounded_and_each_client_draws_its_own(federation):
+    fed = federation(method="uwa(validation=0.2)", partition="k_classes(3, private_size=93)")
+    for client in fed.clients:
+        own = np.union1d(client.private, client.validation)
+        assert (len(own), len(client.validation)) == (93, 19)  # 20 % of 93 are 18.6
+        draw = rng(fed.spec.seed, "holdout", client.index)
+        chosen = stratified(fed.labels(torch.as_tensor(own)).numpy(), 19, draw)
+        assert client.validation.tolist() == own[chosen].tolist()
+
+
+def test_the_test_subset_has_each_class_by_its_share_and_is_drawn_by_the_seed(digits):
+    there = np.bincount(digits.y_test, minlength=10)
+    subsets = []
+    for seed in (0, 1):
+        data = built(small_spec(test_size=100, seed=seed), digits).data
+        found = np.bincount(data.test_labels, minlength=10)
+        assert (np.abs(found - 100 * there / there.sum()) < 1).all()
+        subsets.append(data.x_test)
+    assert not torch.equal(*subsets)
 
 
 def test_private_public_and_validation_are_disjoint(federation):

@@ -179,6 +179,37 @@ def test_seeds_go_from_user_to_artefact_to_paper(tmp_path):
     paper = load(tmp_path, data)
     assert seeds("paper") == {5}
     assert seeds("tiny") == {7}
+    data["scales"]["tiny"]["artefacts"] = {"t": {"seeds": [9]}}
+    paper = load(tmp_path, data)
+    assert seeds("tiny") == {9}
+    assert seeds("tiny", seeds=(3,)) == {3}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("defaults/seed", 5),
+        ("datasets/digits/seed", 5),
+        ("methods/uwa/seed", 5),
+        ("scales/tiny/overrides", {"seed": 5}),
+        ("tables/t/grid", [{**small()["tables"]["t"]["grid"][0], "seed": [5]}]),
+    ],
+)
+def test_a_seed_among_the_settings_is_refused_and_not_ignored(tmp_path, path, value):
+    data = small()
+    change(data, path, value)
+    with refused("seed = 5: no layer and no axis has a seed; give seeds: [5]"):
+        specs(tmp_path, data)
+
+
+def test_several_data_sets_may_be_kept(tmp_path):
+    data = small()
+    data["datasets"]["cifar10"] = {}
+    data["tables"]["t"]["grid"][0]["dataset"] = ["digits", "mnist", "cifar10"]
+    data["tables"]["t"]["rows"] = ["dataset", "method"]
+    for kept in (("digits",), ("mnist", "cifar10")):
+        (table, *_) = expand(load(tmp_path, data), "tiny", datasets=kept)
+        assert dict.fromkeys(cell.spec.dataset for cell in table.cells) == dict.fromkeys(kept)
 
 
 def test_an_axis_that_a_grid_lacks_takes_what_its_runs_have(tmp_path):

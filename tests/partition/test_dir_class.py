@@ -30,6 +30,13 @@ def test_balance_stops_clients_that_hold_their_share():
     assert max(largest) > 10_000
 
 
+def test_who_holds_just_the_equal_share_gets_no_more():
+    # At this alpha a class goes whole to one of two clients; after two of four it holds n / N.
+    for seed in range(10):
+        parts = get("dir_class(0.001, balance=True)").split(np.repeat(range(4), 10), 2, 4, seed)
+        assert [len(part) for part in parts] == [20, 20]
+
+
 def test_a_class_that_nobody_can_take_is_drawn_anew():
     # At this alpha a class goes whole to one of two clients, and with balance the second class to
     # the other: if its draw names the first, no share is left of it and all is drawn again.

@@ -5,6 +5,7 @@ import pytest
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition import Split, distances, get, make_split
+from fedlogit.partition.roles import class_order
 
 CIFAR10 = np.repeat(np.arange(10), 5000)
 
@@ -76,6 +77,18 @@ def test_free_rider_holds_a_tenth_of_an_average_client_in_two_common_classes():
     assert sorted(split.counts[4].tolist()) == [0] * 8 + [500, 500]
     assert (split.counts[:4] > 0).all()
     assert "client 4 is the free rider" in split.notes[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_free_riders_first_classes_have_what_is_left(seed):
+    # 10 % of 1,000 / 6 is 16.67, rounded 17: 9 of its first class and 8 of its second.
+    labels, order = np.repeat(np.arange(10), 100), class_order(10, seed)
+    fr = make_split(labels, 10, "fr", 6, seed)
+    assert fr.counts[5, order[:2]].tolist() == [9, 8]
+    # Beside a maverick with the last three classes they are the first that are not rare.
+    common = [c for c in order if c < 7]
+    frm = make_split(labels, 10, "frm", 6, seed)
+    assert frm.counts[5, common[:2]].tolist() == [9, 8]
 
 
 def test_free_rider_beside_a_maverick():

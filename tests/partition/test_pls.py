@@ -54,3 +54,15 @@ def test_a_tiny_case_by_hand():
     # One class of 9, one client, m0 = 1, s_max = 4, s_min = 2: quota 2 + 1 * ((4 - 2) // 1) = 4.
     split = make_split(np.zeros(9, int), 1, "pls(1, 4, 2)", 1, 0)
     assert split.counts.tolist() == [[4]]
+
+
+def test_a_class_with_just_the_least_left_is_taken_from():
+    assert make_split(np.zeros(2, int), 1, "pls(1, 4, 2)", 1, 0).counts.tolist() == [[2]]
+
+
+def test_a_client_stops_above_what_the_first_may_hold_and_not_at_it():
+    # Quotas 2 + (2 - i) * 1 are 4 and 3. The first takes 3 classes, 12 samples; the second holds 12
+    # after four classes, which is not more than m0 * s_max = 12, and so it takes from a fifth.
+    counts = make_split(np.repeat(np.arange(5), 20), 5, "pls(3, 4, 2)", 2, 0).counts
+    assert (counts > 0).sum(axis=1).tolist() == [3, 5]
+    assert counts.sum(axis=1).tolist() == [12, 12]

@@ -96,14 +96,17 @@ def sends(run, bytes_up: int):
 
 @pytest.fixture
 def study(make_run, make_artefact):
-    """Return a function from accuracies to a table: UWA sends 1 kB a client, FedAvg 1 MB."""
+    """Return a function from accuracies to a table.
+
+    UWA sends 1 kB a client, Average 10 kB, FedAvg 1 MB, Local nothing.
+    """
 
     def make(analysis: str, seeds: int, options: dict | None = None, **accuracy: float):
         gains = [0.0, 0.003, 0.001, 0.004, 0.002]
         runs = [
             sends(
                 make_run(a + gains[(s + i) % 5] + s / 100, method=m, seed=s),
-                {"uwa": 4_000, "average": 40_000, "fedavg": 4_000_000}[m],
+                {"local": 0, "uwa": 4_000, "average": 40_000, "fedavg": 4_000_000}[m],
             )
             for i, (m, a) in enumerate(accuracy.items())
             for s in range(seeds)
@@ -137,7 +140,8 @@ def test_the_answer_names_one_only_where_all_others_are_excluded(study, tmp_path
 
 
 def test_of_many_that_may_be_the_best_the_answer_names_two(study, tmp_path):
-    artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502)
+    # Local, of which a mean of 10.2 is excluded, is not the lowest of those named.
+    artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502, local=0.1)
     text = write_table(artefact, tmp_path / "answer")[1]
     row = cells(text)
     assert row["up to 10 MB, or more: use"] == "fedavg 52.4, Average 52.3 or another, 52.2"
@@ -155,6 +159,24 @@ def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_pat
     assert row["1.0 MB and labelled samples at the server: use"] == "only fedavg 82.2"
     frame = pd.read_csv(csv)
     assert set(frame.loc[frame["method"] == "fedavg", "budget"]) == {"labelled"}
+
+
+def test_the_column_of_labelled_samples_says_what_the_costliest_method_sends(study):
+    options = {"labelled": ["average", "fedavg"]}  # 10 kB and 1 MB
+    shown = analyse(study("answer", 2, options, uwa=0.5, average=0.7, fedavg=0.8)).shown
+    assert shown.columns[-1] == "1.0 MB and labelled samples at the server: use"
+
+
+def test_places_of_one_seed_and_of_several_are_told_as_such(make_run, make_artefact):
+    runs = [
+        make_run(0.5 + seed / 100, method=method, partition=partition, seed=seed)
+        for partition, seeds in (("k_classes(2)", 3), ("k_classes(5)", 1))
+        for method in ("uwa", "average")
+        for seed in range(seeds)
+    ]
+    said = ". ".join(analyse(make_artefact(*runs, analysis="answer", **NO_AXES)).sentences)
+    assert "paired t test over 1-3 seeds" in said
+    assert "One seed" not in said
 
 
 def test_the_answer_of_one_seed_says_that_there_was_no_test(study, tmp_path):
@@ -224,14 +246,16 @@ def test_seconds_are_the_median_so_that_one_run_on_a_busy_machine_does_not_count
 
 
 def test_aggregation_is_what_clients_do_not_take(make_run, make_artefact):
-    timed, old = make_run([0.5, 0.6], seed=0), make_run([0.5, 0.6], seed=1)
-    head, first, second = (timed.dir / "rounds.csv").read_text().splitlines()
-    rows = [f"{head},seconds_clients", f"{first},2", f"{second},0.5"]
+    timed, old = make_run([0.5, 0.6, 0.6], seed=0), make_run([0.5, 0.6], seed=1)
+    head, *seen = (timed.dir / "rounds.csv").read_text().splitlines()
+    # In the third round clients do nothing: all of it is aggregation.
+    taken = zip([head, *seen], ("seconds_clients", "2", "0.5", ""), strict=True)
+    rows = [f"{row},{clients}" for row, clients in taken]
     (timed.dir / "rounds.csv").write_text("\n".join(rows) + "\n")
     seal(timed.dir)
     ceilings = [make_run(1.0, method="fully_informed", partition="iid", seed=s) for s in (0, 1)]
     found = analyse(make_artefact(timed, old, *ceilings, analysis="costs", **NO_AXES))
-    whole = sum(float(row.split(",")[head.split(",").index("seconds")]) for row in (first, second))
+    whole = sum(float(row.split(",")[head.split(",").index("seconds")]) for row in seen)
     # Of a run of 12.5 seconds; the other run does not count.
     assert found.numbers["aggregation_share"].tolist() == [pytest.approx((whole - 2.5) / 12.5)]
     alone = analyse(make_artefact(old, ceilings[1], analysis="costs", **NO_AXES))

@@ -86,6 +86,15 @@ def test_greater_within_noise_is_undecided(runs, judge):
     assert "(n=3, 0.0100 [-0.0574 to 0.0774], p=0.35)" in row["evidence"]
 
 
+# .06, .10 and .14 are above .05 by .05 on average: t = .05 / (.04 / √3) = 2.165, and p =
+# (1 - t / √(t² + 2)) / 2 = .081; above 0 it would be .025. The interval is .1 ± .0674 all the same.
+def test_the_p_value_shown_is_that_of_the_margin(runs, judge):
+    noisy = runs(0.7, spread=(-0.06, 0.0, 0.06), method="uwa")
+    row = judge(runs(0.6) + noisy, "greater", margin=0.05, **GREATER)
+    assert row["evidence"].endswith("(n=3, 0.1000 [0.0326 to 0.1674], p=0.081)")
+    assert result_text(row) == "undecided, intervals are too wide"
+
+
 # Differences d + (-s, 0, s): the 90 % interval is d ± 2.920 s / sqrt(3) = d ± 1.686 s.
 @pytest.mark.parametrize(
     ("difference", "scatter", "expected"),
@@ -119,6 +128,16 @@ def test_one_seed_is_undecided_but_shows_the_direction(runs, judge):
     assert result_text(row) == "undecided, one seed"
     assert row["agree"] == "1 of 1"
     assert row["evidence"] == "uwa vs average 0.9000 vs 0.6000 (n=1)"
+
+
+def test_one_cell_of_one_seed_is_why_a_claim_is_undecided(runs, judge):
+    cells = runs(0.6) + runs(0.7, method="uwa")
+    for method, mean in (("average", 0.6), ("uwa", 0.7)):
+        cells += runs(mean, spread=(0,), dataset="cifar10", method=method)
+    row = judge(cells, "greater", over=["dataset"], **GREATER)
+    # With one common seed there is no mean over cells to test, either.
+    assert result_text(row) == "undecided, one seed"
+    assert (row["run"], row["agree"]) == ("2 of 2", "2 of 2")
 
 
 def test_margin_may_demand_more_or_less(runs, judge):
@@ -236,6 +255,15 @@ def test_a_planned_seed_that_was_not_run_leaves_the_claim_undecided(runs, judge)
     below = judge(runs(0.7) + runs(0.6, method="uwa"), "greater",
                   [(3, {"seed": 3}), (6, {"method": "uwa", "seed": 3})], **GREATER)  # fmt: skip
     assert below["result"] == "undecided", "the missing seed may turn it"
+
+
+def test_a_cell_that_lacks_a_seed_does_not_count_among_those_that_agree(runs, judge):
+    pair = runs(0.6) + runs(0.7, method="uwa")
+    pair += runs(0.6, dataset="cifar10")
+    pair += runs(0.7, spread=SPREAD[:2], dataset="cifar10", method="uwa")
+    missing = [(11, {"dataset": "cifar10", "method": "uwa", "seed": 2})]
+    row = judge(pair, "greater", missing, over=["dataset"], **GREATER)
+    assert (row["run"], row["agree"]) == ("1 of 2", "1 of 1")
 
 
 def test_a_seed_that_only_one_side_plans_is_not_missing(runs, judge):

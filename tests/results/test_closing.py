@@ -81,6 +81,11 @@ def test_what_was_made_is_named_and_a_study_without_published_numbers_is_not_cou
     assert said(comparison=[])[1] == "Published numbers with runs here: none was published."
 
 
+def test_a_number_of_two_scales_has_a_run_if_one_of_them_has(said):
+    lines = said(who_to_trust=[AVERAGE.format("not run"), AVERAGE.format("reduced scale")])
+    assert "Published numbers with runs here: Who to Trust? 1 of 1." in lines
+
+
 def test_a_damaged_comparison_names_the_file(tmp_path):
     with refused("compare.csv: "):
         read_comparison(tmp_path / "summary/celm/quick/compare.csv")

@@ -160,7 +160,9 @@ def test_an_unknown_metric_suggests_the_nearest(make_run, make_artefact):
 
 def test_a_round_beyond_the_end_is_nan_and_one_not_measured_is_an_error(make_run, make_artefact):
     artefact = make_artefact(make_run([0.1, None, 0.3]))
-    assert math.isnan(collect(artefact, ["accuracy@10"]).iloc[0]["accuracy@10"])
+    rounds = collect(artefact, ["accuracy@1", "accuracy@3", "accuracy@4"]).iloc[0]
+    assert (rounds["accuracy@1"], rounds["accuracy@3"]) == (0.1, 0.3)
+    assert math.isnan(rounds["accuracy@4"])
     with pytest.raises(DataError, match="accuracy was not measured in round 2"):
         collect(artefact, ["accuracy@2"])
 
@@ -195,10 +197,11 @@ def test_description_names_scale_seeds_device_divergence_and_stand_ins(make_run,
     artefact = make_artefact(
         make_run(note="resized digits stand in"), make_run(seed=1, status="diverged")
     )
-    text = describe(collect(artefact))
-    assert text.startswith(
-        "scale: paper; 2 seeds; device: CPU test; engine: loop; 1 diverged; MNIST: resized"
-    )
+    runs = collect(artefact)
+    for frame in (runs, pd.concat([runs, runs])):  # two tables may have the same run
+        assert describe(frame).startswith(
+            "scale: paper; 2 seeds; device: CPU test; engine: loop; 1 diverged; MNIST: resized"
+        )
 
 
 def test_seeds_are_counted_in_each_cell_of_all_axes(make_run, make_artefact):
@@ -219,7 +222,7 @@ def test_engines_of_clients_and_server_can_be_told_from_two_engines():
 
 
 def test_seed_counts_may_differ_between_cells():
-    frame = pd.DataFrame({"method": ["a", "a", "b"], "seed": [0, 1, 0]})
+    frame = pd.DataFrame({"method": ["a", "a", "b"], "seed": [3, 7, 7]})
     assert seeds(frame) == "1-2 seeds"
     assert seeds(frame[frame["method"] == "b"]) == "1 seed"
 

@@ -150,6 +150,19 @@ def test_a_table_on_other_data_stands_for_another_and_is_not_judged(
     assert (own["ours"], own["counterpart"]) == (0.4, "")
 
 
+def test_runs_without_an_axis_of_a_number_are_not_its_runs(make_run, make_artefact, reference):
+    line = "table1,mnist,k_classes(2),average,accuracy,0.5,,public.size=60"
+    row = compare([make_artefact(make_run(0.5))], reference(line, head=f"{HEAD},where")).iloc[0]
+    assert (row["n"], row["verdict"]) == (0, "not run")
+
+
+def test_one_run_on_stand_in_data_is_enough_for_no_verdict(make_run, make_artefact, reference):
+    runs = [make_run(0.5, seed=0), make_run(0.5, seed=1), make_run(0.5, seed=2, note="a stand-in")]
+    line = "table1,mnist,k_classes(2),average,accuracy,0.5,"
+    row = compare([make_artefact(*runs)], reference(line)).iloc[0]
+    assert (row["n"], row["verdict"]) == (3, "stand-in data")
+
+
 def test_bytes_are_judged_whatever_the_samples_are(make_run, make_artefact, reference):
     line = "table1,mnist,k_classes(2),average,{},{},"
     lines = reference(line.format("bytes_up", 100), line.format("accuracy", 0.5))

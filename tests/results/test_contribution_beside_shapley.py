@@ -41,6 +41,7 @@ def test_rank_correlations_over_seeds_by_hand(make_coalitions, make_artefact):
     runs = make_coalitions(ALONE, [0.2, 0.5, 0.3])
     runs += make_coalitions(ALONE, [0.5, 0.3, 0.2], seed=1)
     runs += make_coalitions(ALONE, [0.5, 0.2, 0.3], seed=2)
+    runs += make_coalitions(ALONE, [1 / 3] * 3, seed=3)  # ranks nobody, and finds no best client
     (row,) = analyse(make_artefact(*runs, **GIVEN)).numbers.to_dict("records")
     assert (row["correlation"], row["best"], row["n"]) == (pytest.approx(1 / 3), 2 / 3, 3)
     assert row["correlation_std"] == pytest.approx((7 / 12) ** 0.5)

@@ -92,6 +92,16 @@ def test_a_run_that_diverged_is_no_number(make_tested, table, tmp_path):
     assert "training diverged for k seeds" in text
 
 
+def test_a_seed_whose_standard_diverged_is_no_difference_and_no_failure_of_the_other(
+    make_tested, table
+):
+    runs = [make_tested(0.5), make_tested(0.6, seed=1, status="diverged")]
+    runs += [make_tested(0.4, condition=0.5), make_tested(0.2, condition=0.5, seed=1)]
+    rows = found(table(*runs))[["n", "diverged", "lost", "accuracy"]]
+    assert rows.loc[("average", "All")].tolist() == [1, 1, 0, 0.5]
+    assert rows.loc[("average", "Half")].tolist() == pytest.approx([1, 0, 0.1, 0.3])
+
+
 def test_bad_input_is_one_clear_line(make_tested, table):
     with pytest.raises(DataError, match="with seed 0: nothing to compare"):
         found(table(make_tested(0.5, condition=0.5)))

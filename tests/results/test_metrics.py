@@ -35,8 +35,15 @@ def test_an_unknown_metric_is_told_with_the_nearest_and_each_known_one_once(run,
     assert {"accuracy", "bytes_up", "round"} <= set(known)
 
 
-def test_rare_accuracy_is_the_mean_recall_of_the_rare_classes(run):
-    assert value(run, "rare_accuracy") == 0.2
+def test_rare_accuracy_is_the_mean_recall_of_the_rare_classes(make_celm):
+    # Recalls .2, .7 and .9.
+    ref = make_celm()
+    result = read_json(ref.dir / "result.json")
+    for rare, wanted in ([0], 0.2), ([0, 1], 0.45), ([2, 0], 0.55):
+        result["split"]["rare_classes"] = rare
+        write_json(ref.dir / "result.json", result)
+        seal(ref.dir)
+        assert value(read(ref), "rare_accuracy") == pytest.approx(wanted)
 
 
 def test_free_riders_by_hand(run):
@@ -100,6 +107,15 @@ def test_contrast_of_probe_images_by_hand(make_celm):
 def test_rank_correlation_with_shapley_values(run):
     # Ranks of contributions 4 3 2 1, of values 2 4 3 1: d = 2, -1, -1, 0; 1 - 6 * 6 / (4 * 15) = .4
     assert value(run, "shapley_correlation") == pytest.approx(0.4)
+
+
+def test_contributions_that_differ_by_rounding_rank_nobody(make_celm):
+    ref = make_celm()
+    text = (ref.dir / "rounds.csv").read_text()
+    alike = text.replace(",0.4,0.3,0.2,0.1,", f",0.25,0.25,{0.25 + 1e-12},0.25,")
+    (ref.dir / "rounds.csv").write_text(alike)
+    seal(ref.dir)
+    assert math.isnan(value(read(ref), "shapley_correlation"))
 
 
 def test_contributions_of_the_last_round_are_ranked_and_riders_sought_in_each(make_celm):
@@ -279,6 +295,14 @@ def test_a_position_of_a_text_is_a_probe(make_run):
     sent = {"votes": 2 * 4 * 8 * 10 * 9 * 2}
     run = booked(make_run, sent, sent, axes={"dataset": "sklearn_docs"}, **changes)
     assert value(run, "bytes_per_probe") == 2
+    # A soft label has 4 bytes for each token, of which the partition's counts know nothing.
+    result = read_json(run.folder / "result.json")
+    result["final"]["per_class"] = [0.1] * 300
+    result["split"]["counts"] = [[10]] * 10
+    write_json(run.folder / "result.json", result)
+    seal(run.folder)
+    of_tokens = read_run(run.folder, run.spec.digest())
+    assert value(of_tokens, "reduction") == 4 * 300 / 2
 
 
 def test_methods_without_probes_say_nothing_about_them(make_run):
@@ -316,27 +340,29 @@ def test_a_table_of_several_metrics(make_celm, make_artefact, tmp_path):
 
 
 def test_final_models_together_by_hand(make_run):
-    """Three models, four samples of three classes.
+    """Three models, five samples of three classes.
 
-    Labels 0, 1, 2, 0. Sample 0: argmax 0, 0, 1: a majority, and means (5, 4, 0) / 3. Sample 1:
+    Labels 0, 1, 2, 0, 1. Sample 0: argmax 0, 0, 1: a majority, and means (5, 4, 0) / 3. Sample 1:
     argmax 0, 1, 2, a tie that the smallest class wins, wrongly; means (2, 9, 2) / 3 are right.
-    Sample 2: nobody. Sample 3: the same tie, rightly; means (1, 1, 9) / 3 are wrong.
+    Sample 2: nobody. Sample 3: the same tie, rightly; means (1, 1, 9) / 3 are wrong. Sample 4:
+    argmax 0, 0, 1, and means (4, 9, 0) / 3 are right, where means of the softmax, whose third is
+    not much surer than the others, would be wrong: 2 x .79 of class 0 against .21 + 1 of class 1.
     """
     ref = make_run()
     logits = np.array(
         [
-            [[3, 0, 0], [2, 0, 0], [9, 0, 0], [1, 0, 0]],
-            [[2, 0, 0], [0, 9, 0], [9, 0, 0], [0, 1, 0]],
-            [[0, 4, 0], [0, 0, 2], [0, 9, 0], [0, 0, 9]],
+            [[3, 0, 0], [2, 0, 0], [9, 0, 0], [1, 0, 0], [2, 0, 0]],
+            [[2, 0, 0], [0, 9, 0], [9, 0, 0], [0, 1, 0], [2, 0, 0]],
+            [[0, 4, 0], [0, 0, 2], [0, 9, 0], [0, 0, 9], [0, 9, 0]],
         ],
         dtype=np.float32,
     )
     (ref.dir / "exports").mkdir()
-    save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(4) % 3})
+    save_npz(ref.dir / "exports/test_logits.npz", {"logits": logits, "labels": np.arange(5) % 3})
     run = read_run(ref.dir, ref.digest)
-    assert value(run, "vote_accuracy") == 2 / 4
-    assert value(run, "mean_logits_accuracy") == 2 / 4
-    assert value(run, "oracle_test_accuracy") == 3 / 4
+    assert value(run, "vote_accuracy") == 2 / 5
+    assert value(run, "mean_logits_accuracy") == 3 / 5
+    assert value(run, "oracle_test_accuracy") == 4 / 5
 
 
 @pytest.mark.parametrize("metric", ["bytes_per_probe", "reduction", "payload_mesh_megabytes"])

@@ -71,6 +71,9 @@ def test_a_pair_has_the_difference_seed_by_seed_and_its_interval(pairs):
         ((0.2, 0.28, 0.42), "opposite order"),
         ((0.4, 0.52, 0.49), "not distinguished"),
         ((0.2, 0.28, 0.51), "not distinguished"),
+        # .04, .10 and .07: their mean is .07, s = .03 and t = 4.04, so that p is .028, of one side.
+        ((0.34, 0.5, 0.57), "same order"),
+        ((0.26, 0.3, 0.43), "opposite order"),
         ((0.3, 0.4, 0.5), "not distinguished"),  # equal
         ((0.4, 0.5, 0.6), "same order"),  # by the same in all
         ((0.31,), "single run, same"),
@@ -101,6 +104,49 @@ def test_only_numbers_that_differ_by_more_than_a_point_are_a_pair(pairs):
     ours = dict.fromkeys(METHODS, (0.3, 0.4))
     published = {"average": 0.5, "uwa": 0.51, "meta_model": 0.5101}
     assert list(orders(pairs(published, ours))) == [("meta_model", "average")]
+
+
+# A point of what is no share is 1 % of the smaller number: 1 second of 100, and not 1.01.
+def test_a_point_of_what_is_no_share_is_a_hundredth_of_the_smaller_number(pairs):
+    ours = dict.fromkeys(METHODS, (0.3, 0.4))
+    published = {"average": 100, "uwa": 100.9, "meta_model": 101.005}
+    assert list(orders(pairs(published, ours, metric="seconds"))) == [("meta_model", "average")]
+
+
+@pytest.mark.parametrize(
+    ("place", "changes", "n"),
+    [
+        ("table1,mnist,k_classes(2),uwa,accuracy,0.7,,", {}, 1),
+        ("table1,mnist,k_classes(5),uwa,accuracy,0.7,,", {"partition": "k_classes(5)"}, 0),
+        ("table1,fashion_mnist,k_classes(2),uwa,accuracy,0.7,,", {"dataset": "fashion_mnist"}, 0),
+        ("table1,mnist,k_classes(2),uwa,balanced_accuracy,0.7,,", {}, 0),
+        ("table1,mnist,k_classes(2),uwa,accuracy,0.7,,public.size=30", {"public": {"size": 30}}, 0),
+        ("table2,mnist,k_classes(2),uwa,accuracy,0.7,,", {}, 0),
+    ],
+)
+def test_only_numbers_of_one_place_are_a_pair(make_run, make_artefact, tmp_path, place, changes, n):
+    path = tmp_path / "reference.csv"
+    first = "table1,mnist,k_classes(2),average,accuracy,0.5,,"
+    path.write_text(f"{HEAD},where\n{first}\n{place}\n")
+    runs = make_run(0.3), make_run(0.4, method="uwa", **changes)
+    tables = [make_artefact(*runs, id=name) for name in ("table1", "table2")]
+    assert len(pairwise_orders(matched_numbers(tables, read_reference(path)))) == n
+
+
+def test_runs_of_two_tables_are_no_pair(make_run, make_artefact, tmp_path):
+    """A table that stands for another has settings of its own, which may decide the order."""
+    path = tmp_path / "reference.csv"
+    lines = [
+        f"table1,mnist,k_classes(2),{method}"
+        for method in ("average,accuracy,0.5,", "uwa,accuracy,0.7,")
+    ]
+    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    average, uwa = make_run(0.3), make_run(0.4, method="uwa")
+    standing = {"id": "other", "stands_for": {"table": "table1"}}
+    apart = [make_artefact(average), make_artefact(uwa, **standing)]
+    assert pairwise_orders(matched_numbers(apart, read_reference(path))).empty
+    together = [make_artefact(average, uwa)]
+    assert len(pairwise_orders(matched_numbers(together, read_reference(path)))) == 1
 
 
 def test_every_two_methods_are_a_pair_and_methods_without_runs_are_none(pairs):

@@ -72,6 +72,10 @@ def test_a_spread_that_divides_by_n_is_wider(judged):
     # .0196 x √(3 / 2) = .0240.
     assert judged(*given, "partly reproduced", std="0.0196", **ours) == [["0.80", "inconclusive"]]
     assert judged(*given, "partly reproduced", std="0.010", **ours) == []
+    # The paper's n is 3, whatever ours: .016 x √(3 / 2) = .0196, and 2.920 x .0196 / √3 = .033.
+    assert judged(*given, "partly reproduced", std="0.016", **ours | {"n": 10}) == [
+        ["0.80", "inconclusive"]
+    ]
     assert judged(*given, "single run, within", by=divided_by_n) == []
 
 

@@ -105,6 +105,8 @@ def test_methods_are_joined_from_five_per_cent_on(against, p, cliques):
 def test_few_cells_join_everybody():
     found = ranking(table(a=[0.9, 0.9], b=[0.5, 0.5], c=[0.1, 0.1]))
     assert found.cliques == [(0, 2)]
+    # Rank sums 2, 4 and 6: χ² = 12 / (2 · 3 · 4) · 56 - 3 · 2 · 4 = 4, p = e^(-2).
+    assert found.p_any == pytest.approx(math.exp(-2))
     assert ranking(table(a=[0.5], b=[0.5])).pairs["p"].tolist() == [1.0]
 
 
@@ -170,6 +172,18 @@ def test_the_table_of_ranks_by_hand(make_run, make_artefact):
     assert found.shown["Does not differ from"].tolist()[0] == ""
     # Rank sums 8, 20, 20: χ² = 12 / (8 · 3 · 4) · 864 - 3 · 8 · 4 = 12, p = e^(-6).
     assert "Friedman's test that all are alike: p = 0.002" in found.sentences
+
+
+def test_who_does_not_differ_is_told_after_the_correction(make_run, make_artefact):
+    """In six cells of one order each p is 2 / 2^6 = 0.031, and after Holm's 3 p nobody differs."""
+    accuracies = {"fedavg": 0.9, "uwa": 0.7, "average": 0.5}
+    runs = [
+        make_run(accuracy + 0.01 * seed, method=method, seed=seed)
+        for method, accuracy in accuracies.items()
+        for seed in range(6)
+    ]
+    found = analyse(make_artefact(*runs, analysis="ranks", rows=None, columns=None)).numbers
+    assert found["alike"].tolist() == ["uwa; average", "fedavg; average", "fedavg; uwa"]
 
 
 def test_seeds_that_only_some_methods_have_do_not_count():

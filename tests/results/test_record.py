@@ -135,6 +135,16 @@ def test_of_reduced_scales_that_with_more_seeds_is_shown(tmp_path, references, c
     assert (row["scale"], row["n"], row["ours"]) == ("quick", 2, pytest.approx(0.4))
 
 
+def test_of_reduced_scales_with_equally_many_seeds_the_last_is_shown(
+    tmp_path, references, compared, make_run
+):
+    for scale, accuracy in (("extended", 0.7), ("quick", 0.4)):  # which the file has first
+        compared(scale, make_run(accuracy, method="uwa"))
+    results = tmp_path / "results"
+    row = record(plan_of(results, "who_to_trust"), references, results).iloc[1]
+    assert (row["scale"], row["ours"]) == ("extended", pytest.approx(0.7))
+
+
 def test_one_run_of_the_papers_scale_is_shown_before_more_of_a_reduced_one(
     tmp_path, references, compared, make_run
 ):
@@ -192,6 +202,11 @@ def test_verdicts_that_say_little_are_counted(answered):
         " an interval wider than ±3 points: too few seeds for any verdict."
     )
     assert "shares" not in caveats(rows.assign(std=0.01), Notes())
+    # Of a perplexity of 100 a point is 1: ±2.9 could be a verdict, ±3.1 could not.
+    wide = {"metric": "perplexity", "published": 100.0, "low": [-2.9, -3.1], "high": [2.9, 3.1]}
+    assert "Of the 2 inconclusive ones, 1 have an interval wider than" in caveats(
+        rows[1:3].assign(**wide), Notes()
+    )
     assert caveats(rows[2:3], Notes()) == ""
 
 

@@ -12,6 +12,7 @@ from support.sealed import seal
 
 from fedlogit.cli import main
 from fedlogit.files import read_json, write_json
+from fedlogit.results.trained_again import counts, differences, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,6 +71,28 @@ def test_a_difference_is_the_second_less_the_first(both, capsys, tmp_path):
     assert (row["first_device"], row["second_device"]) == ("CPU test", "another")
     assert (row["first_engine"], row["second_engine"]) == ("loop", "native")
     assert row["second_code"] == "0.9.0+other"
+
+
+def test_a_run_that_diverged_is_not_equal_to_one_that_went_on(make_run, tmp_path):
+    """Its two rounds are, of the four of the other; in whichever folder it is."""
+    whole = make_run([0.2, 0.4, 0.5, 0.6]).dir.parent
+    folder = shutil.copytree(whole, tmp_path / "whole")
+    cut = make_run([0.2, 0.4, 0.5, 0.6], rows=2, status="diverged").dir.parent
+    for one, other in ((cut, folder), (folder, cut)):
+        frame = differences(pairs(one, other), "accuracy")
+        assert frame[["equal_rounds", "rounds"]].to_numpy().tolist() == [[2, 4]]
+        assert counts(frame, "accuracy") == "runs in both folders: 1, equal in every round: 0"
+
+
+def test_the_median_and_the_largest_are_of_all_pairs_whichever_is_ahead():
+    # 3, 0 and 1 points apart: a median of 1, a mean of 1.33, and none is 3 ahead.
+    frame = pd.DataFrame(
+        {"difference": [-0.03, 0.0, 0.01], "equal_rounds": [1, 4, 2], "rounds": [4, 4, 4]}
+    )
+    assert counts(frame, "accuracy") == (
+        "runs in both folders: 3, equal in every round: 1;"
+        " test accuracy differs by 1.00 points in the median, 3.00 at most"
+    )
 
 
 def test_seconds_and_columns_of_one_version_alone_are_no_difference(both, capsys):

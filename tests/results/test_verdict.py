@@ -149,6 +149,9 @@ def test_two_runs_of_the_papers_are_known_to_scatter():
         (NAN, NAN, 0.0375, "not reproduced"),
         (0.003, NAN, 0.0374, "inconclusive"),
         (0.003, NAN, 0.0375, "not reproduced"),
+        (0.003, 1, 0.0166, "partly reproduced"),  # a single run has no ±: as without n
+        (0.003, 1, 0.0374, "inconclusive"),
+        (0.003, 1, 0.0375, "not reproduced"),
     ],
 )
 def test_what_a_paper_does_not_say_does_not_flatter(std, n, difference, expected):
@@ -202,6 +205,9 @@ def test_a_quantity_whose_runs_differ_is_not_exact():
     assert interval(Sample(0.5, 0.0, 3), theirs, exact=True) == pytest.approx(
         (NAN,) * 2, nan_ok=True
     )
+    # Where runs differ they have an interval all the same, of 2.920 x .1 √(1/3 + 1) about 0.
+    shown = interval(Sample(0.5, 0.1, 3), theirs, exact=True)
+    assert shown == pytest.approx((-0.33718, 0.33718), abs=1e-5)
 
 
 # ± 2.920 x .003 √(2/3) = .007153 about .02.
@@ -221,6 +227,7 @@ def test_the_interval_shown_is_the_one_that_decides():
         ("payload_star_gigabytes", True),
         ("reduction", True),
         ("jsd_uniform", True),
+        ("emd_direct_uniform", True),
         ("jsd", False),
         ("accuracy", False),
         ("tail_fifth_perplexity", False),
@@ -382,3 +389,5 @@ def test_intervals_of_paired_differences_and_the_margin_that_holds_all():
     for worse in (10 * near + 0.02, np.array([0.0]), np.array([0.0, NAN, 0.0])):
         assert largest_difference([near, worse]) == math.inf
     assert largest_difference([]) == math.inf
+    for margin in (0.01, 0.03):  # limits are inclusive, also where 0.65 - 0.64 is a little more
+        assert largest_difference([np.array([0.64 + margin - 0.64] * 3), near]) == margin

@@ -46,6 +46,9 @@ def test_half_join_at_mid_run():
     who = participation(schedule=[{"clients": [2, 3], "since": 3}])
     assert [who.present(r, 4, seed=0) for r in (1, 2, 3, 4)] == [(0, 1)] * 2 + [(0, 1, 2, 3)] * 2
     assert who.fewest(4, 4) == (1, 2)
+    assert who.first_rounds(4, 4, seed=0) == {0: 1, 1: 1, 2: 3, 3: 3}
+    last = participation(schedule=[{"clients": [2], "since": 3}])
+    assert last.first_rounds(3, 4, seed=0) == {0: 1, 1: 1, 2: 3}
 
 
 def test_one_leaves_and_another_is_there_twice():

@@ -26,6 +26,18 @@ def test_validation_samples_are_neither_private_nor_public(digits):
     assert federation.data.test_labels.tolist() == digits.y_train[chosen].tolist()
 
 
+def test_validation_samples_have_each_class_by_its_share_of_those_that_are_left(digits):
+    spec = small_spec(**GIVEN, evaluation={"validation": 100})
+    federation = built(spec, digits)
+    held = np.concatenate([c.private.numpy() for c in federation.clients])
+    left = np.setdiff1d(np.arange(len(digits.y_train)), [*held, *federation.public.tolist()])
+    found, there = (
+        np.bincount(digits.y_train[which], minlength=10)
+        for which in (scored_on(spec, digits), left)
+    )
+    assert (np.abs(found - 100 * there / len(left)) < 1).all()
+
+
 def test_the_division_and_the_training_are_those_of_the_run_that_is_tested(digits):
     tuned = small_spec(**GIVEN, evaluation={"validation": 100})
     tested = small_spec(**GIVEN)
