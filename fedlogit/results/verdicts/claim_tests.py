@@ -197,7 +197,8 @@ def _evidence_of_sides(
     difference = first - second
     seeds, planned = difference.values.index, len(difference.planned)
     if seeds.empty:
-        return Evidence(f"{text}not run", difference.values, options.margin, planned)
+        why = "not run" if planned else "not planned"
+        return Evidence(f"{text}{why}", difference.values, options.margin, planned)
     means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
     n = f"{len(seeds)}" + (f" of {planned}" if len(seeds) < planned else "")
     found = Evidence("", difference.values, options.margin, planned)
@@ -273,7 +274,7 @@ def _evidence_for_shrinking(
     assert options.along is not None
     values = _axis_values(options.along, options, frame)
     if len(values) < 2:
-        text = f"fewer than two values of {options.along} not run"
+        text = f"two values of {options.along}: not planned"
         return [Evidence(text, pd.Series(dtype=float), options.margin, planned=0)]
     first, last = (
         _gap(options, {**cell, options.along: value}, frame) for value in (values[0], values[-1])
