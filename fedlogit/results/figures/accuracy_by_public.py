@@ -18,6 +18,7 @@ from fedlogit.results.figures._parts import (
     format_axis,
     legend,
     method_handle,
+    own_axes_note,
     strokes,
     title,
     values,
@@ -62,7 +63,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     seeds = "of each line the seeds that all its points have" if fewer else ""
-    title(figure, artefact, frame, bars_note(drawn), seeds)
+    title(figure, artefact, frame, bars_note(drawn), seeds, own_axes_note(list(grid.flat)))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
