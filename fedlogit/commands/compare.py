@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fedlogit.commands._options import given_path
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.artefact import read_artefacts
+from fedlogit.papers.plan_reader import read_plans
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.published import nothing_published, read_reference
 
@@ -23,12 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables (JSON)")
     parser.add_argument("--reference", type=Path, help="published numbers (CSV), if there are any")
+    parser.add_argument(
+        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
+    )
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    artefacts = read_artefacts(args.artefacts)
+    artefacts = read_plans(args.artefacts, args.papers)
     kinds = sorted({(artefact.paper, artefact.scale) for artefact in artefacts})
     if len(kinds) > 1:
         raise FedlogitError(f"--artefacts: one paper at one scale, not {kinds}")

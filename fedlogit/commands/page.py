@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit.commands._options import given_file
-from fedlogit.papers.artefact import read_artefacts
+from fedlogit.papers.plan_reader import read_plans
 from fedlogit.results.pages.chapter import write_page
 
 
@@ -19,9 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--artefacts", type=Path, nargs="+", required=True, help="tables and figures (JSON)"
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+    parser.add_argument(
+        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
+    )
     parser.add_argument("--out", type=given_file, required=True, help="HTML file to write")
 
 
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
-    print(write_page(read_artefacts(args.artefacts), args.results, args.out))
+    print(write_page(read_plans(args.artefacts, args.papers), args.results, args.out))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -175,9 +175,28 @@ def dataset_notes(frame: pd.DataFrame) -> list[str]:
 
 
 def sources(frame: pd.DataFrame) -> str:
-    """Return `describe`'s line and, where runs were made by several versions of code, how many."""
-    versions = frame["code_version"].nunique()
-    return describe(frame) + (f"; {versions} versions of the code" if versions > 1 else "")
+    """Return `describe`'s line and of which code runs were made by several versions, if of any."""
+    return "; ".join([describe(frame), *_several_versions(frame["code_version"])])
+
+
+def _several_versions(versions: Iterable[str]) -> Iterator[str]:
+    """Yield the number of versions of the library, and of each module from outside, if above one.
+
+    A run that needs no module from outside is of no version of it.
+
+    Args:
+        versions: As of `fedlogit.results.runs.run.Result`, ``0.3.0+abc mylab.methods@def``.
+    """
+    found: dict[str, set[str]] = {}
+    for version in versions:
+        library, *modules = version.split(" ")
+        found.setdefault("the code", set()).add(library)
+        for module in modules:
+            name, _, digest = module.rpartition("@")
+            found.setdefault(name, set()).add(digest)
+    for name, different in found.items():
+        if len(different) > 1:
+            yield f"{len(different)} versions of {name}"
 
 
 def distinct_values(values: pd.Series, separator: str = "; ") -> str:

@@ -53,7 +53,9 @@ def provenance(artefact: Artefact) -> pd.DataFrame:
             "scale": artefact.scale,
             "rounds": len(run.rounds),
             "diverged": run.diverged,
-        } | recorded(ref.dir)
+            **recorded(ref.dir),
+            "code_version": run.result.provenance.whole_version,
+        }
     return pd.DataFrame(list(rows.values()))
 
 

@@ -44,6 +44,8 @@ __all__ = [
     "new_figure",
     "panel_title",
     "save_figure",
+    "text_lines",
+    "text_width",
     "use_house_style",
     "wrapped_panels",
 ]
@@ -248,7 +250,7 @@ def header(figure: Figure, title: str, subtitle: str) -> None:
     """Write a bold title and a grey subtitle above the panels, and make room for them."""
     width, height = figure.get_size_inches()
     bold, plain = FontProperties(size=11.5, weight="bold"), FontProperties(size=8.5)
-    top, below = _lines(title, width - 0.2, bold), _lines(subtitle, width - 0.2, plain)
+    top, below = text_lines(title, width - 0.2, bold), text_lines(subtitle, width - 0.2, plain)
     tall = 0.12 + 0.22 * len(top) + 0.17 * len(below)
     height += tall
     figure.set_size_inches(width, height)
@@ -276,7 +278,7 @@ def grow(figure: Figure, inches: float) -> None:
         engine.set(rect=(0, 0, 1, 1 - (1 - top) * share))  # type: ignore[call-arg]
 
 
-def panel_title(figure: Figure, axes: Axes, text: str, across: int) -> None:
+def panel_title(figure: Figure, axes: Axes, text: str, across: int, *, beside: float = 0.0) -> None:
     """Write a title above a panel, in as many lines as it takes to stay within it.
 
     Args:
@@ -284,14 +286,15 @@ def panel_title(figure: Figure, axes: Axes, text: str, across: int) -> None:
         axes: The panel.
         text: The title.
         across: Panels in a row, which have numbers beside the first.
+        beside: Inches that something else beside the panels takes.
     """
-    width = (figure.get_figwidth() - _NUMBERS) / across
+    width = (figure.get_figwidth() - _NUMBERS - beside) / across
     font = axes.title.get_fontproperties()
-    lines = [line for part in text.split("\n") for line in _lines(part, width, font)]
+    lines = [line for part in text.split("\n") for line in text_lines(part, width, font)]
     axes.set_title("\n".join(lines))
 
 
-def _lines(text: str, width: float, font: FontProperties) -> list[str]:
+def text_lines(text: str, width: float, font: FontProperties) -> list[str]:
     """Return a text in lines of whole words, no wider than `width` inches."""
     # Points, of which an inch has 72: letters are drawn at whole pixels, and the last one's width
     # counts with the space behind it.
@@ -299,12 +302,17 @@ def _lines(text: str, width: float, font: FontProperties) -> list[str]:
     lines: list[str] = []
     for word in text.split(" "):  # words joined by a no-break space stay together
         longer = f"{lines[-1]} {word}" if lines else word
-        wide, _, _ = text_to_path.get_text_width_height_descent(longer, font, ismath=False)
-        if lines and wide <= limit:
+        if lines and 72 * text_width(longer, font) <= limit:
             lines[-1] = longer
         else:
             lines.append(word)
     return lines
+
+
+def text_width(text: str, font: FontProperties) -> float:
+    """Return how wide a line of text is, in inches."""
+    wide, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(wide) / 72
 
 
 def _shrink(figure: Figure, share: float) -> None:

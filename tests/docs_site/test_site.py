@@ -11,7 +11,13 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from markupsafe import Markup
+
+from fedlogit.results.formatting import markdown
+from fedlogit.results.pages.chapter import breakable, shell, to_html
+from fedlogit.results.verdicts.compare import RIGHT
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = Path(os.environ.get("DOCS_ENVIRONMENT", Path(sys.prefix, "docs")))
@@ -198,3 +204,41 @@ def test_the_search_finds_a_page(page, address):
     page.get_by_placeholder("Search").fill("variance_floor")
     page.locator(".md-search-result__link").first.wait_for(timeout=20_000)
     assert "methods" in page.locator(".md-search-result__link").first.get_attribute("href")
+
+
+@pytest.mark.parametrize("width", [1000, 1200, 1240, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_number_of_the_report_lies_behind_a_verdict(page, tmp_path, width, scheme):
+    """The row is as wide as the widest of the committed comparisons."""
+    row = {
+        "Table": "Table 3",
+        "Metric": "tail accuracy",
+        "Dataset": "Fashion-MNIST",
+        "Partition": "Dir(0.05)",
+        "Method": "FedProx-fa50, μ = 0.01",
+        "Setting": "local.steps=50; optimizer.lr=0.003",
+        "Setting of ours": "method=tally_train(probes_per_round=128, warm_up=2)",
+        "Paper": "0.8064 ± 0.0225",
+        "Ours": "0.8087 ± 0.0345",
+        "n": "3",
+        "Difference": "+0.0023",
+        "90 % interval": "-0.0559 to +0.0605",
+        "Verdict": "partly reproduced",
+    }
+    table = to_html(markdown(pd.DataFrame([row]), right=RIGHT))
+    compared = Markup('<div class="scroll compared">{}</div>').format(breakable(table))
+    path = tmp_path / "report.html"
+    path.write_text(shell("Results", Markup(""), [compared]))
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(path.as_uri())
+    hidden = page.evaluate("""() => {
+      const cells = [...document.querySelectorAll("tbody td")];
+      const verdict = cells.pop().getBoundingClientRect().left;
+      return cells.filter((cell) => cell.getBoundingClientRect().right > verdict + 0.5).length;
+    }""")
+    assert hidden == 0
+    assert not too_wide(page)
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark == (scheme == "dark")
+    assert page.complaints == []

@@ -190,12 +190,12 @@ def test_only_combinations_that_exist_are_cells(runs, judge):
     assert row["agree"] == "2 of 2"
 
 
-def test_a_listed_cell_that_was_not_run_leaves_the_claim_undecided(runs, judge):
+def test_a_listed_cell_that_is_not_planned_leaves_the_claim_undecided(runs, judge):
     pair = runs(0.6) + runs(0.7, method="uwa")
     where = {"dataset": ["mnist", "cifar10"]}
     row = judge(pair, "greater", where=where, over=["dataset"], **GREATER)
     assert row["result"] == "undecided"
-    assert "cifar10: uwa vs average not run" in row["evidence"]
+    assert "cifar10: uwa vs average not planned" in row["evidence"]
     assert (row["run"], row["agree"]) == ("1 of 2", "1 of 1")
 
 
@@ -372,9 +372,37 @@ def test_rivals_are_pooled_one_by_one(runs, judge):
     assert (row["pooled"], row["result"]) == ("does not hold", "does not hold")
 
 
-def test_nothing_run(runs, judge):
-    assert judge(runs(0.6), "greater", **GREATER)["result"] == "not run"
-    assert judge(runs(0.6), "greater", over=["dataset"], **GREATER)["result"] == "not run"
+@pytest.mark.parametrize("over", [[], ["dataset"]])
+def test_what_a_scale_leaves_out_is_not_planned_rather_than_not_run(runs, judge, over):
+    row = judge(runs(0.6), "greater", over=over, **GREATER)
+    assert (row["result"], row["cells"], row["pooled"]) == ("not planned",) * 3
+    assert result_text(row) == "not planned"
+    assert row["agree"] == row["reason"] == ""
+    assert "not run" not in row["evidence"]
+
+
+def test_one_pair_that_is_planned_and_missing_makes_a_claim_not_run(runs, judge):
+    missing = lost(3) + lost(3, method="uwa")
+    row = judge(runs(0.6, dataset="cifar10"), "greater", missing, over=["dataset"], **GREATER)
+    assert row["result"] == "not run"
+    where = {"dataset": ["mnist", "cifar10"]}
+    row = judge(
+        runs(0.6, dataset="cifar10"), "greater", missing, over=["dataset"], where=where, **GREATER
+    )
+    assert (row["result"], row["run"]) == ("not run", "0 of 2")
+    assert row["evidence"] == "mnist: uwa vs average not run; cifar10: uwa vs average not planned"
+
+
+def test_a_legend_says_what_not_planned_means_where_a_claim_is(runs, make_artefact):
+    claim = {"text": "A claim.", "from": "table1", "test": "greater", "options": GREATER}
+
+    def text(ran) -> str:
+        made = make_artefact(*ran, claims={"c": claim})
+        return claims_markdown(judge_claims(made), [made])
+
+    legend = "*Not planned*: the scale or the settings leave out runs that the claim compares."
+    assert legend in text(runs(0.6))
+    assert legend not in text(runs(0.6) + runs(0.7, method="uwa"))
 
 
 def test_a_diverged_run_leaves_the_claim_undecided(runs, make_run, judge):
@@ -503,8 +531,8 @@ def test_shrinking_does_not_hold(runs, judge):
 
 def test_nothing_shrinks_along_one_value(runs, judge):
     row = judge(runs(0.6) + runs(0.7, method="uwa"), "shrinking", **SHRINKING)
-    assert (row["result"], row["cells"]) == ("not run", "not run")
-    assert row["evidence"] == "fewer than two values of partition not run"
+    assert (row["result"], row["cells"]) == ("not planned", "not planned")
+    assert row["evidence"] == "two values of partition: not planned"
 
 
 def test_shrinking_order_can_be_given(runs, judge):

@@ -51,6 +51,7 @@ def page(whole):
         ("undecided", "3 of 6", "3 of 6", "undecided, 3 of 6 run"),
         ("does not hold", "3 of 6", "2 of 6", "does not hold, 3 of 6 run"),
         ("not run", "0 of 6", "0 of 6", "not run"),
+        ("not planned", "0 of 0", "", "–"),
     ],
 )
 def test_the_page_says_what_was_run(page, result, run, agree, expected):
@@ -108,6 +109,7 @@ def test_counts_tell_single_runs_from_reproduced_ones(make_run, make_artefact):
         "does not hold on average": 0,
         "does not hold": 0,
         "not run": 0,
+        "not planned": 0,
     }
 
 

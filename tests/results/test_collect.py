@@ -20,7 +20,7 @@ from fedlogit.results.collect import (
     sources,
     summarise,
 )
-from fedlogit.results.provenance import provenance
+from fedlogit.results.provenance import caption, provenance
 
 
 def test_a_run_becomes_a_row(make_run, make_artefact):
@@ -243,15 +243,34 @@ def test_whole_numbers_on_an_axis_stay_whole_beside_others(make_artefact, make_r
     assert [str(value) for value in collect(make_artefact(*runs))["decay"]] == ["0", "0.5", "1"]
 
 
-def test_versions_of_code_from_outside_are_versions(make_run, make_artefact):
-    runs = [make_run(seed=seed) for seed in (0, 1, 2)]
-    for run, digest in zip(runs, ("aa", "aa", "bb"), strict=True):
+@pytest.mark.parametrize(
+    ("made_by", "said"),
+    [
+        ([("1", {"lab": "aa"}), ("1", {"lab": "aa"})], ""),
+        ([("1", {"lab": "aa"}), ("1", {})], ""),  # a method of the library beside one's own
+        ([("1", {"lab": "aa"}), ("1", {"lab": "bb"})], "; 2 versions of lab"),
+        ([("1", {"lab": "aa"}), ("1", {"own": "bb"})], ""),
+        ([("1", {}), ("2", {})], "; 2 versions of the code"),
+        ([("1", {"lab": "aa"}), ("2", {"lab": "aa"})], "; 2 versions of the code"),
+        (
+            [("1", {"lab": "aa"}), ("2", {"lab": "bb", "own": "c"}), ("2", {"lab": "cc"})],
+            "; 2 versions of the code; 3 versions of lab",
+        ),
+    ],
+)
+def test_a_caption_names_the_code_that_runs_have_several_versions_of(
+    make_run, make_artefact, made_by, said
+):
+    runs = [make_run(seed=seed) for seed, _ in enumerate(made_by)]
+    for run, (library, own) in zip(runs, made_by, strict=True):
         result = read_json(run.dir / "result.json")
-        result["provenance"]["own_code"] = {"mylab.methods": digest}
+        result["provenance"] |= {"code_version": library, "own_code": own}
         write_json(run.dir / "result.json", result)
         seal(run.dir)
-    assert sources(collect(make_artefact(*runs))).endswith("; 2 versions of the code")
-    assert "versions" not in sources(collect(make_artefact(*runs[:2])))
+    artefact = make_artefact(*runs)
+    frame = collect(artefact)
+    assert sources(frame) == describe(frame) + said
+    assert caption(artefact).endswith(f"{describe(frame)[1:]}{said}.")
 
 
 def test_values_on_an_axis_are_compared_as_numbers_or_as_text():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from matplotlib.text import Text
 from support.refusals import refused
@@ -390,6 +391,18 @@ def test_weights_tell_how_much_goes_to_clients_that_hold_the_class(make_run, mak
     save_npz(run.dir / "exports/aggregation.npz", arrays | {"owned": owned})
     figure = draw(make_artefact(run, kind="figure", plot="aggregation_weights"))
     assert "75% of weight" in figure.axes[0].get_title(loc="left")
+
+
+def test_titles_of_weights_beside_each_other_do_not_touch(make_run, make_artefact):
+    runs = [make_run(method="uwa", dataset=data) for data in ("mnist", "cifar10")]
+    arrays = {"weights": np.full((2, 2), 0.5), "labels": np.array([0, 1])}
+    for run in runs:
+        save_npz(run.dir / "exports/aggregation.npz", arrays | {"owned": np.eye(2, dtype=bool)})
+    long = {"mnist": "digits under a long name", "cifar10": "CIFAR-10"}
+    figure = draw(make_artefact(*runs, kind="figure", plot="aggregation_weights", labels=long))
+    FigureCanvasAgg(figure).draw()
+    left, right = (axes._left_title.get_window_extent() for axes in figure.axes[:2])
+    assert left.x1 < right.x0
 
 
 def test_weights_need_the_export(make_run, make_artefact):

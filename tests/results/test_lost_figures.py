@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.lines import Line2D
 
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._legend import dashes, legend, method_handle, strokes
@@ -139,6 +141,35 @@ def test_a_legend_of_more_lines_makes_the_figure_taller(make_artefact, make_run)
         return figure.get_size_inches()[1]
 
     assert height(1) < height(3) < height(9)
+
+
+def test_one_long_entry_of_a_legend_is_broken_rather_than_make_it_one_column():
+    """In one column eight entries would be eight lines, seven more than the figure has room for."""
+    names = [*(f"method {i}" for i in range(7)), "words of a long entry " * 3]
+    drawn, _ = new_figure(panel=(5.2, 3))
+    before = drawn.get_figheight()
+    legend(drawn, [Line2D([], [], label=name.strip()) for name in names])
+    FigureCanvasAgg(drawn).draw()
+    found = drawn.legends[0]
+    assert [text.get_text().replace("\n", " ") for text in found.get_texts()] == [
+        name.strip() for name in names
+    ]
+    assert drawn.get_figheight() - before < 0.19 * 5.5
+    box = found.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= drawn.bbox.width
+
+
+@pytest.mark.parametrize(("second", "noted"), [(0.2, False), (0.6, True)])
+def test_panels_that_cannot_be_compared_by_height_say_so(make_run, make_artefact, second, noted):
+    runs = [
+        make_run(value, method="average", dataset=data, public={"size": size})
+        for data, values in (("mnist", (0.1, 0.2)), ("cifar10", (0.1, second)))
+        for size, value in zip((50, 100), values, strict=True)
+    ]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_public"))
+    said = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
+    assert ("every panel has its own vertical axis" in said) == noted
 
 
 @pytest.mark.parametrize("kind", ["accuracy_by_round", "accuracy_by_heterogeneity"])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from markupsafe import Markup
 from support.refusals import refused
 
 from fedlogit.errors import DataError
 from fedlogit.results.collect import collect
-from fedlogit.results.pages.chapter import to_html, write_page
+from fedlogit.results.pages.chapter import breakable, shell, to_html, write_page
 from fedlogit.results.pages.report import find_pages, write_report
 from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.summary import write_summary
@@ -141,3 +142,58 @@ def test_whatever_comes_of_a_number_or_a_claim_is_a_badge(said):
 @pytest.mark.parametrize("said", ["irreproducible", "reproduced, one seed", "*reproduced*", "0.5"])
 def test_other_cells_are_none(said):
     assert "badge" not in to_html(f"| Verdict |\n|---|\n| {said} |")
+
+
+def schemes() -> list[dict[str, str]]:
+    """The colours of the page, light and dark, by the names of the variables."""
+    style = shell("Results", Markup(""), []).partition("</style>")[0]
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    colours = [dict(re.findall(r"--([\w-]+): (#\w+)", part)) for part in (light, dark)]
+    assert colours[0].keys() == colours[1].keys()
+    assert not re.findall(
+        r"#[0-9a-f]{3,8}", style.partition(dark)[2].replace("background: #fff", "")
+    )
+    return colours
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of `#rgb` or `#rrggbb` after WCAG 2.2."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+    shares = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "grounds"),
+    [
+        ("ink", ("page", "tint", "mark")),
+        ("soft", ("page", "tint", "open")),
+        ("accent", ("page", "tint")),
+        ("on-good", ("good",)),
+        ("on-bad", ("bad",)),
+    ],
+)
+def test_text_has_the_contrast_of_wcag_aa_in_the_light_and_in_the_dark(text, grounds):
+    for colours in schemes():
+        for ground in grounds:
+            dark, light = sorted(luminance(colours[name]) for name in (text, ground))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground, colours)
+
+
+def test_the_dark_page_is_dark_and_its_pictures_are_on_white():
+    light, dark = (luminance(colours["page"]) for colours in schemes())
+    assert light > 0.9
+    assert dark < 0.05
+    page = shell("Results", Markup(""), [])
+    assert "color-scheme: light dark" in page
+    assert re.search(r"\nimg \{[^}]*background: #fff", page)
+
+
+def test_long_settings_of_a_comparison_may_be_broken():
+    head = "| Setting | Ours |\n|---|---|\n"
+    long = "| method=tally_train(some_key=8) | [0.1](#a_b_c_d_e_f_g_h_i) |\n"
+    html = breakable(to_html(f"{head}{long}| (k_classes=1) | |"))
+    assert "<td>method=<wbr>tally_<wbr>train(<wbr>some_<wbr>key=<wbr>8)</td>" in html
+    assert '<a href="#a_b_c_d_e_f_g_h_i">' in html
+    assert "<td>(k_classes=1)</td>" in html  # short enough

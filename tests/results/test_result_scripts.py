@@ -169,7 +169,7 @@ def test_a_folder_without_papers_is_one_line(call, tmp_path, command, option):
 
 
 def test_papers_and_scales_are_not_mixed(call, artefact, tmp_path):
-    paths = [artefact(), artefact(id="other", paper="celm")]
+    paths = [artefact(), artefact(id="figure6", paper="celm")]
     done = call("compare", "--artefacts", *paths, "--reference", REFERENCE, "--out", tmp_path)
     assert done.returncode == 2
     assert "one paper at one scale" in done.stderr
@@ -188,6 +188,25 @@ def test_one_table_planned_with_two_settings_is_given_once(call, artefact, tmp_p
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["compare", "page"])
+def test_a_plan_of_what_a_paper_no_longer_has_is_refused(call, artefact, tmp_path, command):
+    """It stays in results/plan, where a pattern of files finds it."""
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    text = (ROOT / "workflow/papers/who_to_trust.yaml").read_text()
+    (folder / "who_to_trust.yaml").write_text(text)
+    old = artefact(id="table9")
+    given = ("--artefacts", old, "--papers", folder, "--out", tmp_path / "out")
+    done = call(command, *given)
+    said = (
+        f"error: {old}: {folder}/who_to_trust.yaml plans no table9 at scale quick; leave the file"
+        " out (make clean removes old plans)\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert not (tmp_path / "out").exists()
+    assert call(command, *given[:2], "--papers", tmp_path / "none", *given[4:]).returncode == 0
 
 
 def test_blocks_of_a_page_are_written_and_checked(call, tmp_path):

@@ -12,7 +12,7 @@ from support.sealed import seal
 
 from fedlogit.cli import main
 from fedlogit.files import read_json, write_json
-from fedlogit.results.trained_again import counts, differences, pairs
+from fedlogit.results.run_pairs import counts, differences, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -231,7 +231,29 @@ def test_levels_are_lines_across(make_tally, make_artefact):
     across = [y.tolist() for y in heights(figure.axes[0]) if len(y) == 2]
     assert across == [[0.6, 0.6], [0.7, 0.7]], "the last round, and the best"
     named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert named[-2:] == ["bridge", "bridge, test accuracy in the best tested round"]
+    assert named[-2:] == ["bridge", "bridge, in the best tested round"]
+
+
+def test_of_several_metrics_the_axis_has_what_they_share_and_each_entry_the_rest(
+    make_tally, make_artefact
+):
+    last = {"evaluation": {"tail": 2}}
+    runs = [
+        make_tally(method="tally_train", axes=AXES | {"method": "tt"}, **last),
+        make_tally(method="local", axes=AXES | {"method": "bridge"}, **last),
+    ]
+    options = {
+        "x": "public.size",
+        "lines": ["method"],
+        "metrics": ["tail_accuracy", "peak_accuracy"],
+        "levels": [{"method": "bridge"}, {"method": "bridge", "metric": "peak_accuracy"}],
+    }
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
+    assert figure.axes[0].get_ylabel() == "Test accuracy"
+    each = ["mean over the last rounds", "in the best tested round"]
+    assert [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()] == [
+        f"{name}, {metric}" for name in ("tt", "bridge") for metric in each
+    ]
 
 
 def test_a_level_is_of_its_panel(make_tally, make_artefact):

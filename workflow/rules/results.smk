@@ -95,11 +95,12 @@ rule compare:
     params:
         script=project_path("scripts/compare.py"),
         forget=project_path("scripts/forget_plans.py"),
+        papers=project_path("workflow/papers"),
         reference=published_option,
         out=subpath(output.summary, parent=True),
     shell:
         "(python {params.script:q} --artefacts {input.artefacts:q} {params.reference:q}"
-        " --out {params.out:q} && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
+        " --papers {params.papers:q} --out {params.out:q} && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
 
 
 rule record:
@@ -154,9 +155,10 @@ rule page:
     params:
         script=project_path("scripts/page.py"),
         forget=project_path("scripts/forget_plans.py"),
+        papers=project_path("workflow/papers"),
     shell:
-        "(python {params.script:q} --artefacts {input.artefacts:q} --out {output:q}"
-        " && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
+        "(python {params.script:q} --artefacts {input.artefacts:q} --papers {params.papers:q}"
+        " --out {output:q} && python {params.forget:q} {input.artefacts:q}) > {log:q} 2>&1"
 
 
 rule report:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
 from fedlogit.papers.artefact import REFERENCE, Artefact
 from fedlogit.papers.schema import JUDGED_SCALE
-from fedlogit.results.style import GREY, INK, Look, family, grow, look, looks
+from fedlogit.results.style import (
+    GREY,
+    INK,
+    Look,
+    family,
+    grow,
+    look,
+    looks,
+    text_lines,
+    text_width,
+)
 
 __all__ = [
     "DASHES",
@@ -32,6 +43,7 @@ __all__ = [
 Dash = Literal["-", "--", ":", "-."]
 DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
 _LEGEND_LINE = 0.19  # inches that a line of a legend is high
+_LEGEND_FONT = FontProperties(family="DejaVu Sans", size=9)  # that of the house style
 _HANDLE = 3.6  # times the size of a legend's letters, so that a line shows its dashes; else 2
 
 
@@ -101,21 +113,28 @@ def reported(artefact: Artefact) -> str:
 
 
 def legend(figure: Figure, handles: Iterable[Artist]) -> None:
-    """Put one legend below all panels, in as many columns as the width allows.
+    """Put one legend below all panels, in the columns that take the fewest lines.
 
-    The figure grows by all of its lines but the first, so that panels keep their height.
-    Where a line is dashed, all lines of the legend are long enough to see it.
+    Long entries have several lines where that makes room for another column. The figure grows by
+    all lines but the first, so that panels keep their height. Where a line is dashed, all lines of
+    the legend are long enough to see it.
     """
     entries = list(handles)
     wide = _HANDLE if any(map(_is_dashed, entries)) else 2.0
     room = 0.4 + 0.125 * wide  # inches beside the letters: 9 points of 72 are an eighth of an inch
-    widths = [room + 0.073 * len(str(entry.get_label())) for entry in entries]
-    columns = len(entries)
-    while columns > 1 and _legend_width(widths, columns) > figure.get_size_inches()[0]:
-        columns -= 1
-    lines = -(-len(entries) // columns)
-    columns = -(-len(entries) // lines)  # no line with a single entry
-    grow(figure, _LEGEND_LINE * (lines - 1))
+    width = figure.get_figwidth()
+    names = [str(entry.get_label()) for entry in entries]
+    choices = [
+        (columns, labels)
+        for columns in range(1, len(entries) + 1)
+        for labels in (names, _wrapped(names, width / columns - room))
+        if _legend_width(labels, columns, room) <= width or columns == 1
+    ]
+    # Of as few lines, whole entries come first, then fewer columns: no line with a single entry.
+    columns, labels = min(choices, key=lambda it: (_height(it[1], it[0]), it[1] != names, it[0]))
+    for entry, label in zip(entries, labels, strict=True):
+        entry.set_label(label)
+    grow(figure, _LEGEND_LINE * (_height(labels, columns) - 1))
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, handlelength=wide)
 
 
@@ -123,6 +142,26 @@ def _is_dashed(entry: Artist) -> bool:
     return isinstance(entry, Line2D) and entry.get_linestyle() in ("--", ":", "-.")
 
 
-def _legend_width(widths: list[float], columns: int) -> float:
-    """Return the width of a legend, whose columns matplotlib fills as evenly as `array_split`."""
-    return float(sum(column.max() for column in np.array_split(widths, columns)))
+def _wrapped(labels: Sequence[str], width: float) -> list[str]:
+    """Return labels in lines no wider than so many inches, but for single words."""
+    return ["\n".join(text_lines(label, width, _LEGEND_FONT)) for label in labels]
+
+
+def _legend_width(labels: Sequence[str], columns: int, room: float) -> float:
+    """Return the width of a legend in inches, with `room` beside the letters of each column."""
+    return sum(
+        room + max(text_width(line, _LEGEND_FONT) for label in column for line in label.split("\n"))
+        for column in _in_columns(labels, columns)
+    )
+
+
+def _height(labels: Sequence[str], columns: int) -> int:
+    """Return how many lines a legend has: those of its tallest column."""
+    tall = (sum(label.count("\n") + 1 for label in of) for of in _in_columns(labels, columns))
+    return max(tall)
+
+
+def _in_columns(labels: Sequence[str], columns: int) -> list[list[str]]:
+    """Return the labels of each column; matplotlib fills them as evenly as `array_split`."""
+    parts = np.array_split(np.arange(len(labels)), columns)
+    return [[labels[i] for i in part] for part in parts]

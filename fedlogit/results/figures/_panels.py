@@ -38,6 +38,7 @@ __all__ = [
     "line_with_bars",
     "log_ticks",
     "name_axes",
+    "own_axes_note",
     "panel_name",
     "panels_of",
     "reference_line",
@@ -61,6 +62,12 @@ def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, *notes: str) 
     on = f"data: {artefact.label(datasets[0])}" if len(datasets) == 1 else ""
     parts = [on, describe(frame), artefact.not_run, *notes]
     header(figure, artefact.title, "; ".join(filter(None, parts)))
+
+
+def own_axes_note(panels: Sequence[Axes]) -> str:
+    """Return that panels differ in their vertical axes, if they do: heights do not compare."""
+    several = len({axes.get_ylim() for axes in panels}) > 1
+    return "every panel has its own vertical axis" if several else ""
 
 
 def bars_note(frame: pd.DataFrame) -> str:

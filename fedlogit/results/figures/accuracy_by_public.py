@@ -13,7 +13,14 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import ByPublic
 from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
-from fedlogit.results.figures._panels import bars_note, format_axis, line_with_bars, title, values
+from fedlogit.results.figures._panels import (
+    bars_note,
+    format_axis,
+    line_with_bars,
+    own_axes_note,
+    title,
+    values,
+)
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import family, new_figure
@@ -54,7 +61,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     seeds = "of each line the seeds that all its points have" if fewer else ""
-    title(figure, artefact, frame, bars_note(drawn), seeds)
+    title(figure, artefact, frame, bars_note(drawn), seeds, own_axes_note(list(grid.flat)))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 

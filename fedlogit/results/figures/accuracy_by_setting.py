@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ from fedlogit.spec import RunSpec
 __all__ = ["draw"]
 
 _PANEL = (3.9, 3.0)
-_ALONE = (5.6, 3.4)  # of a panel without others
+_ALONE = (6.2, 3.4)  # of a panel without others
 _WIDEST = 40  # letters beside a panel, which is three inches high
 _BESIDE = 0.035  # of the axis, between two lines that would hide each other's bars
 _ROOM = 0.09  # of the axis, for the number at a tick
@@ -74,7 +75,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """
     options = artefact.read_options(BySetting)
     metrics = options.metrics or (artefact.metric,)
-    needed = filter(None, (*metrics, *(level.metric for level in options.levels)))
+    needed = [*metrics, *(level.metric for level in options.levels if level.metric)]
     frame = _placed_runs(artefact, options, collect(artefact, needed))
     level = frame["method"].isin([level.method for level in options.levels])
     shown = frame[~level & frame["x"].notna()]
@@ -91,17 +92,34 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         for (line, metric), style in looks.items():
             _line(axes, here[here["line"] == line], metric, style)
         has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
-        levels |= _levels(axes, artefact, _of_panel(frame[level], panel), metrics[0], options)
+        found = _of_panel(frame[level], panel)
+        levels |= _levels(axes, artefact, found, metrics[0], options, own_names=len(metrics) > 1)
         _label_horizontal_axis(axes, here, artefact, options)
         axes.set_title(panel)
         format_axis(axes.yaxis, metrics[0])
-    label = sentence(metric_label(metrics[0])) if len(metrics) == 1 else "Accuracy"
-    grid[0, 0].set_ylabel(textwrap.fill(label, _WIDEST))
+    common = _common_start([metric_label(metric) for metric in needed])
+    label = common if len(metrics) > 1 else metric_label(metrics[0])
+    grid[0, 0].set_ylabel(textwrap.fill(sentence(label), _WIDEST))
     moved = ", points moved sideways" if any(style.shift for style in looks.values()) else ""
     title(figure, artefact, frame, bars_note(frame) + moved)
-    handles = _handles(looks, len(metrics) > 1, levels)
+    handles = _shortened(_handles(looks, len(metrics) > 1, levels), common)
     legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])
     return figure
+
+
+def _common_start(labels: Sequence[str]) -> str:
+    """Return the words that labels of metrics begin with: ``test accuracy``; a label if alone."""
+    words = [re.findall(r"[\w-]+", label) for label in labels]
+    alike = itertools.takewhile(lambda of: len(set(of)) == 1, zip(*words, strict=False))
+    return " ".join(of[0] for of in alike)
+
+
+def _shortened(handles: Sequence[Line2D], common: str) -> list[Line2D]:
+    """Return legend entries without the start that all metrics share, which is beside the axis."""
+    start = re.compile(rf"(^|, ){re.escape(common)},? (?=\S)")
+    for handle in handles if common else ():
+        handle.set_label(start.sub(r"\1", str(handle.get_label())))
+    return list(handles)
 
 
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
@@ -214,9 +232,18 @@ def _of_panel(levels: pd.DataFrame, panel: str) -> pd.DataFrame:
 
 
 def _levels(
-    axes: Axes, artefact: Artefact, runs: pd.DataFrame, metric: str, options: BySetting
+    axes: Axes,
+    artefact: Artefact,
+    runs: pd.DataFrame,
+    metric: str,
+    options: BySetting,
+    *,
+    own_names: bool,
 ) -> dict[str, str]:
-    """Draw other methods as horizontal lines; return the dash of each by its name."""
+    """Draw other methods as horizontal lines; return the dash of each by its name.
+
+    It names the metric where a level has one of its own, or all are to be named.
+    """
     drawn: dict[str, str] = {}
     for level, dash in zip(options.levels, itertools.cycle(DASHES[1:]), strict=False):
         measured = level.metric or metric
@@ -226,7 +253,8 @@ def _levels(
         mean = summarise(found, ["method"], measured)["mean"].item()
         axes.axhline(mean, color=INK, ls=dash, lw=1.1, zorder=1)
         name = artefact.label(level.method)
-        drawn[f"{name}, {metric_label(measured)}" if level.metric else name] = dash
+        named = own_names or measured != metric
+        drawn[f"{name}, {metric_label(measured)}" if named else name] = dash
     return drawn
 
 

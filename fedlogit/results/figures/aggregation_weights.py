@@ -19,12 +19,13 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._panels import in_per_cent, runs_of, title
 from fedlogit.results.runs.run import Run
-from fedlogit.results.style import CATEGORIES, GREY, INK, PALETTE, new_figure
+from fedlogit.results.style import CATEGORIES, GREY, INK, PALETTE, new_figure, panel_title
 
 __all__ = ["CELL", "Panel", "draw", "mean_weights"]
 
 CELL = ("dataset", "partition", "method")
 _NEEDED = ("weights", "labels", "owned")
+_COLOUR_BAR = 1.0  # inches beside the panels
 _ROOM = 0.15  # of a panel's height, that a word below a line needs
 
 
@@ -91,6 +92,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     largest = max(float(weights.max()) for panel in panels for weights in panel.weights)
     for heat, curve, panel in zip(grid[0], grid[1], panels, strict=True):
         _heat(heat, panel, highest)
+        said = (
+            f"{panel.name}: {panel.on_owners():.0%} of weight on clients that hold the class"
+            f" (uniform: {panel.owners():.0%})"
+        )
+        panel_title(figure, heat, said, len(panels), beside=_COLOUR_BAR)
         _curve(curve, panel, 1.03 * largest)
     grid[0, 0].set_ylabel("Client")
     grid[1, 0].set_ylabel("Largest weight of a client")
@@ -144,10 +150,6 @@ def _heat(axes: Axes, panel: Panel, highest: float) -> None:
     for client, label in np.argwhere(owned):
         corner = (label + 0.06, client + 0.08)
         axes.add_patch(Rectangle(corner, 0.88, 0.84, fill=False, ec=PALETTE["orange"], lw=1.1))
-    axes.set_title(
-        f"{panel.name}: {panel.on_owners():.0%} of weight on\nclients that hold the class"
-        f" (uniform: {panel.owners():.0%})"
-    )
     axes.set_xlabel("True class")
     axes.tick_params(length=0, rotation=0)
     axes.grid(visible=False)

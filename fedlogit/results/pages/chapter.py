@@ -29,7 +29,7 @@ from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbe
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
 from fedlogit.runs.paths import ResultsLayout
 
-__all__ = ["embedded", "shell", "to_html", "write_page"]
+__all__ = ["breakable", "embedded", "shell", "to_html", "write_page"]
 
 _LOOK: dict[str, str] = {
     Verdict.REPRODUCED: "good",
@@ -39,6 +39,7 @@ _LOOK: dict[str, str] = {
 }
 _RESULTS = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
 _VERDICT = re.compile(f">((?:{_RESULTS})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
+_CELL_WITH_LONG_WORD = re.compile(r"(?<=>)[^<>]*[^<>\s]{17}[^<>]*(?=</td>)")
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
 
 
@@ -174,7 +175,19 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
         for number, row in zip(table["Ours"], compared_numbers(rows), strict=True)
     ]
     rest = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
-    return to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}")
+    return breakable(to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}"))
+
+
+def breakable(html: Markup) -> Markup:
+    """Return a table that may break long settings, ``a(some_key=1)``, after ``(``, ``_`` and ``=``.
+
+    A word that cannot be broken widens its column, and hides numbers behind the verdicts.
+    """
+
+    def broken(cell: re.Match[str]) -> str:
+        return re.sub(r"(?<=[(=_])(?=\w)", "<wbr>", cell[0])
+
+    return Markup(_CELL_WITH_LONG_WORD.sub(broken, html))  # noqa: S704 - only a tag is added
 
 
 def _number_as_link(

@@ -12,7 +12,13 @@ from fedlogit.papers.schema import TEST_SCALE, Claim, Paper
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.templating import render
 from fedlogit.results.verdicts.claims import read_claims, result_text, with_section
-from fedlogit.results.verdicts.rules import CLAIM_RULE, IN_FULL, VERDICT_RULE, ClaimResult
+from fedlogit.results.verdicts.rules import (
+    CLAIM_RULE,
+    IN_FULL,
+    UNTESTED,
+    VERDICT_RULE,
+    ClaimResult,
+)
 from fedlogit.runs.paths import ResultsLayout
 
 __all__ = ["ClaimOutcome", "claims_page"]
@@ -81,14 +87,14 @@ def _outcomes(results: Path, paper: str, scale: str) -> Mapping[str, ClaimOutcom
 def _outcome_of_row(row: Mapping[Any, Any]) -> ClaimOutcome:
     """Return the result, and how many comparisons are as claimed if all were run."""
     run, _, planned = row["run"].partition(" of ")
-    whole = run == planned and row["result"] != ClaimResult.NOT_RUN
+    whole = run == planned and row["result"] not in UNTESTED
     text = result_text(row) + (f", {row['agree']} as claimed" if whole else "")
     return ClaimOutcome(text, row["text"], row["data"] if run != "0" else "")
 
 
 def _cell(judged: ClaimOutcome | None, claim: Claim, notes: dict[str, int]) -> str:
     """Return a result with the numbers of its notes, which are added if they are new."""
-    if judged is None:
+    if judged is None or judged.text == ClaimResult.NOT_PLANNED:
         return "–"
     worded = f"Tested as: {judged.claim}." if judged.claim != claim.text else ""
     own = [note for note in (worded, f"Data: {judged.data}." if judged.data else "") if note]

@@ -160,7 +160,8 @@ def _preferred_claims(paper: Paper, results: Path) -> _ScaleSummary | None:
     """Return the claims at the preferred scale; None if no run decides one, or there are none."""
     files = {scale: path.with_name("claims.csv") for scale, path in comparisons(paper, results)}
     result = {scale: read_claims(path)["result"] for scale, path in files.items()}
-    run = {scale: of for scale, of in result.items() if (of != ClaimResult.NOT_RUN).any()}
+    planned = {scale: of[of != ClaimResult.NOT_PLANNED] for scale, of in result.items()}
+    run = {scale: of for scale, of in planned.items() if (of != ClaimResult.NOT_RUN).any()}
     decided = {scale: int(of.isin(DECIDED).sum()) for scale, of in run.items()}
     seeds = {scale: len(paper.scale(scale).seeds or paper.seeds) for scale in run}
     scale = preferred({name: (decided[name], seeds[name]) for name in run})

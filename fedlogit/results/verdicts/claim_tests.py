@@ -198,9 +198,8 @@ def _evidence_of_sides(
     """Return first - second with both means in words."""
     difference = first - second
     seeds, planned = difference.values.index, len(difference.planned)
-    found = Evidence(
-        f"{text}not run", difference.values, options.margin, planned, name=text.rstrip(": ")
-    )
+    nothing = f"{text}{'not run' if planned else 'not planned'}"
+    found = Evidence(nothing, difference.values, options.margin, planned, name=text.rstrip(": "))
     if seeds.empty:
         return found
     means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
@@ -277,7 +276,7 @@ def _evidence_for_shrinking(
     assert options.along is not None
     values = _axis_values(options.along, options, frame)
     if len(values) < 2:
-        text = f"fewer than two values of {options.along} not run"
+        text = f"two values of {options.along}: not planned"
         return [Evidence(text, pd.Series(dtype=float), options.margin, planned=0)]
     first, last = (
         _gap(options, {**cell, options.along: value}, frame) for value in (values[0], values[-1])

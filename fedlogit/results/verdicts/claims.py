@@ -21,6 +21,7 @@ from fedlogit.results.verdicts.claim_tests import Evidence, pooled
 from fedlogit.results.verdicts.compare import MAKE_AGAIN
 from fedlogit.results.verdicts.rules import (
     CLAIM_RULE,
+    UNTESTED,
     ClaimResult,
     decide,
     final_result,
@@ -36,6 +37,7 @@ __all__ = [
     "with_section",
 ]
 
+_NOT_PLANNED = "*Not planned*: the scale or the settings leave out runs that the claim compares."
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
     "data", "evidence",
@@ -45,9 +47,10 @@ _COLUMNS = [
 def judge_claims(artefact: Artefact) -> pd.DataFrame:
     """Return a row per claim: its id, section, text and scale, and what came out.
 
-    `result` is the final word, from the tests of the `cells` and of their mean, `pooled`; `reason`
-    says why it is undecided, `by_dataset` what is decided on those of its data sets of which all
-    runs are here, where others have none. `run` counts the comparisons that were run at
+    `result` is the final word, from the tests of the `cells` and of their mean, `pooled`; it is
+    *not planned* where the scale has no runs to compare, now or later. `reason` says why it is
+    undecided, `by_dataset` what is decided on those of its data sets of which all runs are here,
+    where others have none. `run` counts the comparisons that were run at
     every planned seed, of all that are planned, and `agree` how many of these point the claimed way
     by their mean, however noisy. `data` says what its data are, where they are not the paper's;
     `evidence` has the numbers of each, and which point the other way.
@@ -135,7 +138,9 @@ def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
         "agree": f"{sum(e.agrees for e in found if e.whole)} of {run}" if run else "",
     }
     if not any(len(e.differences) for e in found):
-        return row | dict.fromkeys(("result", "cells", "pooled"), ClaimResult.NOT_RUN)
+        planned = any(e.planned for e in found)
+        why = ClaimResult.NOT_RUN if planned else ClaimResult.NOT_PLANNED
+        return row | dict.fromkeys(("result", "cells", "pooled"), why)
     return row | ({"reason": _reason(found)} if row["result"] == ClaimResult.UNDECIDED else {})
 
 
@@ -154,7 +159,7 @@ def _reason(found: Sequence[Evidence]) -> str:
 def result_text(row: Mapping[Any, Any]) -> str:
     """Return a claim's result in words, with the reason or with what is missing, if any."""
     run, _, planned = str(row["run"]).partition(" of ")
-    partly_run = run != planned and row["result"] != ClaimResult.NOT_RUN
+    partly_run = run != planned and row["result"] not in UNTESTED
     missing = f"{row['run']} run" if partly_run else ""
     more = row["reason"] or missing
     result = f"{row['result']}, {more}" if more else str(row["result"])
@@ -181,7 +186,8 @@ def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
     runs = [collect(artefact) for artefact in artefacts if artefact.claims and artefact.runs]
     nothing = "no run decides a claim" if any(a.runs for a in artefacts) else "nothing was run"
     source = sentence(describe(pd.concat(runs)) if runs else nothing)
-    return f"### Claims\n\n{markdown(table)}\n\n{source}.\n\n{CLAIM_RULE}"
+    legend = f" {_NOT_PLANNED}" if (rows["result"] == ClaimResult.NOT_PLANNED).any() else ""
+    return f"### Claims\n\n{markdown(table)}\n\n{source}.{legend}\n\n{CLAIM_RULE}"
 
 
 def evidence_markdown(rows: pd.DataFrame) -> str:

@@ -35,6 +35,7 @@ __all__ = [
     "PARTLY",
     "REPRODUCED",
     "UNJUDGED",
+    "UNTESTED",
     "VERDICTS",
     "VERDICT_RULE",
     "ClaimResult",
@@ -84,12 +85,14 @@ class ClaimResult(StrEnum):
     FAILS_ON_AVERAGE = "does not hold on average"
     FAILS = "does not hold"
     NOT_RUN = "not run"
+    NOT_PLANNED = "not planned"
 
 
 VERDICTS = tuple(Verdict)
 UNJUDGED = tuple(Unjudged)
 CLAIM_RESULTS = tuple(ClaimResult)
-DECIDED = frozenset(CLAIM_RESULTS) - {ClaimResult.UNDECIDED, ClaimResult.NOT_RUN}
+UNTESTED = frozenset({ClaimResult.NOT_RUN, ClaimResult.NOT_PLANNED})
+DECIDED = frozenset(CLAIM_RESULTS) - UNTESTED - {ClaimResult.UNDECIDED}
 _ON_AVERAGE = {
     ClaimResult.HOLDS: ClaimResult.HOLDS_ON_AVERAGE,
     ClaimResult.FAILS: ClaimResult.FAILS_ON_AVERAGE,
