@@ -169,7 +169,7 @@ def test_a_folder_without_papers_is_one_line(call, tmp_path, command, option):
 
 
 def test_papers_and_scales_are_not_mixed(call, artefact, tmp_path):
-    paths = [artefact(), artefact(id="figure6", paper="celm")]
+    paths = [artefact(), artefact(id="figure4", paper="celm")]
     done = call("compare", "--artefacts", *paths, "--reference", REFERENCE, "--out", tmp_path)
     assert done.returncode == 2
     assert "one paper at one scale" in done.stderr
