@@ -49,7 +49,8 @@ def main(args: argparse.Namespace) -> None:
 
 def _artefacts(args: argparse.Namespace) -> list[Artefact]:
     plan = Plan(of_finished_runs(args.papers, [args.paper]), args.papers, args.results)
-    judged = [artefact.as_artefact() for artefact in plan.judged(args.paper, args.scale)]
+    runs = str(plan.layout.runs)
+    judged = [artefact.as_artefact(runs) for artefact in plan.judged(args.paper, args.scale)]
     known = [key for artefact in judged for key in artefact.claims]
     for claim in args.claims:
         if claim not in known:

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.chapter import breakable, shell, to_html
-from fedlogit.results.verdicts.compare import RIGHT
+from fedlogit.results.verdicts.comparison_table import RIGHT
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = Path(os.environ.get("DOCS_ENVIRONMENT", Path(sys.prefix, "docs")))
