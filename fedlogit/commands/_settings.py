@@ -11,15 +11,20 @@ from fedlogit.config import Settings
 from fedlogit.errors import DataError
 from fedlogit.papers import list_papers
 
-__all__ = ["folder_options", "of_finished_runs", "papers_in", "refuse_missing"]
+__all__ = ["folder_options", "of_finished_runs", "papers_in", "refuse_missing", "results_options"]
 
 
-def folder_options(parser: argparse.ArgumentParser) -> None:
-    """Declare where results, the papers' files and the published numbers lie."""
+def results_options(parser: argparse.ArgumentParser) -> None:
+    """Declare where results and the papers' files lie."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
     parser.add_argument(
         "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
     )
+
+
+def folder_options(parser: argparse.ArgumentParser) -> None:
+    """Declare where results, the papers' files and the published numbers lie."""
+    results_options(parser)
     parser.add_argument(
         "--references",
         type=Path,

@@ -17,7 +17,7 @@ import argparse
 import pandas as pd
 
 from fedlogit.commands._options import count, given_file
-from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
+from fedlogit.commands._settings import of_finished_runs, refuse_missing, results_options
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact import Artefact
@@ -27,7 +27,7 @@ from fedlogit.results.verdicts.claim_power import claims_power
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    folder_options(parser)
+    results_options(parser)
     parser.add_argument("--paper", required=True, help="the paper, such as celm")
     parser.add_argument("--scale", required=True, help="the scale whose runs are used")
     parser.add_argument(
