@@ -50,8 +50,7 @@ def main(args: argparse.Namespace) -> None:
 
 def _artefacts(args: argparse.Namespace) -> list[Artefact]:
     plan = Plan(of_finished_runs(args.papers, [args.paper]), args.papers, args.results)
-    runs = str(plan.layout.runs)
-    judged = [artefact.as_artefact(runs) for artefact in plan.judged(args.paper, args.scale)]
+    judged = [a.as_artefact(plan.layout.runs) for a in plan.judged(args.paper, args.scale)]
     known = [key for artefact in judged for key in artefact.claims]
     for claim in args.claims:
         if claim not in known:

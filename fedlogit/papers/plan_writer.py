@@ -63,7 +63,7 @@ class PlanWriter:
     def _artefact_files(self, paper: str, scale: str) -> dict[str, tuple[str, Any]]:
         """Return the path and the content of each artefact's file, by the artefact's name."""
         if (paper, scale) not in self._artefacts:
-            runs = str(self._plan.layout.runs)
+            runs = self._plan.layout.runs
             contents = {a.id: a.as_artefact(runs).plain() for a in self._plan.all_of(paper, scale)}
             self._artefacts[paper, scale] = {
                 id_: (f"{paper}/{scale}/{id_}.{_digest(content)}", content)

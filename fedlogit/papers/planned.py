@@ -85,7 +85,7 @@ class PlannedArtefact:
         stated = self.paper.claims_at(self.scale)
         return {key: claim for key, claim in stated.items() if claim.source == self.id}
 
-    def as_artefact(self, runs: str = "results/runs") -> Artefact:
+    def as_artefact(self, runs: str | Path) -> Artefact:
         """Return what drawing it needs; `runs` is the folder of the runs."""
         own = self.paper.scale(self.scale).artefacts.get(self.id)
         changes = {"caption": own.caption, "stands_for": own.stands_for} if own else {}

@@ -52,7 +52,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         DataError: if a run is damaged, or published numbers are wrong.
     """
     check_published_files(plan.papers.values(), references)
-    runs = str(plan.layout.runs)
+    runs = plan.layout.runs
     paths = [p for a in plan.covered() for p in _draw(a.as_artefact(runs), references, out)]
     compared = [
         (paper.paper, scale)

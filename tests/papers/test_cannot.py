@@ -70,8 +70,8 @@ def test_it_is_kept_with_its_place_and_its_reason_once_for_all_seeds(tmp_path):
 
 def test_the_plan_says_it_and_an_artefact_reads_it_in_order(tmp_path):
     planned = study(tmp_path, models=[MIXED, MIXED[:1]], method=["fedavg", "average"])
-    data = planned.as_artefact().plain()
-    assert Artefact.model_validate(json.loads(json.dumps(data))) == planned.as_artefact()
+    data = planned.as_artefact("runs").plain()
+    assert Artefact.model_validate(json.loads(json.dumps(data))) == planned.as_artefact("runs")
     assert data["cannot"][0]["axes"]["models"] == json.dumps(MIXED)
     artefact = Artefact.model_validate(data)
     assert artefact.in_order("method") == ["fedavg", "average"]
@@ -82,7 +82,7 @@ def test_the_plan_says_it_and_an_artefact_reads_it_in_order(tmp_path):
 
 
 def test_a_plan_in_which_everything_can_be_done_keeps_its_name(tmp_path):
-    assert "cannot" not in study(tmp_path, method=["fedavg", "average"]).as_artefact().plain()
+    assert "cannot" not in study(tmp_path, method=["fedavg", "average"]).as_artefact("runs").plain()
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,10 @@ def test_a_scale_has_captions_of_its_own(tmp_path):
     data = small()
     data["tables"]["t"]["caption"] = "Of ten peers."
     data["scales"]["tiny"]["artefacts"] = {"t": {"caption": "Of five peers."}}
-    of = lambda scale: expand(load(tmp_path, data), scale)[0].as_artefact().plain()["caption"]  # noqa: E731
+
+    def of(scale):
+        return expand(load(tmp_path, data), scale)[0].as_artefact("runs").plain()["caption"]
+
     assert (of("paper"), of("tiny")) == ("Of ten peers.", "Of five peers.")
 
 
@@ -278,7 +281,9 @@ def test_a_scale_changes_claims(tmp_path):
     tiny["claims"] = {"c": {"text": "here", "options": {"right": {"method": ["reference"]}}}}
 
     def of(scale):
-        return [a.as_artefact().plain()["claims"] for a in expand(load(tmp_path, data), scale)]
+        return [
+            a.as_artefact("runs").plain()["claims"] for a in expand(load(tmp_path, data), scale)
+        ]
 
     changed = claim | {"section": "", "text": "here"}
     changed["options"] = options | {"right": {"method": ["reference"]}}

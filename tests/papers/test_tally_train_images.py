@@ -188,7 +188,7 @@ def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
     """
     seen, lacking = set(), set()
     for artefact in expand(PAPER, scale):
-        read = artefact.as_artefact()
+        read = artefact.as_artefact("runs")
         options = [c.options for c in read.claims.values()]
         sides = [o for given in options for o in (given, given["left"], given["right"])]
         metrics = {o.get("metric", "accuracy") for o in sides}

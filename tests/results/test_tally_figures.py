@@ -12,6 +12,8 @@ from fedlogit.results.figures import draw
 from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, cross, overlap, place
 from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
+from fedlogit.results.formatting import sentence
+from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import CATEGORIES, MARKERS, look
 from fedlogit.results.verdicts.published import read_reference
@@ -254,6 +256,14 @@ def test_of_several_metrics_the_axis_has_what_they_share_and_each_entry_the_rest
     assert [text.get_text().replace("\n", " ") for text in figure.legends[0].get_texts()] == [
         f"{name}, {metric}" for name in ("tt", "bridge") for metric in each
     ]
+
+
+def test_of_metrics_that_share_no_words_the_axis_names_each(make_tally, make_artefact):
+    run = make_tally(method="tally_train", axes=AXES | {"method": "tt"})
+    options = {"x": "public.size", "lines": ["method"], "metrics": ["accuracy", "bytes_sent"]}
+    figure = draw(make_artefact(run, kind="figure", plot="accuracy_by_setting", options=options))
+    label = " ".join(figure.axes[0].get_ylabel().split())
+    assert label == f"{sentence(metric_label('accuracy'))}, {metric_label('bytes_sent')}"
 
 
 def test_a_level_is_of_its_panel(make_tally, make_artefact):

@@ -97,8 +97,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _label_horizontal_axis(axes, here, artefact, options)
         axes.set_title(panel)
         format_axis(axes.yaxis, metrics[0])
-    common = _common_start([metric_label(metric) for metric in needed])
-    label = common if len(metrics) > 1 else metric_label(metrics[0])
+    names = [metric_label(metric) for metric in dict.fromkeys(needed)]
+    common = _common_start(names)
+    label = (common or ", ".join(names)) if len(metrics) > 1 else names[0]
     grid[0, 0].set_ylabel(textwrap.fill(sentence(label), _WIDEST))
     moved = ", points moved sideways" if any(style.shift for style in looks.values()) else ""
     title(figure, artefact, frame, bars_note(frame) + moved)

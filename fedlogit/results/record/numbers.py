@@ -166,7 +166,7 @@ def _planned_runs(plan: Plan, paper: str) -> Mapping[str, pd.DataFrame]:
     """Return the runs of each table at the scale ``paper``, as axes and seeds, finished or not."""
     if JUDGED_SCALE not in plan.papers[paper].scales:
         return {}
-    tables = [a.as_artefact() for a in plan.judged(paper, JUDGED_SCALE)]
+    tables = [a.as_artefact(plan.layout.runs) for a in plan.judged(paper, JUDGED_SCALE)]
     return {
         table.id: pd.DataFrame(
             [*(run.axes for run in table.runs), *(m.axes for m in table.missing)]
