@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from fedlogit.component import FrozenConfig
+from fedlogit.papers.schema import PlainText
 
 __all__ = [
     "ANALYSES",
@@ -142,10 +143,12 @@ class Level(FrozenConfig):
     Attributes:
         method: As on the axis ``method``.
         metric: Where it is not the figure's first.
+        label: What the legend calls the method, where its label in the paper's file is too short.
     """
 
     method: str
     metric: str = ""
+    label: PlainText = ""
 
 
 class BySetting(KindOptions):

@@ -222,7 +222,9 @@ def make_celm(make_run):
 def make_tally(make_run):
     """Return a function that makes a run of TallyTrain: bands of peers, §3.3's columns, bytes."""
 
-    def make(curve=(0.1, 0.3, 0.5), *, sent=None, **changes) -> RunRef:
+    def make(
+        curve=(0.1, 0.3, 0.5), *, sent=None, variance=(0.2, 0.2, 0.1), **changes
+    ) -> RunRef:
         run = make_run(list(curve), **changes)
         columns = {
             "accuracy_std": [0.04] * len(curve),
@@ -233,7 +235,7 @@ def make_tally(make_run):
             "theory_peer_least": [0.2, 0.4, 0.6],
             "theory_bound": ["", "", 0.3],
             "theory_variance_hard": [0.5, 0.4, 0.3],
-            "theory_variance_soft": [0.2, 0.2, 0.1],
+            "theory_variance_soft": variance,
         }
         head, *rows = (run.dir / "rounds.csv").read_text().splitlines()
         added = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]

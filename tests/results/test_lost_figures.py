@@ -7,6 +7,7 @@ import json
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
+from support.refusals import refused
 
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._legend import dashes, legend, method_handle, strokes
@@ -200,3 +201,22 @@ def test_methods_of_one_label_are_one_line(make_run, make_artefact):
     assert line.get_color() == look("tally_train").colour
     assert drawn.axes[0].get_xscale() == "log"
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["TallyTrain"]
+
+
+def test_a_public_set_of_no_samples_has_no_place_on_a_logarithmic_axis(make_run, make_artefact):
+    """It may be one of an axis of one's own, such as of classes: a list of none is 0."""
+    axes = {"dataset": "mnist", "partition": "iid", "method": "average"}
+    runs = [
+        make_run(0.1 * n, public={"size": n}, axes=axes | {"public.classes": classes})
+        for n, classes in ((1, []), (2, [3]), (3, [3, 4]))
+    ]
+    drawn = draw(
+        make_artefact(*runs, kind="figure", plot="accuracy_by_public", options={"log": True})
+    )
+    assert drawn.axes[0].lines[0].get_xdata().tolist() == [1, 2]
+    assert any("numbers of 0" in text.get_text().replace("\n", " ") for text in drawn.texts)
+    alone = make_artefact(
+        runs[0], kind="figure", plot="accuracy_by_public", options={"log": True}
+    )
+    with refused("no run has public.classes > 0, as option log = true needs"):
+        draw(alone)

@@ -15,7 +15,7 @@ from fedlogit.results.figures.pareto import frontier
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import CATEGORIES, MARKERS, look
+from fedlogit.results.style import CATEGORIES, INK, MARKERS, look
 from fedlogit.results.verdicts.published import read_reference
 
 AXES = {"dataset": "mnist", "partition": "iid"}
@@ -23,6 +23,10 @@ AXES = {"dataset": "mnist", "partition": "iid"}
 
 def heights(axes):
     return [np.asarray(line.get_ydata(), float) for line in axes.lines]
+
+
+def header_text(figure):
+    return " ".join(" ".join(text.get_text().split()) for text in figure.texts)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +108,7 @@ def test_points_of_equal_bytes_stand_beside_each_other(make_tally, make_artefact
         if len(x) == 1
     }
     assert found == pytest.approx({0.5: 1 / 1.13, 0.6: 1, 0.7: 1.13, 0.9: 2})
-    assert "points of equal bytes moved sideways" in " ".join(
-        t.get_text().replace("\n", " ") for t in figure.texts
-    )
+    assert "points of equal bytes moved sideways" in header_text(figure)
 
 
 def test_a_name_alone_stands_at_the_right_of_its_point():
@@ -291,6 +293,26 @@ def test_a_level_that_lies_in_no_panel_is_in_all(make_tally, make_artefact):
     assert across == [[[0.4, 0.4]]] * 2
 
 
+@pytest.mark.parametrize(
+    ("lines", "colour"),
+    [("method.signal", look("tt").colour), ("public.size", INK)],
+    ids=["lines are methods", "lines are of another setting"],
+)
+def test_a_level_has_the_colour_of_its_methods_line(make_tally, make_artefact, lines, colour):
+    """And the name that the figure gives it, if any."""
+    runs = [
+        make_tally(method="tally_train", axes=AXES | {"method": "tt"}),
+        make_tally(method="tally_train(warm_up=1)", axes=AXES | {"method": "no decay"}),
+    ]
+    level = {"method": "no decay", "label": "TallyTrain, no decay"}
+    options = {"x": "public.size", "lines": [lines], "panels": [], "levels": [level]}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
+    (across,) = (line for line in figure.axes[0].lines if len(line.get_ydata()) == 2)
+    assert across.get_color() == colour
+    handle = figure.legends[0].get_lines()[-1]
+    assert (handle.get_label(), handle.get_color()) == ("TallyTrain, no decay", colour)
+
+
 def test_levels_that_differ_in_more_than_the_seed_are_not_averaged(make_tally, make_artefact):
     level = {"method": "local", "axes": AXES | {"method": "local"}}
     runs = [
@@ -302,6 +324,38 @@ def test_levels_that_differ_in_more_than_the_seed_are_not_averaged(make_tally, m
     artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
     with refused("two runs share the cell method=local, seed=0"):
         draw(artefact)
+
+
+NO_ZERO = "numbers of 0 have no place on the logarithmic axis"
+
+
+@pytest.mark.parametrize(("log", "places"), [(True, [1, 4]), (False, [0, 1, 4])])
+def test_what_a_logarithmic_axis_leaves_out_is_said(make_tally, make_artefact, log, places):
+    runs = [
+        make_tally(method=f"tally_train(warm_up={n})", axes=AXES | {"method": str(n)})
+        for n in (0, 1, 4)
+    ]
+    options = {"x": "method.warm_up", "log": log}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
+    assert figure.axes[0].lines[0].get_xdata().tolist() == places
+    assert (NO_ZERO in header_text(figure)) == log
+
+
+def test_variances_of_0_are_said_to_be_left_out(make_tally, make_artefact):
+    run = make_tally(method="tally_train", variance=[0.2, 0.1, 0.0])
+    figure = draw(make_artefact(run, kind="figure", plot="voting_theory"))
+    assert NO_ZERO in header_text(figure)
+    run = make_tally(method="tally_train", seed=1)
+    figure = draw(make_artefact(run, kind="figure", plot="voting_theory"))
+    assert NO_ZERO not in header_text(figure)
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_rounds_without_a_correct_answer_are_said_to_be_left_out(make_run, make_artefact, log):
+    run = make_run([0.0, 0.1, 0.2])
+    options = {"log": log}
+    figure = draw(make_artefact(run, kind="figure", plot="accuracy_by_round", options=options))
+    assert (NO_ZERO in header_text(figure)) == log
 
 
 @pytest.mark.parametrize("log", [True, False])

@@ -36,6 +36,7 @@ __all__ = [
     "heat_map",
     "in_per_cent",
     "line_with_bars",
+    "log_axis_note",
     "log_ticks",
     "name_axes",
     "own_axes_note",
@@ -154,6 +155,12 @@ def in_per_cent(axis: Axis) -> None:
     """Write shares on an axis in per cent, with as many decimals as a tick needs."""
     axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10]))
     axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6) + 0.0:g}%")
+
+
+def log_axis_note(numbers: pd.DataFrame | pd.Series) -> str:
+    """Return that a logarithmic axis leaves out numbers, if some of them are 0 or less."""
+    left_out = np.asarray(numbers, float) <= 0
+    return "numbers of 0 have no place on the logarithmic axis" if left_out.any() else ""
 
 
 def log_ticks(axis: Axis) -> None:

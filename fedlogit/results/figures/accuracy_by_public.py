@@ -17,6 +17,7 @@ from fedlogit.results.figures._panels import (
     bars_note,
     format_axis,
     line_with_bars,
+    log_axis_note,
     own_axes_note,
     title,
     values,
@@ -43,6 +44,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if axis not in frame:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
     frame = frame.assign(x=_positions(frame, axis))
+    left_out = log_axis_note(frame["x"]) if options.log else ""
+    frame = frame[frame["x"] > 0] if left_out else frame
+    if frame.empty:
+        raise FedlogitError(f"{artefact.name}: no run has {axis} > 0, as option log = true needs")
     drawn = _of_common_seeds(frame, artefact.metric)
     panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     styles = strokes(values(frame, "method"))
@@ -61,7 +66,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     seeds = "of each line the seeds that all its points have" if fewer else ""
-    title(figure, artefact, frame, bars_note(drawn), seeds, own_axes_note(list(grid.flat)))
+    title(figure, artefact, frame, bars_note(drawn), seeds, own_axes_note(list(grid.flat)), left_out)
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 

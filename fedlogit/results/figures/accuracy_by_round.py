@@ -27,6 +27,7 @@ from fedlogit.results.figures._legend import (
 from fedlogit.results.figures._panels import (
     band_note,
     format_axis,
+    log_axis_note,
     log_ticks,
     reference_line,
     seeds_if_fewer,
@@ -100,7 +101,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 _enlarge(axes, found, lines.metric)
     _name_axes(grid, artefact.metric)
     lower = "lower panels: the last rounds, enlarged" if late else ""
-    title(figure, artefact, final, band_note(shown), lower)
+    log = artefact.read_options(ByRound).log
+    left_out = log_axis_note(shown[artefact.metric]) if log else ""
+    title(figure, artefact, final, band_note(shown), lower, left_out)
     legend(figure, _handles(artefact, shown, lines, has_reference))
     return figure
 

@@ -27,11 +27,19 @@ from fedlogit.results.figures._legend import (
     published_handle,
     reported,
 )
-from fedlogit.results.figures._panels import bars_note, format_axis, line_with_bars, title, values
+from fedlogit.results.figures._levels import DrawnLevel, draw_levels, level_handle
+from fedlogit.results.figures._panels import (
+    bars_note,
+    format_axis,
+    line_with_bars,
+    log_axis_note,
+    title,
+    values,
+)
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import CATEGORIES, INK, MARKERS, Look, family, look, new_figure
+from fedlogit.results.style import CATEGORIES, MARKERS, Look, family, look, new_figure
 from fedlogit.results.verdicts.counterparts import matching_runs, values_here
 from fedlogit.results.verdicts.number_rows import published_numbers
 from fedlogit.spec import RunSpec
@@ -67,8 +75,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow.
 
     Methods without a place on the axis may be levels, which are lines across. Where lines differ in
-    the method, each looks like its method; where they differ in another setting, their colours are
-    those of no method.
+    the method, each looks like its method, and levels have the colour of their method's line; where
+    they differ in another setting, their colours are those of no method.
 
     Where there are bars, lines stand beside each other, so that none hides another's; the ticks are
     at the true values.
@@ -78,22 +86,24 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     needed = [*metrics, *(level.metric for level in options.levels if level.metric)]
     frame = _placed_runs(artefact, options, collect(artefact, needed))
     level = frame["method"].isin([level.method for level in options.levels])
-    shown = frame[~level & frame["x"].notna()]
+    placed = frame[~level & frame["x"].notna()]
+    shown = placed[placed["x"] > 0] if options.log else placed
     if shown.empty:
         raise FedlogitError(f"{artefact.name}: no run has a number for x = {options.x!r}")
     lines = [(line, metric) for line in values(shown, "line") for metric in metrics]
     looks = dict(zip(lines, _styles(shown, [line for line, _ in lines], options), strict=True))
+    colours = {line: style.stroke.colour for (line, _), style in looks.items()}
+    colours = colours if _of_methods(options) else {}
     panels = values(shown, "panel")
     size = _PANEL if len(panels) > 1 else _ALONE
     figure, grid = new_figure(1, len(panels), panel=size, share_y=True)
-    has_paper, levels = False, dict[str, str]()
+    has_paper, levels = False, dict[str, DrawnLevel]()
     for axes, panel in zip(grid.flat, panels, strict=True):
         here = shown[shown["panel"] == panel]
         for (line, metric), style in looks.items():
             _line(axes, here[here["line"] == line], metric, style)
         has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
-        found = _of_panel(frame[level], panel)
-        levels |= _levels(axes, artefact, found, metrics[0], options, own_names=len(metrics) > 1)
+        levels |= draw_levels(axes, artefact, frame[level], panel, metrics, options.levels, colours)
         _label_horizontal_axis(axes, here, artefact, options)
         axes.set_title(panel)
         format_axis(axes.yaxis, metrics[0])
@@ -102,7 +112,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     label = (common or ", ".join(names)) if len(metrics) > 1 else names[0]
     grid[0, 0].set_ylabel(textwrap.fill(sentence(label), _WIDEST))
     moved = ", points moved sideways" if any(style.shift for style in looks.values()) else ""
-    title(figure, artefact, frame, bars_note(frame) + moved)
+    left_out = log_axis_note(placed["x"]) if options.log else ""
+    title(figure, artefact, frame, bars_note(frame) + moved, left_out)
     handles = _shortened(_handles(looks, len(metrics) > 1, levels), common)
     legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])
     return figure
@@ -148,9 +159,7 @@ def _looks(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> dict
     Lines of one method keep its colour; the first has its marker, too, and the others those that
     are free. Lines that a setting other than the method tells apart have colours of no method.
     """
-    of_methods = not options.lines or any(
-        key.partition(".")[0] == "method" for key in options.lines
-    )
+    of_methods = not options.lines or _of_methods(options)
     chosen: dict[str, Look] = {}
     for place, line in enumerate(lines):
         names = runs.loc[runs["line"] == line, "method"].map(family).unique()
@@ -162,6 +171,11 @@ def _looks(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> dict
         free = [m for m in (own.marker, *MARKERS) if m not in taken]
         chosen[line] = own._replace(marker=free[0] if free else own.marker)
     return chosen
+
+
+def _of_methods(options: BySetting) -> bool:
+    """Return whether lines differ in the method."""
+    return any(key.partition(".")[0] == "method" for key in options.lines)
 
 
 def _placed_runs(artefact: Artefact, options: BySetting, frame: pd.DataFrame) -> pd.DataFrame:
@@ -226,39 +240,6 @@ def _paper(
     return found
 
 
-def _of_panel(levels: pd.DataFrame, panel: str) -> pd.DataFrame:
-    """Return the runs of a panel's levels; all, where they lie in no panel but are of one."""
-    here = levels[levels["panel"] == panel]
-    return levels if here.empty and levels["panel"].nunique() == 1 else here
-
-
-def _levels(
-    axes: Axes,
-    artefact: Artefact,
-    runs: pd.DataFrame,
-    metric: str,
-    options: BySetting,
-    *,
-    own_names: bool,
-) -> dict[str, str]:
-    """Draw other methods as horizontal lines; return the dash of each by its name.
-
-    It names the metric where a level has one of its own, or all are to be named.
-    """
-    drawn: dict[str, str] = {}
-    for level, dash in zip(options.levels, itertools.cycle(DASHES[1:]), strict=False):
-        measured = level.metric or metric
-        found = runs[runs["method"] == level.method].dropna(subset=[measured])
-        if found.empty:
-            continue
-        mean = summarise(found, ["method"], measured)["mean"].item()
-        axes.axhline(mean, color=INK, ls=dash, lw=1.1, zorder=1)
-        name = artefact.label(level.method)
-        named = own_names or measured != metric
-        drawn[f"{name}, {metric_label(measured)}" if named else name] = dash
-    return drawn
-
-
 def _label_horizontal_axis(
     axes: Axes, runs: pd.DataFrame, artefact: Artefact, options: BySetting
 ) -> None:
@@ -284,13 +265,11 @@ def _labelled_positions(places: Sequence[float]) -> list[int]:
 
 
 def _handles(
-    looks: Mapping[tuple[str, str], _Style], several: bool, levels: Mapping[str, str]
+    looks: Mapping[tuple[str, str], _Style], several: bool, levels: Mapping[str, DrawnLevel]
 ) -> list[Line2D]:
     """Return the legend entries of the lines, with their metrics if `several`, and of levels."""
     handles = []
     for (line, metric), style in looks.items():
         parts = [line, metric_label(metric)] if several or not line else [line]
         handles.append(line_handle(", ".join(filter(None, parts)), style.stroke))
-    return handles + [
-        Line2D([], [], color=INK, ls=dash, lw=1.1, label=name) for name, dash in levels.items()
-    ]
+    return handles + [level_handle(name, level) for name, level in levels.items()]

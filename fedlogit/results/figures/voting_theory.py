@@ -12,7 +12,14 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._legend import legend
-from fedlogit.results.figures._panels import band_note, in_per_cent, log_ticks, panels_of, title
+from fedlogit.results.figures._panels import (
+    band_note,
+    in_per_cent,
+    log_axis_note,
+    log_ticks,
+    panels_of,
+    title,
+)
 from fedlogit.results.style import CATEGORIES, GREY, INK, look, new_figure
 
 __all__ = ["CELL", "draw"]
@@ -79,6 +86,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     no_bound = "bound not drawn: it needs every peer above 50% accuracy"
     notes = ["dotted: the warm-up ends and votes begin"]
     notes += ["" if "theory_bound" in measured else no_bound, band_note(frame)]
+    notes.append(log_axis_note(frame[[s[0] for s in _PANELS[2][2] if s[0] in measured]]))
     title(figure, artefact, collect(artefact), *notes)
     handles = [Line2D([], [], color=c, ls=ls, label=label) for _, label, c, ls in seen]
     legend(figure, handles)

@@ -18,6 +18,7 @@ from fedlogit.files import read_text
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
+from fedlogit.results.pages.summary_text import below_heading, claims_and_evidence
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.record.counts import OUTCOMES
@@ -85,7 +86,7 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
         raise DataError(f"no table or figure of {first.paper} at scale {first.scale} has runs")
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
     summary = ResultsLayout(results).summary(first.paper, first.scale)
-    claims, _, evidence = _text_below_heading(summary / "claims.md").partition("### Evidence")
+    claims, evidence = claims_and_evidence(summary / "claims.md")
     text = render(
         "chapter.html",
         name=name,
@@ -157,9 +158,9 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
         summary: The folder that `write_summary` wrote; "" is returned if it has no comparison.
         artefacts: The paper's tables, among others.
     """
-    text = _text_below_heading(summary / "compare.md")
-    if not text:
+    if not (summary / "compare.md").exists():
         return Markup("")
+    text = below_heading(summary / "compare.md")
     rows = read_comparison(summary / "compare.csv")
     rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
     table = comparison_table(rows, labels_of_numbers(artefacts))
@@ -224,11 +225,6 @@ def embedded(path: Path, title: str) -> Markup:
 def _pipes_of(path: Path) -> str:
     """Return the table in a file of Markdown, without its title and caption."""
     return "\n".join(line for line in read_text(path).splitlines() if line.startswith("|"))
-
-
-def _text_below_heading(path: Path) -> str:
-    """Return the text of a file without its heading, or "" if a paper has no table to compare."""
-    return path.read_text(encoding="utf-8").partition("\n")[2] if path.exists() else ""
 
 
 def to_html(text: str) -> Markup:

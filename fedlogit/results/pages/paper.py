@@ -15,6 +15,7 @@ from fedlogit.papers.schema import JUDGED_SCALE, TEST_SCALE, Paper
 from fedlogit.partition import Partition
 from fedlogit.results.formatting import markdown
 from fedlogit.results.pages.commands import commands, link, memory
+from fedlogit.results.pages.summary_text import below_heading, claims_and_evidence
 from fedlogit.results.pages.templating import render
 from fedlogit.results.record.numbers import comparisons, preferred
 from fedlogit.results.verdicts.claims import read_claims
@@ -139,7 +140,7 @@ def _preferred_comparison(paper: Paper, results: Path) -> _ScaleSummary | None:
     seeds = {scale: int(of["n"].max()) for scale, of in run.items()}
     scale = preferred({name: (judged[name], seeds[name]) for name in run})
     if scale is None:
-        return _ScaleSummary("", _text_below_heading(pages[list(rows)[-1]])) if rows else None
+        return _ScaleSummary("", below_heading(pages[list(rows)[-1]])) if rows else None
     why = (
         f"Of {len(rows[scale])} published numbers {judged[scale]} have a verdict; verdicts are"
         f" given at scale `{scale}` alone."
@@ -147,13 +148,7 @@ def _preferred_comparison(paper: Paper, results: Path) -> _ScaleSummary | None:
         else f"No number was run at scale `{JUDGED_SCALE}`, so none has a verdict; shown is scale"
         f" `{scale}`, which has the most seeds ({seeds[scale]})."
     )
-    return _ScaleSummary(why, _text_below_heading(pages[scale]))
-
-
-def _text_below_heading(path: Path) -> str:
-    """Return a page without its heading, and without the evidence behind claims."""
-    text = path.read_text(encoding="utf-8").partition("### Evidence")[0]
-    return text.strip().partition("\n")[2].strip()
+    return _ScaleSummary(why, below_heading(pages[scale]))
 
 
 def _preferred_claims(paper: Paper, results: Path) -> _ScaleSummary | None:
@@ -173,7 +168,7 @@ def _preferred_claims(paper: Paper, results: Path) -> _ScaleSummary | None:
     why = f"Of {len(run[scale])} claims {decided[scale]} are decided at scale `{scale}`" + (
         f"{more} ({others})." if others else "."
     )
-    return _ScaleSummary(why, _text_below_heading(files[scale].with_suffix(".md")))
+    return _ScaleSummary(why, claims_and_evidence(files[scale].with_suffix(".md"))[0])
 
 
 def _summary_links(paper: Paper, results: Path) -> str:

@@ -29,6 +29,7 @@ from fedlogit.results.verdicts.rules import (
 )
 
 __all__ = [
+    "EVIDENCE_HEADING",
     "claims_markdown",
     "evidence_markdown",
     "judge_claims",
@@ -37,6 +38,7 @@ __all__ = [
     "with_section",
 ]
 
+EVIDENCE_HEADING = "### Evidence"
 _NOT_PLANNED = "*Not planned*: the scale or the settings leave out runs that the claim compares."
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
@@ -192,7 +194,7 @@ def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
 
 def evidence_markdown(rows: pd.DataFrame) -> str:
     """Return the numbers behind each claim, as lists."""
-    parts = ["### Evidence"]
+    parts = [EVIDENCE_HEADING]
     for row in rows[rows["evidence"] != ""].to_dict("records"):
         cells = "\n".join(f"- {cell}" for cell in row["evidence"].split("; "))
         parts.append(f"{row['text']}: {result_text(row)}.\n\n{cells}")
