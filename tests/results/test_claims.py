@@ -249,6 +249,7 @@ def test_a_planned_seed_that_was_not_run_leaves_the_claim_undecided(runs, judge)
     pair = runs(0.6) + runs(0.7, method="uwa")
     row = judge(pair, "greater", [(3, {"seed": 3}), (6, {"method": "uwa", "seed": 3})], **GREATER)
     assert (row["result"], row["cells"], row["run"]) == ("undecided", "undecided", "0 of 1")
+    assert result_text(row) == "undecided, 3 of 4 seeds run"
     assert "vs 0.6000 (n=3 of 4, 0.1000 [" in row["evidence"]
     one_side = judge(pair[:5], "greater", [(5, {"method": "uwa", "seed": 2})], **GREATER)
     assert "0.6900 vs 0.5900 (n=2 of 3, 0.1000 [" in one_side["evidence"]

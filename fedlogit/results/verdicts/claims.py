@@ -149,6 +149,8 @@ def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
 def _reason(found: Sequence[Evidence]) -> str:
     """Return why comparisons decide nothing."""
     run = sum(e.whole for e in found)
+    if len(found) == 1 and not run:
+        return f"{len(found[0].differences)} of {found[0].planned} seeds run"
     if run < len(found):
         return f"{run} of {len(found)} run"
     if any(e.differences.isna().any() for e in found):
