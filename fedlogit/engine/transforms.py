@@ -9,9 +9,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-__all__ = ["crop_and_flip", "draw_crops", "normalise", "scale_and_shift", "to_nchw"]
+__all__ = [
+    "CROP_PADDING",
+    "crop_and_flip",
+    "draw_crops",
+    "normalise",
+    "scale_and_shift",
+    "to_nchw",
+]
 
-_PADDING = 4  # pixels of zeros on each side before a crop
+CROP_PADDING = 4  # pixels of zeros on each side before a crop
 
 
 def to_nchw(images: np.ndarray) -> torch.Tensor:
@@ -61,7 +68,7 @@ def draw_crops(n: int, generator: torch.Generator) -> torch.Tensor:
         n: How many.
         generator: A CPU generator.
     """
-    shifts = torch.randint(0, 2 * _PADDING + 1, (2, n), generator=generator)
+    shifts = torch.randint(0, 2 * CROP_PADDING + 1, (2, n), generator=generator)
     flips = torch.rand(n, generator=generator) < 0.5
     return torch.cat([shifts, flips[None].to(torch.int64)])
 
@@ -74,7 +81,7 @@ def crop_and_flip(images: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:
         crops: From `draw_crops`, on the images' device.
     """
     n, channels, height, width = images.shape
-    padded = F.pad(images, [_PADDING] * 4)
+    padded = F.pad(images, [CROP_PADDING] * 4)
     top, left, mirrored = crops
     rows = top[:, None] + torch.arange(height, device=images.device)
     columns = torch.arange(width, device=images.device).expand(n, width)

@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import itertools
 import platform
 import shutil
 from dataclasses import replace
@@ -23,6 +24,7 @@ from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
 from fedlogit.engine.native.passes import LENET, LENET_BN, TF_CNN
 from fedlogit.engine.task import ClientTask
+from fedlogit.engine.transforms import CROP_PADDING, crop_and_flip
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
 from fedlogit.models.layers import BatchStatNorm
@@ -44,12 +46,13 @@ def normalised(x, dtype):
     return x.to(dtype) * scale + shift
 
 
-def trained(model, x, *order):
+def trained(model, x, *order, crops=None):
     """Return flat parameters, Adam's first moment and the summed loss after training."""
     vector = flatten(copy.deepcopy(model)).data
     moments = (torch.zeros_like(vector), torch.zeros_like(vector))
     total = train_lenet(
-        vector, moments, x, *order, scale=SCALE[: x.shape[1]], shift=SHIFT[: x.shape[1]],
+        vector, moments, x, *order, crops=crops,
+        scale=SCALE[: x.shape[1]], shift=SHIFT[: x.shape[1]],
         adam=(1e-3, 0.9, 0.999, 1e-8), steps=0, cancel=ctypes.c_int(0),
     )  # fmt: skip
     return vector, moments[0], total
@@ -104,6 +107,25 @@ def test_lenet_is_as_close_to_float64_as_autograd_is(shape, classes, sizes):
     assert error < 5 * unavoidable + 1e-6
     assert error < 1e-3 * len(sizes), "far less than the parameters moved"
     assert (vector - exact).norm() < 1e-3 * (exact - flatten(copy.deepcopy(model)).data).norm()
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [SHAPE, (3, 13, 12)])
+def test_lenet_crops_and_mirrors_as_the_loop_does(shape):
+    """To the bit, each image once with every crop that can be drawn, in two minibatches."""
+    generator = torch.Generator().manual_seed(1)
+    model = build("lenet", shape, 10, torch.Generator().manual_seed(0))
+    every = range(2 * CROP_PADDING + 1)
+    crops = torch.tensor(list(itertools.product(every, every, (0, 1)))).T.contiguous()
+    n = crops.shape[1]
+    x = torch.randint(0, 256, (n, *shape), dtype=torch.uint8, generator=generator)
+    rows, targets = torch.randperm(n, generator=generator), torch.arange(n) % 10
+    distributions, ends = torch.eye(10), torch.tensor([100, n])
+    found = trained(model, x, rows, targets, distributions, ends, crops=crops)
+    cropped, in_order = crop_and_flip(x[rows], crops), torch.arange(n)
+    wanted = trained(model, cropped, in_order, targets, distributions, ends)
+    assert torch.equal(found[0], wanted[0])
+    assert found[2] == wanted[2]
 
 
 @needs_compiler
@@ -373,7 +395,7 @@ ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
         ({"weight_decay": 0.1}, {}, False),
         ({"clip": 1.0}, {}, False),
         ({"zero_nonfinite_grads": True}, {}, False),
-        ({}, {"augment": torch.Generator()}, False),
+        ({}, {"augment": torch.Generator()}, True),
         ({}, {"prox_center": torch.zeros(3)}, False),
         ({}, {"labels": torch.tensor([0, UNKNOWN, 2, 3])}, False),
         ({}, {"batches": []}, False),

@@ -121,12 +121,11 @@ def _of_perceptrons(workload: Workload) -> dict[str, bool]:
 
 
 def _is_plain_adam(task: ClientTask) -> bool:
-    """Return whether a task is Adam on images as they are, whose labels, if any, are known."""
+    """Return whether a task is Adam on the loss alone, of samples whose labels, if any, are known."""
     settings = task.client.settings
     return (
         (settings.name, settings.weight_decay, settings.clip) == ("adam", 0, None)
         and not settings.zero_nonfinite_grads
-        and task.augment is None
         and task.prox_center is None
         and (task.labels is None or bool((task.labels != UNKNOWN).all()))
     )
@@ -142,10 +141,12 @@ def _lenet(
         zeros = torch.zeros_like(client.vector.data)
         state |= {"step": torch.tensor(0.0), "exp_avg": zeros, "exp_avg_sq": zeros.clone()}
     scale, shift = scale_and_shift(data.mean, data.std)
+    crops = [drawn for drawn in task.crops(data.device) if drawn is not None]
     total = train_lenet(
         client.vector.data,
         (state["exp_avg"], state["exp_avg_sq"]),
         *order,
+        crops=torch.cat(crops, 1) if crops else None,
         scale=scale,
         shift=shift,
         adam=(group["lr"], *group["betas"], group["eps"]),

@@ -187,14 +187,50 @@ void load_normalised(const Shape &s, const float *images, int k, V *x) {
                   row_of(s, x, c, y));
 }
 
-// Normalises images of bytes, of which `rows` says which k: v becomes v * scale + shift, by channel.
-void normalise(const Shape &s, const uint8_t *images, const int64_t *rows, int k,
-               const float *scale, const float *shift, float *to) {
+// Where an image is cut out of itself with a border of zeros, and whether that is mirrored.
+struct Crop {
+  int down, right;  // how far the upper left corner is from the image's own
+  bool mirrored;
+};
+
+// What is done to each sample of a task: three rows, as `draw_crops` of transforms.py gives them.
+struct Crops {
+  const int64_t *drawn;  // null: nothing
+  int64_t samples;
+  int padding;
+  Crop of(int64_t i) const {
+    const int64_t top = drawn[i], left = drawn[samples + i], mirrored = drawn[2 * samples + i];
+    return {(int)top - padding, (int)left - padding, mirrored != 0};
+  }
+};
+
+// Cuts a channel of an image out, `to` of the same size.
+void cut_out(const uint8_t *from, Plane image, Crop crop, uint8_t *to) {
+  std::memset(to, 0, image.size());
+  const int width = image.width, begin = crop.right < 0 ? -crop.right : 0;
+  const int end = crop.right < 0 ? width : width - crop.right;
+  for (int y = 0; y < image.height; ++y, to += width) {
+    const int row = y + crop.down;
+    if (row < 0 || row >= image.height) continue;
+    const uint8_t *p = from + row * width + begin + crop.right;
+    if (crop.mirrored)
+      for (int x = begin; x < end; ++x) to[width - 1 - x] = *p++;
+    else
+      std::memcpy(to + begin, p, end - begin);
+  }
+}
+
+// Normalises images of bytes, the samples `first` to `first` + k of a task, of which `rows` says
+// which image each is: v becomes v * scale + shift, by channel. `cropped` is memory for one channel.
+void normalise(const Shape &s, const uint8_t *images, const int64_t *rows, const Crops &crops,
+               int64_t first, int k, const float *scale, const float *shift, uint8_t *cropped,
+               float *to) {
   const int size = s.image.size();
-  for (int t = 0; t < k; ++t)
+  for (int64_t i = first; i < first + k; ++i)
     for (int c = 0; c < s.channels; ++c, to += size) {
-      const uint8_t *from = images + (rows[t] * s.channels + c) * size;
-      for (int i = 0; i < size; ++i) to[i] = from[i] * scale[c] + shift[c];
+      const uint8_t *from = images + (rows[i] * s.channels + c) * size;
+      if (crops.drawn) cut_out(from, s.image, crops.of(i), cropped), from = cropped;
+      for (int p = 0; p < size; ++p) to[p] = from[p] * scale[c] + shift[c];
     }
 }
 
@@ -221,14 +257,16 @@ extern "C" {
 // parameters, moment1, moment2: flat, of the same size, updated in place.
 // images: uint8 (n, channels, height, width); rows: image of each sample in order; targets: row of
 // `distributions`. ends: where each minibatch ends in `rows`. steps: Adam steps taken before.
+// crops: int64 (3, samples), how far down and right of an image with `padding` zeros around it each
+// sample begins, and whether it is mirrored; null leaves images as they are.
 // Of channel c pixel value v becomes v * scale[c] + shift[c]. A non-zero *cancel ends the call early.
 double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
                             const uint8_t *images, int channels, int height, int width,
                             const int64_t *rows, const int64_t *targets,
                             const float *distributions, int classes, const int64_t *ends,
-                            int64_t batches, const float *scale, const float *shift, double lr,
-                            double beta1, double beta2, double eps, int64_t steps,
-                            const volatile int *cancel) {
+                            int64_t batches, const int64_t *crops, int padding,
+                            const float *scale, const float *shift, double lr, double beta1,
+                            double beta2, double eps, int64_t steps, const volatile int *cancel) {
   const Shape s(channels, height, width, classes);
   int64_t largest = 0;
   for (int64_t b = 0; b < batches; ++b) {
@@ -241,6 +279,8 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
   const Adam adam = {lr, beta1, beta2, eps};
   std::vector<float> grad(s.end), target(L * classes), normalised(L * channels * s.image.size());
   std::vector<V> logits(classes);
+  std::vector<uint8_t> cropped(s.image.size());
+  const Crops cuts = {crops, batches ? ends[batches - 1] : 0, padding};
   double total = 0;
 
   for (int64_t b = 0; b < batches && !*cancel; ++b) {
@@ -248,7 +288,8 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
     Network network(s, parameters);
     for (int64_t from = 0; from < n; from += L) {
       const int k = n - from < L ? (int)(n - from) : L;
-      normalise(s, images, rows + begin + from, k, scale, shift, normalised.data());
+      normalise(s, images, rows, cuts, begin + from, k, scale, shift, cropped.data(),
+                normalised.data());
       load_normalised(s, normalised.data(), k, block.x);
       network.forward(block, logits.data());
       for (int t = 0; t < k; ++t)
