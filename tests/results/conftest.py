@@ -222,9 +222,7 @@ def make_celm(make_run):
 def make_tally(make_run):
     """Return a function that makes a run of TallyTrain: bands of peers, §3.3's columns, bytes."""
 
-    def make(
-        curve=(0.1, 0.3, 0.5), *, sent=None, variance=(0.2, 0.2, 0.1), **changes
-    ) -> RunRef:
+    def make(curve=(0.1, 0.3, 0.5), *, sent=None, variance=(0.2, 0.2, 0.1), **changes) -> RunRef:
         run = make_run(list(curve), **changes)
         columns = {
             "accuracy_std": [0.04] * len(curve),

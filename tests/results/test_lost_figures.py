@@ -215,8 +215,6 @@ def test_a_public_set_of_no_samples_has_no_place_on_a_logarithmic_axis(make_run,
     )
     assert drawn.axes[0].lines[0].get_xdata().tolist() == [1, 2]
     assert any("numbers of 0" in text.get_text().replace("\n", " ") for text in drawn.texts)
-    alone = make_artefact(
-        runs[0], kind="figure", plot="accuracy_by_public", options={"log": True}
-    )
+    alone = make_artefact(runs[0], kind="figure", plot="accuracy_by_public", options={"log": True})
     with refused("no run has public.classes > 0, as option log = true needs"):
         draw(alone)

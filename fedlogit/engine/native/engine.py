@@ -121,7 +121,7 @@ def _of_perceptrons(workload: Workload) -> dict[str, bool]:
 
 
 def _is_plain_adam(task: ClientTask) -> bool:
-    """Return whether a task is Adam on the loss alone, of samples whose labels, if any, are known."""
+    """Return whether a task is plain Adam on the loss alone, and its labels, if any, are known."""
     settings = task.client.settings
     return (
         (settings.name, settings.weight_decay, settings.clip) == ("adam", 0, None)

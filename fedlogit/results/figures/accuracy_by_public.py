@@ -66,7 +66,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     seeds = "of each line the seeds that all its points have" if fewer else ""
-    title(figure, artefact, frame, bars_note(drawn), seeds, own_axes_note(list(grid.flat)), left_out)
+    own_axes = own_axes_note(list(grid.flat))
+    title(figure, artefact, frame, bars_note(drawn), seeds, own_axes, left_out)
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
