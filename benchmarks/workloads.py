@@ -153,6 +153,16 @@ WORKLOADS = {
     "W8 LeNet": _tested("mnist", "lenet", 10_000, "native", "loop"),
     "W8 CNN": _tested("cifar10", "tf_cnn", 10_000, "native", "loop"),
     "W8 ResNet": _tested("cifar10", _RESNET, 1_000, "unpadded", "loop"),
+    "W9": Workload(
+        "FedOL, CIFAR-10: 10,000 images, ten clients, LeNet, crops and flips, Dir(0.05); local"
+        " epoch, with an average of models instead of the server's distillation", "average",
+        _COMMON | {
+            "dataset": "cifar10", "train_size": 10_000, "clients": 10, "augment": "crop_flip",
+            "partition": "dir_class(0.05, balance=True, min_size=10)", "batch": 64,
+            "method": _FEDAVG, "models": ["lenet"], "optimizer": _ADAM | {"reset_every": "round"},
+        },
+        peers=_PEERS,
+    ),
 }  # fmt: skip
 
 

@@ -236,6 +236,7 @@ SMALL = {
     },
     "W6": PERCEPTRON | {"clients": 20, "partition": "iid(20)", "participation": {"number": 5}},
     "W8 MLP": PERCEPTRON,
+    "W9": PERCEPTRON | {"augment": "none", "clients": 4},
 }  # fmt: skip
 
 
@@ -287,8 +288,8 @@ def test_samples_and_operations_of_a_turn_are_those_of_the_pencil(prepared, tmp_
 def test_a_workloads_first_word_names_all_of_its_kind():
     assert chosen("W1,W5") == ["W1", "W5 MLP", "W5 CNN"]
     assert chosen("W8 CNN") == ["W8 CNN"]
-    with pytest.raises(ValueError, match="W9: known are W1, W2"):
-        chosen("W1,W9")
+    with pytest.raises(ValueError, match="W10: known are W1, W2"):
+        chosen("W1,W10")
 
 
 def test_growth_has_the_slope_of_the_last_three_points_a_table_and_a_picture(tmp_path):
