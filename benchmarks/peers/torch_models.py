@@ -23,11 +23,13 @@ def perceptron(weights: Sequence[np.ndarray]) -> nn.Module:
 
 
 def lenet(weights: Sequence[np.ndarray]) -> nn.Module:
-    """LeNet-5 for 28 x 28 x 1."""
+    """LeNet-5, whose sizes are those of its weights."""
+    channels, features = weights[0].shape[1], weights[4].shape[1]
     return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+        nn.Linear(features, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+        nn.Linear(84, len(weights[-1])),
     )  # fmt: skip
 
 
