@@ -167,8 +167,10 @@ def test_clients_have_the_samples_of_the_split_and_minibatches_cover_them(folder
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        ("lenet", (1, 28, 28)), ("lenet", (3, 32, 32)),
-        ("lenet_bn", (3, 32, 32)), ("tf_cnn", (3, 32, 32)),
+        ("lenet", (1, 28, 28)),
+        ("lenet", (3, 32, 32)),
+        ("lenet_bn", (3, 32, 32)),
+        ("tf_cnn", (3, 32, 32)),
     ],
 )
 def test_models_of_peers_are_the_librarys(name, shape):
