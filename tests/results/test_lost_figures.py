@@ -7,6 +7,7 @@ import json
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
+from support.drawn import header_text
 from support.refusals import refused
 
 from fedlogit.results.figures import draw
@@ -87,8 +88,7 @@ def test_an_axis_says_that_below_nothing_is_a_gain_and_is_the_same_in_all_panels
 
 @pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
 def test_seeds_of_what_it_is_against_alone_are_no_spread(lost, kind):
-    said = " ".join(text.get_text() for text in lost(kind, seeds=(1, 2)).texts)
-    said = " ".join(said.split())  # without line breaks
+    said = header_text(lost(kind, seeds=(1, 2)))
     assert "1-3 seeds" in said
     assert "standard deviation" not in said
 
@@ -102,7 +102,7 @@ def test_all_points_of_a_line_are_of_the_seeds_that_all_of_them_have(make_run, m
     drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_public"))
     line = drawn.axes[0].lines[0]
     assert line.get_xydata().ravel().tolist() == pytest.approx([50, 0.6, 100, 0.4])
-    said = " ".join(" ".join(text.get_text() for text in drawn.texts).split())
+    said = header_text(drawn)
     assert "of each line the seeds that all its points have" in said
     assert "standard deviation" not in said
 
@@ -169,8 +169,7 @@ def test_panels_that_cannot_be_compared_by_height_say_so(make_run, make_artefact
         for size, value in zip((50, 100), values, strict=True)
     ]
     drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_public"))
-    said = " ".join(text.get_text() for text in drawn.texts).replace("\n", " ")
-    assert ("every panel has its own vertical axis" in said) == noted
+    assert ("every panel has its own vertical axis" in header_text(drawn)) == noted
 
 
 @pytest.mark.parametrize("kind", ["accuracy_by_round", "accuracy_by_heterogeneity"])
@@ -214,7 +213,7 @@ def test_a_public_set_of_no_samples_has_no_place_on_a_logarithmic_axis(make_run,
         make_artefact(*runs, kind="figure", plot="accuracy_by_public", options={"log": True})
     )
     assert drawn.axes[0].lines[0].get_xdata().tolist() == [1, 2]
-    assert any("numbers of 0" in text.get_text().replace("\n", " ") for text in drawn.texts)
+    assert "numbers of 0 or less" in header_text(drawn)
     alone = make_artefact(runs[0], kind="figure", plot="accuracy_by_public", options={"log": True})
     with refused("no run has public.classes > 0, as option log = true needs"):
         draw(alone)

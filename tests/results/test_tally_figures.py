@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.compared import compare
+from support.drawn import header_text
 from support.refusals import refused
 from support.sealed import seal
 
@@ -23,10 +24,6 @@ AXES = {"dataset": "mnist", "partition": "iid"}
 
 def heights(axes):
     return [np.asarray(line.get_ydata(), float) for line in axes.lines]
-
-
-def header_text(figure):
-    return " ".join(" ".join(text.get_text().split()) for text in figure.texts)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +323,7 @@ def test_levels_that_differ_in_more_than_the_seed_are_not_averaged(make_tally, m
         draw(artefact)
 
 
-NO_ZERO = "numbers of 0 have no place on the logarithmic axis"
+NO_ZERO = "numbers of 0 or less have no place on the logarithmic axis"
 
 
 @pytest.mark.parametrize(("log", "places"), [(True, [1, 4]), (False, [0, 1, 4])])
@@ -339,6 +336,14 @@ def test_what_a_logarithmic_axis_leaves_out_is_said(make_tally, make_artefact, l
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options))
     assert figure.axes[0].lines[0].get_xdata().tolist() == places
     assert (NO_ZERO in header_text(figure)) == log
+
+
+def test_of_numbers_that_are_all_0_a_logarithmic_axis_has_none(make_tally, make_artefact):
+    run = make_tally(method="tally_train(warm_up=0)")
+    options = {"x": "method.warm_up", "log": True}
+    figure = make_artefact(run, kind="figure", plot="accuracy_by_setting", options=options)
+    with refused("no run has a number above 0, as log = true needs, for x = 'method.warm_up'"):
+        draw(figure)
 
 
 def test_variances_of_0_are_said_to_be_left_out(make_tally, make_artefact):
@@ -418,8 +423,7 @@ def test_theory_says_where_no_bound_can_be_drawn(make_tally, make_artefact, meas
         rounds.assign(theory_bound="").to_csv(run.dir / "rounds.csv", index=False)
         seal(run.dir)
     drawn = draw(make_artefact(run, kind="figure", plot="voting_theory"))
-    said = " ".join(" ".join(text.get_text() for text in drawn.texts).split())
-    assert ("bound not drawn" in said) != measured
+    assert ("bound not drawn" in header_text(drawn)) != measured
 
 
 def test_published_numbers_may_name_further_axes(make_run, make_artefact, tmp_path):

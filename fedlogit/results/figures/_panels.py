@@ -157,10 +157,10 @@ def in_per_cent(axis: Axis) -> None:
     axis.set_major_formatter(lambda share, _: f"{round(100 * share, 6) + 0.0:g}%")
 
 
-def log_axis_note(numbers: pd.DataFrame | pd.Series) -> str:
-    """Return that a logarithmic axis leaves out numbers, if some of them are 0 or less."""
-    left_out = np.asarray(numbers, float) <= 0
-    return "numbers of 0 have no place on the logarithmic axis" if left_out.any() else ""
+def log_axis_note(numbers: pd.DataFrame | pd.Series, *, log: bool = True) -> str:
+    """Return that an axis leaves out numbers, if it is logarithmic and some are 0 or less."""
+    left_out = log and (np.asarray(numbers, float) <= 0).any()
+    return "numbers of 0 or less have no place on the logarithmic axis" if left_out else ""
 
 
 def log_ticks(axis: Axis) -> None:

@@ -44,7 +44,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if axis not in frame:
         raise FedlogitError(f"{artefact.name}: option x = {axis!r} is no axis of its runs")
     frame = frame.assign(x=_positions(frame, axis))
-    left_out = log_axis_note(frame["x"]) if options.log else ""
+    left_out = log_axis_note(frame["x"], log=options.log)
     frame = frame[~(frame["x"] <= 0)] if left_out else frame
     if frame.empty:
         raise FedlogitError(f"{artefact.name}: no run has {axis} > 0, as option log = true needs")

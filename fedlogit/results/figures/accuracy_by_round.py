@@ -83,8 +83,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         str(dataset): [runs[runs["column"] == column] for column in columns]
         for dataset, runs in shown.groupby("dataset", sort=False)
     }
-    enlarge = artefact.read_options(ByRound).enlarge
-    late = _enlarged_rows(by_dataset, references, lines) if enlarge else {}
+    options = artefact.read_options(ByRound)
+    late = _enlarged_rows(by_dataset, references, lines) if options.enlarge else {}
     figure, grid = new_figure(len(by_dataset) + len(late), len(columns), panel=(3.1, 2.5))
     has_reference, rows = False, iter(grid)
     for dataset, parts in by_dataset.items():
@@ -101,8 +101,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                 _enlarge(axes, found, lines.metric)
     _name_axes(grid, artefact.metric)
     lower = "lower panels: the last rounds, enlarged" if late else ""
-    log = artefact.read_options(ByRound).log
-    left_out = log_axis_note(shown[artefact.metric]) if log else ""
+    left_out = log_axis_note(shown[artefact.metric], log=options.log)
     title(figure, artefact, final, band_note(shown), lower, left_out)
     legend(figure, _handles(artefact, shown, lines, has_reference))
     return figure

@@ -89,11 +89,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     placed = frame[~level & frame["x"].notna()]
     shown = placed[placed["x"] > 0] if options.log else placed
     if shown.empty:
-        raise FedlogitError(f"{artefact.name}: no run has a number for x = {options.x!r}")
+        above = " above 0, as log = true needs," if options.log else ""
+        raise FedlogitError(f"{artefact.name}: no run has a number{above} for x = {options.x!r}")
     lines = [(line, metric) for line in values(shown, "line") for metric in metrics]
     looks = dict(zip(lines, _styles(shown, [line for line, _ in lines], options), strict=True))
     colours = {line: style.stroke.colour for (line, _), style in looks.items()}
-    colours = colours if _of_methods(options) else {}
     panels = values(shown, "panel")
     size = _PANEL if len(panels) > 1 else _ALONE
     figure, grid = new_figure(1, len(panels), panel=size, share_y=True)
@@ -103,7 +103,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         for (line, metric), style in looks.items():
             _line(axes, here[here["line"] == line], metric, style)
         has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
-        levels |= draw_levels(axes, artefact, frame[level], panel, metrics, options.levels, colours)
+        levels |= draw_levels(
+            axes, artefact, frame[level], panel, metrics, options.levels,
+            colours if _of_methods(options) else {},
+        )  # fmt: skip
         _label_horizontal_axis(axes, here, artefact, options)
         axes.set_title(panel)
         format_axis(axes.yaxis, metrics[0])
@@ -112,7 +115,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     label = (common or ", ".join(names)) if len(metrics) > 1 else names[0]
     grid[0, 0].set_ylabel(textwrap.fill(sentence(label), _WIDEST))
     moved = ", points moved sideways" if any(style.shift for style in looks.values()) else ""
-    left_out = log_axis_note(placed["x"]) if options.log else ""
+    left_out = log_axis_note(placed["x"], log=options.log)
     title(figure, artefact, frame, bars_note(frame) + moved, left_out)
     handles = _shortened(_handles(looks, len(metrics) > 1, levels), common)
     legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])

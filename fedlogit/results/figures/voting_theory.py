@@ -86,7 +86,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     no_bound = "bound not drawn: it needs every peer above 50% accuracy"
     notes = ["dotted: the warm-up ends and votes begin"]
     notes += ["" if "theory_bound" in measured else no_bound, band_note(frame)]
-    notes.append(log_axis_note(frame[[s[0] for s in _PANELS[2][2] if s[0] in measured]]))
+    variances = [name for name, *_ in _PANELS[2][2] if name in measured]
+    notes.append(log_axis_note(frame[variances]))
     title(figure, artefact, collect(artefact), *notes)
     handles = [Line2D([], [], color=c, ls=ls, label=label) for _, label, c, ls in seen]
     legend(figure, handles)
