@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from fedlogit.results.metrics.detection import THRESHOLDS, auroc, false_positive_rate, z_scores
 
@@ -31,6 +32,14 @@ def test_auroc_counts_honest_clients_above_the_rider():
     assert auroc(rounds[:1], [2]) == 1
     assert auroc(rounds[1:2], [2]) == 0.5
     assert auroc(rounds, [2]) == pytest.approx((1 + 0.5 + 0.5) / 3)
+
+
+def test_auroc_is_scikit_learn_s_of_each_round():
+    # Rounded, so that some are equal.
+    contributions = np.random.default_rng(0).normal(size=(40, 7)).round(1)
+    rider = np.isin(np.arange(7), [2, 5])
+    of_rounds = [roc_auc_score(rider, -row) for row in contributions]
+    assert auroc(contributions, [2, 5]) == pytest.approx(np.mean(of_rounds), rel=1e-12)
 
 
 def test_riders_are_compared_with_honest_clients_only():
