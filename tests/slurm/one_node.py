@@ -204,8 +204,20 @@ class Checkout:
 
     def jobs(self, kind: str) -> list[int]:
         """Return the numbers of the Slurm jobs that trained a run and did not succeed."""
-        logs = self.folder.glob(f"logs/slurm/rule_train/*kind{kind}*/*.log")
-        return sorted(int(path.stem) for path in logs)
+        return sorted(int(path.stem) for path in self._job_logs(kind))
+
+    def went_on(self, kind: str) -> bool:
+        """Return whether an attempt said that it goes on from a checkpoint.
+
+        The last one need not: Slurm may stop a job whose run has just finished, and that run's next
+        attempt only puts the result back.
+        """
+        logs = [*self._job_logs(kind), self.train_log(kind)]
+        return any("goes on after round" in log.read_text(errors="replace") for log in logs)
+
+    def _job_logs(self, kind: str) -> list[Path]:
+        """Return the logs of those jobs; the profile keeps none of a job that succeeded."""
+        return [*self.folder.glob(f"logs/slurm/rule_train/*kind{kind}*/*.log")]
 
 
 def until(what: str, true: Callable[[], object], seconds: float = 600) -> None:
