@@ -144,7 +144,14 @@ def published() -> pd.DataFrame:
     return wide.assign(seed=42, diverged=False, missing=False)
 
 
-NOT_IN_ITS_TABLES = {"contrast", "local_heads", "more_than_size", "no_more_bytes", "slower"}
+NOT_IN_ITS_TABLES = {
+    "contrast",
+    "local_heads",
+    "more_than_size",
+    "more_than_size_twenty",
+    "no_more_bytes",
+    "slower",
+}
 """Claims about a picture, or that the paper has no numbers for."""
 
 
