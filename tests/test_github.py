@@ -13,11 +13,24 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_continuous_integration_runs_the_projects_own_script_on_a_python_that_it_takes():
-    job = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["ci"]
-    (script,) = [step["run"] for step in job["steps"] if "run" in step]
-    assert os.access(ROOT / script, os.X_OK)
-    (version,) = [s["with"]["python-version"] for s in job["steps"] if "setup" in s.get("uses", "")]
+JOBS = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+
+
+def command_of(job: str) -> str:
+    (command,) = [step["run"] for step in JOBS[job]["steps"] if "run" in step]
+    return command
+
+
+def test_continuous_integration_runs_what_the_project_has():
+    assert os.access(ROOT / command_of("ci"), os.X_OK)
+    target = command_of("newest-python").removeprefix("make ")
+    assert f"\n{target}: " in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_continuous_integration_has_a_python_that_the_project_takes(job):
+    steps = JOBS[job]["steps"]
+    (version,) = [s["with"]["python-version"] for s in steps if "setup" in s.get("uses", "")]
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     assert [*map(int, version.split("."))] >= [*map(int, needed.removeprefix(">=").split("."))]
 
