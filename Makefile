@@ -65,7 +65,7 @@ figures: $(STAMP) ## Pull the finished runs and make every table and figure they
 .PHONY: redraw
 redraw: $(STAMP) ## Redraw everything that finished runs cover and delete the rest (CHECK=1: only compare)
 	$(EVERY_SCALE)
-	@python -m fedlogit redraw $(if $(CHECK),--check,--prune)
+	@python -m fedlogit redraw $(if $(CHECK),--check,--prune) --jobs $(if $(filter all,$(CORES)),$$(nproc),$(CORES))
 
 .PHONY: report
 report: $(STAMP) ## Make results/report.html from the finished runs; trains nothing

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.commands._options import given_file, read_spec
+from fedlogit.commands._options import read_spec
+from fedlogit.commands._values import given_file
 from fedlogit.component import ComponentRef
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.methods import OneShot

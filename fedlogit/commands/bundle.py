@@ -17,7 +17,7 @@ from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.inputs import data_files, modules_of, spec_files
 from fedlogit.commands._many.report import states
 from fedlogit.commands._many.selection import selected_runs, selection_options
-from fedlogit.commands._options import given_path
+from fedlogit.commands._values import given_path
 from fedlogit.errors import FedlogitError, unknown
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.commands._options import given_path
+from fedlogit.commands._values import given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan_reader import read_plans
 from fedlogit.results.summary import write_summary

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from fedlogit.commands._options import given_file, given_path
+from fedlogit.commands._values import given_file, given_path
 from fedlogit.results.formatting import write_csv
 from fedlogit.results.run_pairs import counts, differences, pairs, table
 

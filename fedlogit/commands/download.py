@@ -12,7 +12,7 @@ import argparse
 import os
 from pathlib import Path
 
-from fedlogit.commands._options import given_path
+from fedlogit.commands._values import given_path
 from fedlogit.data import card
 from fedlogit.data.download import download
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.commands._options import given_file
+from fedlogit.commands._values import given_file
 from fedlogit.errors import DataError
 from fedlogit.files import write_sealed
 from fedlogit.runs.logit_files import load_logits

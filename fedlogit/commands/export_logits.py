@@ -12,7 +12,8 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import given_path, own_device, read_spec, run_context, run_options
+from fedlogit.commands._options import own_device, read_spec, run_context, run_options
+from fedlogit.commands._values import given_path
 from fedlogit.errors import Diverged
 from fedlogit.files import read_sealed
 from fedlogit.runs import layout

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedlogit.commands._options import given_path
+from fedlogit.commands._values import given_path
 from fedlogit.data import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json

@@ -16,8 +16,8 @@ import argparse
 
 import pandas as pd
 
-from fedlogit.commands._options import count, given_file
 from fedlogit.commands._settings import of_finished_runs, refuse_missing, results_options
+from fedlogit.commands._values import count, given_file
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact import Artefact

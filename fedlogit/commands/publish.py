@@ -24,13 +24,13 @@ from fedlogit.commands._cache import (
     write_listing,
 )
 from fedlogit.commands._error_lines import print_first
-from fedlogit.commands._options import positive
 from fedlogit.commands._remote import (
     check_remote,
     folder_in_repository,
     objects_in_repository,
 )
 from fedlogit.commands._settings import papers_in
+from fedlogit.commands._values import positive
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.files import remove_leftovers_of
 from fedlogit.locks import held

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from fedlogit.commands._cache import is_here, read_listing
 from fedlogit.commands._settings import folder_options, of_finished_runs, refuse_missing
+from fedlogit.commands._values import count
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.redraw import differences, orphans, redraw, strangers
@@ -32,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prune", action="store_true", help="delete results that no finished run gives"
     )
+    parser.add_argument(
+        "--jobs", type=count, default=1, metavar="N", help="how many processes draw at once"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -40,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
     refuse_missing(args.results)
     plan = Plan(settings, args.papers, args.results)
     if not args.check:
-        drawn = redraw(plan, args.references, args.results)
+        drawn = redraw(plan, args.references, args.results, args.jobs)
         lost = not_here(args.results) if args.prune else 0
         _print_drawn(plan, drawn, _pruned(plan, drawn) if args.prune and not lost else [])
         if others := strangers(args.results, plan.papers) if args.prune else []:
@@ -56,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
             )
         return 0
     with TemporaryDirectory() as folder:
-        drawn = redraw(plan, args.references, Path(folder))
+        drawn = redraw(plan, args.references, Path(folder), args.jobs)
         found = differences(args.results, Path(folder))
     for line in found:
         print(f"error: {line}; run make redraw", file=sys.stderr)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.commands._options import given_file
+from fedlogit.commands._values import given_file
 from fedlogit.results.pages.report import find_pages, write_report
 
 

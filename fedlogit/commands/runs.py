@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from fedlogit.commands._options import given_file, given_path
+from fedlogit.commands._values import given_file, given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.results.figures import write_figure
 from fedlogit.results.formatting import write_csv

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fedlogit.commands._options import given_file
+from fedlogit.commands._values import given_file
 from fedlogit.papers.artefact import read_artefact
 from fedlogit.results.tables import write_table
 

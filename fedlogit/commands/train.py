@@ -17,13 +17,8 @@ import argparse
 from pathlib import Path
 
 from fedlogit import methods
-from fedlogit.commands._options import (
-    checkpoint_option,
-    given_path,
-    own_device,
-    read_spec,
-    run_options,
-)
+from fedlogit.commands._options import checkpoint_option, own_device, read_spec, run_options
+from fedlogit.commands._values import given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
 from fedlogit.runs import layout

@@ -13,7 +13,8 @@ import argparse
 import time
 
 from fedlogit import methods
-from fedlogit.commands._options import given_path, own_device, read_spec, run_context, run_options
+from fedlogit.commands._options import own_device, read_spec, run_context, run_options
+from fedlogit.commands._values import given_path
 from fedlogit.files import read_sealed, write_json, write_sealed
 from fedlogit.runs import layout
 from fedlogit.runs.finishing import hidden, make_outputs_once

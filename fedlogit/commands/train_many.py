@@ -25,14 +25,8 @@ from fedlogit.commands._many.report import damaged, report, states
 from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._many.tasks import Task, Tasks
 from fedlogit.commands._many.worker import Outcome
-from fedlogit.commands._options import (
-    checkpoint_option,
-    count,
-    engine_options,
-    given_file,
-    positive,
-    wanted_device,
-)
+from fedlogit.commands._options import checkpoint_option, engine_options, wanted_device
+from fedlogit.commands._values import count, given_file, positive
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.progress import Counter, counter
 from fedlogit.runs.setup import choose_device

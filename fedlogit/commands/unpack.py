@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from fedlogit.commands._many.archive import kind_of, unpack
 from fedlogit.commands._many.filing import Filed, file_runs
 from fedlogit.commands._many.inputs import file_inputs
-from fedlogit.commands._options import given_path
+from fedlogit.commands._values import given_path
 from fedlogit.errors import FedlogitError, writing
 from fedlogit.locks import held
 

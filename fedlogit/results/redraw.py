@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator
+import multiprocessing
+import signal
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +39,7 @@ _ROUNDING = 1e-9  # relative; sums of float64 in another order
 _PIXELS = 2.0  # root mean square over pixels of 0 to 255: another font is above 10
 
 
-def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
+def redraw(plan: Plan, references: Path, out: Path, jobs: int = 1) -> list[Path]:
     """Write the tables, figures and summaries that finished runs cover, at every scale.
 
     Also the record, and what training took.
@@ -44,6 +48,7 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
         plan: Its settings draw from the runs there are (`partial`); it knows where they lie.
         references: The folder of published numbers, ``<paper>.csv``; a study may have none.
         out: The folder for ``tables``, ``figures``, ``summary``, the record and ``training.csv``.
+        jobs: How many processes draw at once.
 
     Returns:
         What was written.
@@ -53,19 +58,37 @@ def redraw(plan: Plan, references: Path, out: Path) -> list[Path]:
     """
     check_published_files(plan.papers.values(), references)
     runs = plan.layout.runs
-    paths = [p for a in plan.covered() for p in _draw(a.as_artefact(runs), references, out)]
     compared = [
         (paper.paper, scale)
         for paper in plan.papers.values()
         for scale in paper.scales
         if any(a.kind == "table" for a in plan.artefacts_of(paper.paper, scale))
     ]
+    drawings = [partial(_draw, a.as_artefact(runs), references, out) for a in plan.covered()]
     for paper, scale in compared:
         judged = [a.as_artefact(runs) for a in plan.judged(paper, scale)]
-        folder = ResultsLayout(out).summary(paper, scale)
-        paths += write_summary(judged, published(references, paper), folder)
+        drawings.append(partial(_summarise, judged, references, paper, scale, out))
+    paths = [path for written in _all_of(drawings, jobs) for path in written]
     # Comparisons that are older may lie beside these, of runs that no longer are.
     return [*paths, *write_record(plan, references, out, compared), write_training(plan, out)]
+
+
+def _all_of(drawings: Sequence[Callable[[], list[Path]]], jobs: int) -> list[list[Path]]:
+    """Return what each drawing wrote, in their order, with `jobs` of them at once."""
+    if jobs == 1:
+        return [drawing() for drawing in drawings]
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(jobs, context, _leave_ctrl_c_to_the_caller) as pool:
+        return list(pool.map(_call, drawings))
+
+
+def _leave_ctrl_c_to_the_caller() -> None:
+    """Let a process of the pool finish its drawing when Ctrl-C reaches all of them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _call(drawing: Callable[[], list[Path]]) -> list[Path]:
+    return drawing()
 
 
 def _draw(artefact: Artefact, references: Path, out: Path) -> list[Path]:
@@ -75,6 +98,13 @@ def _draw(artefact: Artefact, references: Path, out: Path) -> list[Path]:
     if artefact.kind == "table":
         return write_table(artefact, path.with_suffix(""))
     return write_figure(artefact, path, published(references, artefact.paper))
+
+
+def _summarise(
+    judged: Sequence[Artefact], references: Path, paper: str, scale: str, out: Path
+) -> list[Path]:
+    folder = ResultsLayout(out).summary(paper, scale)
+    return write_summary(judged, published(references, paper), folder)
 
 
 def differences(there: Path, fresh: Path) -> list[str]:

@@ -45,6 +45,20 @@ def test_help_names_every_command_and_imports_none():
     assert not imported & {"torch", "numpy", "pydantic", "yaml", "fedlogit.commands.train"}
 
 
+def test_commands_that_train_nothing_start_without_pytorch():
+    # A workflow calls them hundreds of times, and PyTorch takes a second or more to import.
+    names = ["compare", "download", "figure", "page", "partition", "power", "prepare", "publish"]
+    names += ["record", "redraw", "report", "runs", "summary", "table"]
+    code = (
+        "import sys; from fedlogit.commands._registry import load;"
+        f" [load(name) for name in {names}]; print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
 def test_without_a_command_the_list_is_told_and_it_fails(capsys):
     assert main([]) == 2
     assert "  train " in capsys.readouterr().err

@@ -14,6 +14,7 @@ from support.calls import script
 
 from fedlogit.commands.redraw import not_here
 from fedlogit.config import Settings
+from fedlogit.errors import DataError
 from fedlogit.papers import Plan, run_dir
 from fedlogit.results.redraw import differences, orphans, redraw
 
@@ -218,6 +219,18 @@ def test_claims_on_tables_that_nobody_ran_are_drawn_as_not_run(tmp_path, finishe
     assert orphans(tmp_path, drawn, plan.papers) == [stale]
     claims = pd.read_csv(tmp_path / "summary/celm/quick/claims.csv", index_col="id")
     assert claims["result"]["free_riders"] == "not run"  # of table3, which has no run at all
+
+
+def test_several_processes_draw_the_same_in_the_same_order(tmp_path, finished, papers):
+    one, two = tmp_path / "one", tmp_path / "two"
+    plan = Plan(QUICK, papers, tmp_path)
+    first = redraw(plan, WORKFLOW / "reference", one)
+    second = redraw(plan, WORKFLOW / "reference", two, jobs=2)
+    assert [two / path.relative_to(one) for path in first] == second
+    assert differences(one, two) == []
+    (finished / "rounds.csv").write_text("no table")
+    with pytest.raises(DataError, match=r"rounds\.csv"):
+        redraw(plan, WORKFLOW / "reference", two, jobs=2)
 
 
 @pytest.mark.parametrize("name", ["redraw", "record"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit import methods
-from fedlogit.commands._options import count
+from fedlogit.commands._values import count
 from fedlogit.errors import DataError, FedlogitError, missing_package
 from fedlogit.files import read_json
 from fedlogit.runs.paths import run_dir
