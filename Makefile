@@ -62,10 +62,12 @@ figures: $(STAMP) ## Pull the finished runs and make every table and figure they
 	@pulled=0; $(MAKE) pull || pulled=$$?; $(SNAKEMAKE) $(COVERED) -- covered; \
 		python -m fedlogit summary $(PAPERS); exit $$pulled
 
+# With more than eight processes, each spends most of its time on starting.
 .PHONY: redraw
 redraw: $(STAMP) ## Redraw everything that finished runs cover and delete the rest (CHECK=1: only compare)
 	$(EVERY_SCALE)
-	@python -m fedlogit redraw $(if $(CHECK),--check,--prune) --jobs $(if $(filter all,$(CORES)),$$(nproc),$(CORES))
+	@cores=$$(nproc); python -m fedlogit redraw $(if $(CHECK),--check,--prune) \
+		--jobs $(if $(filter all,$(CORES)),$$((cores < 8 ? cores : 8)),$(CORES))
 
 .PHONY: report
 report: $(STAMP) ## Make results/report.html from the finished runs; trains nothing
