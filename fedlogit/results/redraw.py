@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -78,13 +80,20 @@ def _all_of(drawings: Sequence[Callable[[], list[Path]]], jobs: int) -> list[lis
     if jobs == 1:
         return [drawing() for drawing in drawings]
     context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(jobs, context, _leave_ctrl_c_to_the_caller) as pool:
+    with ProcessPoolExecutor(jobs, context, _depend_on_the_caller) as pool:
         return list(pool.map(_call, drawings))
 
 
-def _leave_ctrl_c_to_the_caller() -> None:
-    """Let a process of the pool finish its drawing when Ctrl-C reaches all of them."""
+def _depend_on_the_caller() -> None:
+    """Let a process of the pool leave Ctrl-C to its caller, and end when that has been killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_caller, daemon=True).start()
+
+
+def _end_with_the_caller() -> None:
+    if caller := multiprocessing.parent_process():
+        caller.join()
+        os._exit(1)
 
 
 def _call(drawing: Callable[[], list[Path]]) -> list[Path]:

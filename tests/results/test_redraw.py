@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from shutil import copy, rmtree
 
@@ -231,6 +235,32 @@ def test_several_processes_draw_the_same_in_the_same_order(tmp_path, finished, p
     (finished / "rounds.csv").write_text("no table")
     with pytest.raises(DataError, match=r"rounds\.csv"):
         redraw(plan, WORKFLOW / "reference", two, jobs=2)
+
+
+def test_processes_that_draw_end_with_a_caller_that_is_killed(tmp_path):
+    # A shell's parent is the process that draws.
+    code = (
+        "import os; from functools import partial; from fedlogit.results.redraw import _all_of;"
+        "_all_of([partial(os.system, f'echo $PPID > {name}; exec sleep 30') for name in 'ab'], 2)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(WORKFLOW.parent)}
+    caller = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment)
+    drawing = [wait_for(tmp_path / name) for name in "ab"]
+    caller.kill()
+    caller.wait()
+    deadline = time.monotonic() + 20
+    while alive := [pid for pid in drawing if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.1)
+
+
+def wait_for(path: Path) -> str:
+    """Return what a file says as soon as it says something."""
+    deadline = time.monotonic() + 60
+    while not path.exists() or not (text := path.read_text().strip()):
+        assert time.monotonic() < deadline, path
+        time.sleep(0.1)
+    return text
 
 
 @pytest.mark.parametrize("name", ["redraw", "record"])
