@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import operator
 import os
 import signal
 import threading
@@ -81,7 +82,7 @@ def _all_of(drawings: Sequence[Callable[[], list[Path]]], jobs: int) -> list[lis
         return [drawing() for drawing in drawings]
     context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(jobs, context, _depend_on_the_caller) as pool:
-        return list(pool.map(_call, drawings))
+        return list(pool.map(operator.call, drawings))
 
 
 def _depend_on_the_caller() -> None:
@@ -94,10 +95,6 @@ def _end_with_the_caller() -> None:
     if caller := multiprocessing.parent_process():
         caller.join()
         os._exit(1)
-
-
-def _call(drawing: Callable[[], list[Path]]) -> list[Path]:
-    return drawing()
 
 
 def _draw(artefact: Artefact, references: Path, out: Path) -> list[Path]:

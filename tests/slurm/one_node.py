@@ -209,8 +209,8 @@ class Checkout:
     def went_on(self, kind: str) -> bool:
         """Return whether an attempt said that it goes on from a checkpoint.
 
-        The last one need not: Slurm may stop a job whose run has just finished, and that run's next
-        attempt only puts the result back.
+        After a lost node the last one need not: Slurm may stop a job whose run has just finished,
+        and that run's next attempt only puts the result back.
         """
         logs = [*self._job_logs(kind), self.train_log(kind)]
         return any("goes on after round" in log.read_text(errors="replace") for log in logs)
