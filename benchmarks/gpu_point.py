@@ -13,19 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 
+from benchmarks import federations
+from benchmarks.federations import random_images
 from fedlogit import methods
 from fedlogit.cli import run_main
-from fedlogit.data import Dataset
-from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.runs.provenance import device_name
-from fedlogit.runs.setup import choose_device, divide, federate, sample_shape
-from fedlogit.runs.workloads import choose_engines
+from fedlogit.runs.machine import device_name
+from fedlogit.runs.setup import choose_device
 from fedlogit.spec import RunSpec
 
 _SAMPLES = 256  # of a client
@@ -75,19 +73,6 @@ CASES = {
 }  # fmt: skip
 
 
-def images(samples: int, shape: Sequence[int]) -> Dataset:
-    """Return random images of ten classes."""
-    generator, classes = np.random.default_rng(0), 10
-
-    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
-        x = generator.integers(0, 256, (n, *shape), dtype=np.uint8)
-        return x, generator.permutation(np.arange(n) % classes)
-
-    rates = (0.5,) * shape[-1]
-    return Dataset("digits", "random", classes, rates, rates, *draw(samples), *draw(100), None, "",
-                   "")  # fmt: skip
-
-
 def started(case: Case, engine: str, device: torch.device, batches: int) -> Federation:
     """Return a federation of which a phase is so many minibatches of each client."""
     spec = {
@@ -96,11 +81,8 @@ def started(case: Case, engine: str, device: torch.device, batches: int) -> Fede
         "batch": case.batch, "local": {"steps": batches}, "optimizer": case.optimizer,
     } | case.changes  # fmt: skip
     resolved = methods.resolve(RunSpec.read(spec, f"case {case.title}"))
-    method, data = methods.get(resolved.method), images(case.clients * _SAMPLES, case.shape)
-    engines = choose_engines(resolved, method, sample_shape(data), device.type, engine)
-    fed = federate(resolved, method, data, divide(resolved, data), device, WorkerPool(1), engines)
-    method.init(fed)
-    return fed
+    images = random_images(case.clients * _SAMPLES, 100, case.shape, classes=10)
+    return federations.started(resolved, images, device, engine, WorkerPool(1))[0]
 
 
 def rate(fed: Federation, batches: int, begin: float, seconds: float) -> float:
@@ -151,7 +133,6 @@ def main(argv: Sequence[str]) -> None:
     args = parser.parse_args(argv)
     device = choose_device(args.device)
     torch.set_num_threads(1)
-    configure_float32_matmul(device)
     for name in args.cases:
         found = measure(name, args.engine, device, args.begin, args.seconds)
         print(json.dumps(found), flush=True)

@@ -16,15 +16,11 @@ import torch
 
 BORN = psutil.Process().create_time()
 
-import numpy as np
-
+from benchmarks import federations
+from benchmarks.federations import random_images
 from fedlogit import methods
-from fedlogit.data import Dataset
-from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
-from fedlogit.runs.setup import divide, federate, sample_shape
-from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
 
@@ -37,18 +33,6 @@ class Watch(WorkerPool):
         if not self.first:
             self.first = time.time()
         super().check()
-
-
-def images(samples: int, classes: int) -> Dataset:
-    """Return random images with all classes."""
-    generator = np.random.default_rng(0)
-
-    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
-        x = generator.integers(0, 256, (n, 8, 8, 1), dtype=np.uint8)
-        return x, generator.permutation(np.arange(n) % classes)
-
-    return Dataset("digits", "random", classes, (0.5,), (0.5,), *draw(samples), *draw(classes),
-                   None, "", "")  # fmt: skip
 
 
 def spec_of(sizes: dict[str, int]) -> RunSpec:
@@ -65,15 +49,11 @@ def spec_of(sizes: dict[str, int]) -> RunSpec:
 
 def started(sizes: dict[str, int], engine: str) -> tuple[Federation, methods.Method, Watch]:
     """Return a federation whose clients have their first weights."""
+    pool, classes = Watch(sizes["workers"]), sizes["classes"]
+    samples = sizes["clients"] * sizes["samples"] + sizes["public"]
+    images = random_images(samples, classes, (8, 8, 1), classes)
     cpu = torch.device("cpu")
-    configure_float32_matmul(cpu)
-    spec, pool = spec_of(sizes), Watch(sizes["workers"])
-    method = methods.get(spec.method)
-    data = images(sizes["clients"] * sizes["samples"] + sizes["public"], sizes["classes"])
-    engines = choose_engines(spec, method, sample_shape(data), cpu.type, engine)
-    fed = federate(spec, method, data, divide(spec, data), cpu, pool, engines)
-    method.init(fed)
-    return fed, method, pool
+    return *federations.started(spec_of(sizes), images, cpu, engine, pool), pool
 
 
 def measure(sizes: dict[str, int], engine: str = "auto", rounds: int = 3) -> dict[str, float]:

@@ -12,7 +12,8 @@ import torch
 
 from benchmarks.limit import UNIT
 from benchmarks.turns import Played
-from fedlogit.runs.provenance import code_version, cpu_field, device_name
+from fedlogit.runs.library_code import code_version
+from fedlogit.runs.machine import cpu_field, device_name
 
 __all__ = ["FASTEST", "Row", "machine", "ratio", "rows"]
 

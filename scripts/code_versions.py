@@ -28,6 +28,7 @@ from fedlogit.cli import run_main
 from fedlogit.commands._cache import read_listing
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.runs.library_code import is_source, version_of
+from fedlogit.runs.paths import ResultsLayout
 from scripts._generated import write_or_check
 
 _PACKAGE = "fedlogit"
@@ -95,7 +96,7 @@ def published_facts(root: Path) -> Iterator[dict[str, Any]]:
         except (OSError, ValueError):
             raise DataError(f"{path} is missing or damaged; git checkout dvc-remote") from None
 
-    for out in read_listing(root / "results" / "runs.dvc").values():
+    for out in read_listing(ResultsLayout(root / "results").listing).values():
         files = {file["relpath"]: file["md5"] for file in read(out["md5"])}
         yield read(files["result.json"])["provenance"]
 

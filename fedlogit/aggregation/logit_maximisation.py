@@ -1,12 +1,14 @@
 """LMProbe: images that maximise a class's logit, and the logits they reach (CELM Algorithm 1).
 
-All classes of a model are one batch, since the loss is a sum over images and no image sees another.
-`maximise_logits` does so for one model, `maximise_stacked` for several of one architecture at once:
-where time goes into starting operations on tiny batches (`probed_together`), that is several times
-faster; elsewhere a model per thread is. Both run the same steps. As many models are stacked as
-`models_at_once` finds room for, which depends on their sizes only, so that the same run has the
-same bits. Single pixels differ all the same, because Adam divides gradients by their size and so
-amplifies the rounding of those near 0; norms and logits agree.
+All classes of a model are one batch, since the loss is a sum over images and no image sees another,
+unless the model normalises by the statistics of its batch (`batch_stats`, `lenet_bn`): then its
+images, one of each class probed, are normalised together. `maximise_logits` does so for one model,
+`maximise_stacked` for several of one architecture at once: where time goes into starting operations
+on tiny batches (`probed_together`), that is several times faster; elsewhere a model per thread is.
+Both run the same steps. As many models are stacked as `models_at_once` finds room for, which
+depends on their sizes only, so that the same run has the same bits. Single pixels differ all the
+same, because Adam divides gradients by their size and so amplifies the rounding of those near 0;
+norms and logits agree.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from fedlogit.errors import FedlogitError
 
 __all__ = [
     "asymmetric",
-    "ballots",
     "bits_per_vote",
     "emphasis",
     "margin",
     "pack",
+    "soft_labels",
     "tally",
     "unpack",
     "vote_counts",
@@ -57,7 +57,7 @@ def vote_counts(votes: torch.Tensor, classes: int) -> torch.Tensor:
     return counts
 
 
-def ballots(logits: torch.Tensor, signal: str, k: int = 1) -> torch.Tensor:
+def soft_labels(logits: torch.Tensor, signal: str, k: int = 1) -> torch.Tensor:
     """Return what each peer says, as distributions like `logits`; their mean is the consensus.
 
     Args:

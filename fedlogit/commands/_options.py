@@ -12,6 +12,7 @@ from typing import get_args
 import torch
 
 from fedlogit import methods
+from fedlogit.commands._folders import data_folder
 from fedlogit.commands._values import count, given_path, seconds
 from fedlogit.engine_names import CPU_ENGINES, EngineName
 from fedlogit.errors import FedlogitError
@@ -54,9 +55,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 
 def engine_options(parser: argparse.ArgumentParser) -> None:
     """Declare what one run and many have in common: data, device, engine."""
-    parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
-    )
+    data_folder(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:0, …")
     parser.add_argument(
         "--engine", default="auto", choices=get_args(EngineName), help="how clients are trained"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fedlogit.commands._folders import papers_folder, results_folder
 from fedlogit.config import Settings
 from fedlogit.errors import DataError
 from fedlogit.papers import list_papers
@@ -16,10 +17,8 @@ __all__ = ["folder_options", "of_finished_runs", "papers_in", "refuse_missing", 
 
 def results_options(parser: argparse.ArgumentParser) -> None:
     """Declare where results and the papers' files lie."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
-    parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
-    )
+    results_folder(parser)
+    papers_folder(parser)
 
 
 def folder_options(parser: argparse.ArgumentParser) -> None:

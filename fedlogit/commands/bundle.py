@@ -13,6 +13,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fedlogit.commands._folders import data_folder
 from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.inputs import data_files, modules_of, spec_files
 from fedlogit.commands._many.report import states
@@ -24,9 +25,7 @@ from fedlogit.errors import FedlogitError, unknown
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     selection_options(parser)
-    parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
-    )
+    data_folder(parser)
     parser.add_argument(
         "--without-data", nargs="*", metavar="NAME",
         help="leave out these data sets, which the other machine has; without a name, all",

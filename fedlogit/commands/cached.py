@@ -6,14 +6,14 @@ python -m fedlogit cached
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from fedlogit.commands._cache import nonempty_listing, print_cache_state
+from fedlogit.commands._folders import runs_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
+    runs_folder(parser)
 
 
 def main(args: argparse.Namespace) -> int:

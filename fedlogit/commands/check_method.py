@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fedlogit import methods
+from fedlogit.commands._folders import data_folder
 from fedlogit.files import read_json
 from fedlogit.runs.conformance import SMALL_SPEC, Finding, findings
 from fedlogit.runs.setup import open_data
@@ -27,9 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spec", type=Path, help="spec (JSON) of a short run that suits the method"
     )
-    parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
-    )
+    data_folder(parser)
 
 
 def main(args: argparse.Namespace) -> int:

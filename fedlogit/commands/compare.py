@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._folders import papers_folder
 from fedlogit.commands._values import given_path
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.plan_reader import read_plans
@@ -23,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables (JSON)")
     parser.add_argument("--reference", type=Path, help="published numbers (CSV), if there are any")
-    parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
-    )
+    papers_folder(parser)
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._folders import papers_folder, results_folder
 from fedlogit.commands._values import given_file
 from fedlogit.papers.plan_reader import read_plans
 from fedlogit.results.pages.chapter import write_page
@@ -18,10 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--artefacts", type=Path, nargs="+", required=True, help="tables and figures (JSON)"
     )
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
-    parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
-    )
+    results_folder(parser)
+    papers_folder(parser)
     parser.add_argument("--out", type=given_file, required=True, help="HTML file to write")
 
 

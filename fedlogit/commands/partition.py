@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedlogit.commands._folders import data_folder
 from fedlogit.commands._values import given_path
 from fedlogit.data import load
 from fedlogit.errors import FedlogitError
@@ -25,15 +26,14 @@ from fedlogit.files import read_json, write_json
 from fedlogit.partition import Split, distances, divide
 from fedlogit.results.bubbles import bubble_plot
 from fedlogit.results.formatting import write_csv
+from fedlogit.runs import layout
 from fedlogit.spec import SplitSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
-    parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
-    )
+    data_folder(parser)
     parser.add_argument("--spec", type=Path, help="JSON file with the settings below as keys")
     parser.add_argument("--dataset", help="name of a prepared data set")
     parser.add_argument(
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> None:
 
 def write(split: Split, folder: Path, title: str) -> None:
     """Write the five files of a split into `folder`."""
-    split.save(folder / "indices.npz")
+    split.save(folder / layout.INDICES)
     write_csv(folder / "counts.csv", pd.DataFrame(split.counts).reset_index(names="client"))
     write_json(
         folder / "distances.json",

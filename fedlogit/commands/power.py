@@ -5,7 +5,8 @@
 Each line is a comparison of a claim, or the mean over its cells: the seeds so far, their mean
 difference beyond the claim's margin and its standard deviation, the power of the one-sided paired
 t test at 5 % with --seeds new seeds, and the seeds needed for a power of 80 %. Both are for the
-direction seen: where the difference is negative, they are about the claim's opposite. Differences
+direction seen: where the difference is negative, they are about the claim's opposite, before Holm's
+correction for the number of comparisons, with which "does not hold" needs more seeds. Differences
 seen with few seeds are uncertain, and so is all that follows from them. Fix the number of seeds
 before the runs, and do not add seeds until a test passes.
 """

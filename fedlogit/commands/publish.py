@@ -24,6 +24,7 @@ from fedlogit.commands._cache import (
     write_listing,
 )
 from fedlogit.commands._error_lines import print_first
+from fedlogit.commands._folders import papers_folder, runs_folder
 from fedlogit.commands._remote import (
     check_remote,
     folder_in_repository,
@@ -48,7 +49,7 @@ Every clone has a copy. Hosts of git ask for repositories below a gigabyte, hist
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
+    runs_folder(parser)
     parser.add_argument(
         "--with",
         dest="included",
@@ -63,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prune", action="store_true", help="remove published runs that no table or figure needs"
     )
-    parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
-    )
+    papers_folder(parser)
     parser.add_argument("--remote", help="DVC remote to push to, instead of the default")
     parser.add_argument(
         "--limit",
@@ -79,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return the exit code."""
     listing = args.runs.with_suffix(".dvc")
-    left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
+    left_out = _left_out(args)
     papers = [load_paper(name, args.papers) for name in papers_in(args.papers)]
     _check_scales(args.included, papers)
     needed = needed_runs(papers)
@@ -128,10 +127,9 @@ def _publish(
             if left:
                 write_listing(listing, before)
             raise
-    left_out = [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
     print(
         f"{len(new)} runs published, {len(found.ready) - len(new)} were;"
-        f" left out {len(found.left_out)} that nothing but {' or '.join(left_out) or '-'} needs;"
+        f" left out {len(found.left_out)} that {_needed_by(args)};"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
     if unused:
@@ -145,6 +143,18 @@ def _publish(
             file=sys.stderr,
         )
     return bool(new or left)
+
+
+def _left_out(args: argparse.Namespace) -> list[str]:
+    """Return the scales whose runs are not published."""
+    return [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
+
+
+def _needed_by(args: argparse.Namespace) -> str:
+    """Say what needs the runs that are left out."""
+    scales = " or ".join(_left_out(args))
+    told = [f"only {scales} needs"] if scales else []
+    return " or ".join([*told, "nothing needs"] if args.prune or not told else told)
 
 
 def _some(runs: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Collection
 from pathlib import Path, PurePath
 
 from fedlogit.commands._cache import is_here, nonempty_listing, print_cache_state
+from fedlogit.commands._folders import runs_folder
 from fedlogit.commands._many.selection import names_paper, paper_options, planned_runs
 from fedlogit.commands._objects import put_in_place
 from fedlogit.commands._remote import check_remote
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only runs in these folders, such as mnist or results/runs/mnist",
     )  # fmt: skip
     paper_options(parser)
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
+    runs_folder(parser)
     parser.add_argument("--remote", help="DVC remote to fetch from, instead of the default")
 
 

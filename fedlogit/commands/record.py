@@ -41,7 +41,8 @@ def main(args: argparse.Namespace) -> None:
     refuse_missing(args.results)
     _refuse_no_references(args.references)
     plan = Plan(settings, args.papers, args.results)
-    refuse_stale(_plans(plan, args), args.results, read_listing(args.results / "runs.dvc").keys())
+    published = read_listing(plan.layout.listing)
+    refuse_stale(_plans(plan, args), args.results, published.keys())
     if write_record(plan, args.references, args.results):
         print((args.results / "record.counts.md").read_text(encoding="utf-8").rstrip())
     else:

@@ -21,7 +21,9 @@ from fedlogit.commands._settings import folder_options, of_finished_runs, refuse
 from fedlogit.commands._values import count
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
-from fedlogit.results.redraw import differences, orphans, redraw, strangers
+from fedlogit.results.drawn_files import differences, orphans, strangers
+from fedlogit.results.redraw import redraw
+from fedlogit.runs.paths import ResultsLayout
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,8 +72,8 @@ def main(args: argparse.Namespace) -> int:
 
 def not_here(results: Path) -> int:
     """Return how many of the published runs have not been pulled."""
-    runs = read_listing(results / "runs.dvc")
-    return sum(not is_here(results / "runs" / run) for run in runs)
+    layout = ResultsLayout(results)
+    return sum(not is_here(layout.run(run)) for run in read_listing(layout.listing))
 
 
 def _pruned(plan: Plan, drawn: Sequence[Path]) -> list[Path]:

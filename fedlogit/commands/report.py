@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fedlogit.commands._folders import results_folder
 from fedlogit.commands._values import given_file
 from fedlogit.results.pages.report import find_pages, write_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+    results_folder(parser)
     parser.add_argument(
         "--out", type=given_file, default=Path("results/report.html"), help="HTML file to write"
     )

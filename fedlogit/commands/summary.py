@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fedlogit.commands._folders import papers_folder, results_folder
 from fedlogit.commands._settings import of_finished_runs, refuse_missing
 from fedlogit.config import Settings, read_settings
 from fedlogit.errors import FedlogitError
@@ -46,13 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--datasets", nargs="*", help="only papers with a run on these data sets")
     parser.add_argument("--seeds", nargs="*", help="seeds that were used instead of the papers'")
     parser.add_argument("--config", type=Path, help="config.yaml to take the other settings from")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
-    parser.add_argument(
-        "--papers-folder",
-        type=Path,
-        default=Path("workflow/papers"),
-        help="folder of the papers' files",
-    )
+    results_folder(parser)
+    papers_folder(parser, "--papers-folder")
     parser.add_argument(
         "--report",
         type=Path,

@@ -9,8 +9,8 @@ Writes ``wikitext2.bpe2048.json`` (the tokenizer, trained on the training split)
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from fedlogit.commands._folders import data_folder
 from fedlogit.data import card, load_arrays
 from fedlogit.data.tokens import tokenise
 from fedlogit.errors import FedlogitError
@@ -21,9 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("dataset", help="name of a text in data/sources.yaml")
     parser.add_argument("--vocabulary", type=int, default=2048, help="number of tokens")
-    parser.add_argument(
-        "--data", type=Path, default=Path("data/prepared"), help="folder of prepared data sets"
-    )
+    data_folder(parser)
 
 
 def main(args: argparse.Namespace) -> None:

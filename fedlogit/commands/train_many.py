@@ -28,6 +28,7 @@ from fedlogit.commands._many.worker import Outcome
 from fedlogit.commands._options import checkpoint_option, engine_options, wanted_device
 from fedlogit.commands._values import count, given_file, positive
 from fedlogit.errors import FedlogitError
+from fedlogit.runs.paths import ResultsLayout
 from fedlogit.runs.progress import Counter, counter
 from fedlogit.runs.setup import choose_device
 from fedlogit.stopping import exit_code
@@ -75,7 +76,9 @@ def main(args: argparse.Namespace) -> int:
     tasks = _tasks(args).of(selected.runs)
     done = list(before.values()).count("finished")
     with closing(counter(len(before), "run", done=done, show=not args.quiet)) as bar:
-        pool = ProcessPool(device, args.jobs, limits, _printer(bar, args.results / "runs"))
+        pool = ProcessPool(
+            device, args.jobs, limits, _printer(bar, ResultsLayout(args.results).runs)
+        )
         signals = pool.run(tasks)
     failed = broken | pool.failed
     after = states(selected, args.results, failed)
@@ -143,7 +146,7 @@ def _tasks(args: argparse.Namespace) -> Tasks:
     texts = [text for key, value in options.items() for text in (key, str(value))]
     return Tasks(
         args.results,
-        args.partitions or args.results / "partitions",
+        args.partitions or ResultsLayout(args.results).partitions,
         (*texts, "--quiet"),
         ("--checkpoint-seconds", str(args.checkpoint_seconds)),
     )
@@ -166,6 +169,6 @@ def _pack(args: argparse.Namespace, after: dict[str, str]) -> None:
     if not finished:
         print(f"{args.archive}: not written, as no run has finished")
         return
-    pack(args.archive, "runs", files_of_runs(args.results / "runs", finished))
+    pack(args.archive, "runs", files_of_runs(ResultsLayout(args.results).runs, finished))
     size = args.archive.stat().st_size / 1e6
     print(f"{args.archive}: {len(finished)} finished runs, {size:.1f} MB")

@@ -18,6 +18,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 
+from fedlogit.commands._folders import runs_folder
 from fedlogit.commands._many.archive import kind_of, unpack
 from fedlogit.commands._many.filing import Filed, file_runs
 from fedlogit.commands._many.inputs import file_inputs
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "archives", nargs="+", type=given_path, metavar="FILE", help="a .tar.gz archive"
     )
-    parser.add_argument("--runs", type=Path, default=Path("results/runs"), help="folder of runs")
+    runs_folder(parser)
     parser.add_argument(
         "--out",
         type=given_path,

@@ -37,5 +37,6 @@ def explain_single_sample(model: Client, phase: str) -> Iterator[None]:
         raise FedlogitError(
             f"model {name}: {model.label} has a batch of one sample in {phase}, which has no"
             " statistics for batch norm; give it two or more (batch, private samples, public.size,"
-            " or the method's validation or probes_per_round), or a model without batch norm"
+            " or the method's validation, probes_per_round or classes_per_round), or a model"
+            " without batch norm"
         ) from None

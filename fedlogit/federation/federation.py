@@ -20,6 +20,7 @@ from fedlogit.engine.build import build_client
 from fedlogit.engine.client import Client, State
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores
+from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.averaging import average_states, same_architecture
@@ -216,7 +217,8 @@ class Federation:
                 client.renew_optimizer()
         shared = self.public if with_public else self.public[:0]
         tasks = private_tasks(self.context, self.clients, shared, prox_centers, proximal_mu)
-        losses = self._train(tasks, "loss_private")
+        losses = self._train(tasks)
+        self.log(loss_private=float(np.mean(losses)))
         self.private_losses |= {c.index: loss for c, loss in zip(self.clients, losses, strict=True)}
 
     def distil(
@@ -230,7 +232,8 @@ class Federation:
     ) -> None:
         """All clients, or `learners`, train on the same samples, as long as `spec.local` says.
 
-        The mean of their losses over samples, in nats, is the round's column ``loss_distil``.
+        The mean of their losses over samples, in nats, is the round's column ``loss_distil``;
+        of several calls in a round, the last one's.
 
         Args:
             indices: The samples, int64 (n,).
@@ -254,12 +257,13 @@ class Federation:
             )
         trained = self.clients if learners is None else learners
         tasks = distillation_tasks(self.context, trained, indices, targets, label_weight, once)
-        self._train(tasks, "loss_distil")
+        self.log(loss_distil=float(np.mean(self._train(tasks))))
 
     def distil_server(self, targets: Targets, *, part: int = 1) -> None:
         """The server's model trains on `public` with a new optimizer, as `spec.server` says.
 
-        The mean of its losses over samples, in nats, is the round's column ``loss_server``.
+        The mean of its losses over samples, in nats, is the round's column ``loss_server``;
+        of several calls in a round, the last one's.
 
         Args:
             targets: What it shall predict on the public samples, a row a sample in the order of
@@ -273,19 +277,22 @@ class Federation:
         assert self.server is not None
         tasks = server_tasks(self.context, self.server, self.public, targets, part)
         self.server.renew_optimizer()
-        self._train(tasks, "loss_server", self.server_engine)
+        self.log(loss_server=float(np.mean(self._train(tasks, self.server_engine))))
 
-    def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> None:
+    def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> list[float]:
         """Train models that are not the clients' own, as long as `spec.local` says.
 
         Args:
             models: Of `new_models`, each with its samples.
             labels: Each one's labels of its samples, int64 (its samples,).
 
+        Returns:
+            The mean loss of each, in nats. It is not logged, as models differ in what they learn.
+
         Raises:
             Diverged: if the loss of one is no longer finite.
         """
-        self._train(model_tasks(self.context, models, labels), "loss_private")
+        return self._train(model_tasks(self.context, models, labels))
 
     def new_models(self, owner: Client, role: str, samples: Sequence[torch.Tensor]) -> list[Client]:
         """Return untrained models of a client's architecture, one for each list of samples.
@@ -316,23 +323,28 @@ class Federation:
         """
         return self.engine.map(function, models)
 
+    def explain_single_sample(self, model: Client, phase: str) -> AbstractContextManager[None]:
+        """Name the model and the phase where its batch norm meets a single sample.
+
+        Args:
+            model: Who takes it.
+            phase: What the model does, such as "logit maximisation".
+        """
+        return explain_single_sample(model, phase)
+
     def leave_if_cancelled(self) -> None:
         """Leave a function of `for_each` early, by an exception, where another one has failed."""
         self.engine.pool.check()
 
-    def _train(
-        self, tasks: Sequence[ClientTask], column: str, engine: Engine | None = None
-    ) -> list[float]:
-        """Run tasks and log the mean of their losses as `column`; return each one's loss."""
+    def _train(self, tasks: Sequence[ClientTask], engine: Engine | None = None) -> list[float]:
+        """Run tasks; return the mean loss of each."""
         factor = self.spec.schedule.factor(self.round)
         for task in tasks:
             if self.spec.optimizer.reset_every == "phase":
                 task.client.renew_optimizer()
             task.client.set_rate(factor)
         with nullcontext() if engine else self._log.clients_work():
-            losses = (engine or self.engine).train(tasks)
-        self.log(**{column: float(np.mean(losses))})
-        return losses
+            return (engine or self.engine).train(tasks)
 
     # --- predictions: all of them float32, and all raise `Diverged` as `Predictions` does -------
 

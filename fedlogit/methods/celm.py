@@ -29,6 +29,8 @@ from fedlogit.methods.model_federation import ModelFederation, model_message
 
 __all__ = ["CELM"]
 
+_PHASE = "logit maximisation"
+
 
 class CELM(ModelFederation):
     """During warm-up the server probes every model; afterwards contributions are frozen.
@@ -36,6 +38,9 @@ class CELM(ModelFederation):
     Absent clients: those present are probed, and divide anew what they had of c together; c_i, the
     evidence and the images of the absent wait. A model counts by its c_i among those present. Who
     first comes after warm-up keeps c_i = 1/N.
+
+    Models that normalise by the statistics of their batch, which the paper has nowhere, normalise
+    the images of all classes probed together: there, evidence of a class depends on the others.
 
     Attributes:
         warm_up: T_w / T, the share of rounds with probing (§5: 5 %), rounded to whole rounds, a
@@ -187,11 +192,15 @@ def _maximised(
     networks = [model.model for model in models]
     alike = len({model.architecture for model in models}) == 1
     if alike and probed_together(networks[0], fed.data.device.type):
-        at_once = models_at_once(networks[0], images[0])
-        return maximise_stacked(networks, images, classes, ascent, at_once)
+        with fed.explain_single_sample(models[0], _PHASE):
+            at_once = models_at_once(networks[0], images[0])
+            return maximise_stacked(networks, images, classes, ascent, at_once)
     start = dict(zip(map(id, models), images, strict=True))
-    found = fed.for_each(
-        models, lambda model: maximise_logits(model.model, start[id(model)], classes, ascent)
-    )
+
+    def probe(model: Client) -> tuple[torch.Tensor, torch.Tensor]:
+        with fed.explain_single_sample(model, _PHASE):
+            return maximise_logits(model.model, start[id(model)], classes, ascent)
+
+    found = fed.for_each(models, probe)
     logits, final = zip(*found, strict=True)
     return torch.stack(logits), torch.stack(final)

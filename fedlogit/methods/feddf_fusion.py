@@ -32,7 +32,8 @@ class FedDFFusion(ModelFederation):
             them open; the original takes up to 10,000, which 3,000 rounds rule out. 0 is FedAvg.
         server_optimizer: Whether the server's optimizer is ``kept`` from round to round, as a
             peer's is, or is ``new`` in each, as in the original. The first step of a new AdamW
-            moves every parameter by the whole learning rate, whatever its gradient's size.
+            moves every parameter by the whole learning rate, whatever its gradient's size. With
+            `optimizer.reset_every: phase` every step has a new one.
         target: ``logits``, softmax of the mean logits, as the original's ``avg_logits``; or the
             mean of ``probabilities``.
     """
@@ -58,6 +59,11 @@ class FedDFFusion(ModelFederation):
                 f"method {self.name}: server_steps = {self.server_steps}: at"
                 f" {self.probes_per_round} probes each they need more than the {public} public"
                 " samples"
+            )
+        if "server_optimizer" in self.changed() and spec.optimizer.reset_every == "phase":
+            raise FedlogitError(
+                f"method {self.name}: server_optimizer = {self.server_optimizer!r}: with"
+                " optimizer.reset_every = 'phase' every step has a new one; leave it out"
             )
 
     def contributions(self, fed: Federation) -> list[float]:

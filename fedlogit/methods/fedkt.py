@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+import numpy as np
 import torch
 from pydantic import Field
 
@@ -49,8 +50,9 @@ class FedKT(Method):
 
     def round(self, fed: Federation, r: int) -> None:
         """Do the round."""
-        ballots = torch.stack([self._party(fed, client) for client in fed.clients])
-        labels = consistent_votes(ballots, fed.classes, consistent=self.consistent)
+        votes, teachers, students = zip(*(self._party(fed, c) for c in fed.clients), strict=True)
+        fed.log(loss_teachers=float(np.mean(teachers)), loss_students=float(np.mean(students)))
+        labels = consistent_votes(torch.stack(votes), fed.classes, consistent=self.consistent)
         known = labels >= 0
         targets = one_hot_targets(labels, fed.classes)
         fed.log(target_share=float(known.double().mean()))
@@ -58,23 +60,29 @@ class FedKT(Method):
             fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
         fed.distil_server(targets)
 
-    def _party(self, fed: Federation, party: Client) -> torch.Tensor:
-        """Return the labels that a party's students give, int64 (students, points)."""
+    def _party(
+        self, fed: Federation, party: Client
+    ) -> tuple[torch.Tensor, list[float], list[float]]:
+        """Return the labels that a party's students give, int64 (students, points).
+
+        With them come the mean losses of all its teachers, and of its students.
+        """
         if party.samples < self.teachers:
             raise FedlogitError(
                 f"method {self.name}: client {party.index} has {party.samples} samples, fewer than"
                 f" teachers = {self.teachers}"
             )
-        students = []
+        students: list[Client] = []
+        losses: tuple[list[float], list[float]] = ([], [])
         for p in range(self.partitions):
             order = fed.rng("fedkt/cut", party.index, p).permutation(party.samples)
             parts = torch.as_tensor(order, device=party.private.device).tensor_split(self.teachers)
             own = [party.private[part] for part in parts]
             teachers = fed.new_models(party, f"teacher/{p}", own)
-            fed.train_models(teachers, [fed.labels(t.private) for t in teachers])
+            losses[0].extend(fed.train_models(teachers, [fed.labels(t.private) for t in teachers]))
             answers = fed.logits(fed.public, teachers).argmax(-1)
             student = fed.new_models(party, f"student/{p}", [fed.public])
-            fed.train_models(student, [majority(answers, fed.classes)])
+            losses[1].extend(fed.train_models(student, [majority(answers, fed.classes)]))
             students += student
         fed.uplink("model", torch.stack([model_message(s.state()) for s in students]))
-        return fed.logits(fed.public, students).argmax(-1)
+        return fed.logits(fed.public, students).argmax(-1), *losses

@@ -22,6 +22,7 @@ class FullyInformed(Method):
     which has to be there in every round.
     """
 
+    needs_public: ClassVar[bool] = True
     supports_sequences: ClassVar[bool] = True
     supports_partial_participation: ClassVar[bool] = True
 

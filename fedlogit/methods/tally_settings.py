@@ -108,13 +108,20 @@ class TallySettings(Method):
             if not fits:
                 value = getattr(self, key)
                 raise FedlogitError(f"method tally_train: {key} = {value!r}: {wanted}")
-        if "theory" in spec.export and spec.text:
-            raise FedlogitError(
-                f"export = 'theory' needs one class a sample; dataset {spec.dataset} is a text,"
-                " with a target at each position"
-            )
+        if "theory" in spec.export:
+            _check_theory(self, spec)
         if self.topology == "regular":
             check_degree(spec.clients, self.degree)
+
+
+def _check_theory(settings: TallySettings, spec: RunSpec) -> None:
+    if spec.text:
+        raise FedlogitError(
+            f"export = 'theory' needs one class a sample; dataset {spec.dataset} is a text,"
+            " with a target at each position"
+        )
+    if settings.adversaries or spec.adversaries:
+        raise FedlogitError("export = 'theory' is of honest peers; give no adversaries")
 
 
 def _channel_rules(settings: TallySettings, spec: RunSpec) -> Rules:
@@ -229,11 +236,15 @@ def _no_effect_rules(settings: TallySettings, spec: RunSpec) -> Rules:
         ("trim", settings.rule == "trimmed_mean", "is for rule = 'trimmed_mean'"),
         ("k", settings.signal == "top_k", "is for signal = 'top_k'"),
         ("merge_cost", settings.merge_every is not None, "nothing is merged; give merge_every"),
-        ("magnitude", settings.signal != "votes", "a vote has none"),
+        (
+            "magnitude",
+            settings.signal == "probabilities" or (settings.signal == "top_k" and settings.k > 1),
+            "a vote has none",
+        ),
     ]
     rules += [
         (key, settings.label_weight < 1, "the consensus weighs nothing with label_weight = 1.0")
-        for key in ("emphasis", "decay_rounds")
+        for key in ("emphasis", "decay_rounds", "margin_memory", "asymmetry", "rule", "adversaries")
     ]
     every = settings.merge_every or 1
     merges = spec.rounds - spec.rounds % every > settings.warm_up

@@ -13,10 +13,10 @@ from fedlogit.aggregation.attacks import false_soft_labels, false_votes
 from fedlogit.aggregation.robust import robust_average
 from fedlogit.aggregation.votes import (
     asymmetric,
-    ballots,
     emphasis,
     margin,
     pack,
+    soft_labels,
     tally,
     unpack,
 )
@@ -130,12 +130,13 @@ class TallyTrain(TallySettings):
             For each peer the messages of its neighbours and its own, (messages, probes, …); a
             single entry where all are connected and so receive the same.
         """
-        votes = logits.argmax(-1)
+        messages = self.messages(fed, logits)
+        votes = messages if self.signal == "votes" else messages.argmax(-1)
         agreement = (votes == votes.mode(0).values).double().mean()
         fed.log(agreement=float(agreement))
         neighbours = self.neighbours(fed)
         links = int(neighbours.sum()) - len(neighbours)  # without those from a peer to itself
-        received = self.send(fed, self.messages(fed, logits), links)
+        received = self.send(fed, messages, links)
         if neighbours.all():
             return [received]
         return [received[row] for row in torch.from_numpy(neighbours).to(received.device)]
@@ -174,7 +175,7 @@ class TallyTrain(TallySettings):
         Votes stay class numbers: as rows of zeros with a one they would be as large as logits.
         """
         votes = self.signal == "votes"
-        honest = logits.argmax(-1) if votes else ballots(logits, self.signal, self.k)
+        honest = logits.argmax(-1) if votes else soft_labels(logits, self.signal, self.k)
         false = self.adversaries_present(fed)
         if not false:
             return honest

@@ -30,8 +30,8 @@ class Maverick(Partition):
 
     Attributes:
         rare: Number of rare classes. With three of ten, FedAvg and CELM come within 1.6 points of
-            Table 2; with two the maverick counts as much under CELM as under FedAvg, and CELM
-            gains nothing (`docs/deviations.md`).
+            Table 2 on Fashion-MNIST; with two the maverick counts as much under CELM as under
+            FedAvg, and CELM gains nothing (`docs/findings.md`).
         rare_classes: "last" has the same rare classes with every seed, the last ones; "drawn" has
             each seed draw its own. With drawn classes rare-class accuracy varies by tens of points,
             while those of Table 2 on Fashion-MNIST, but for CFFL's, are below one point.

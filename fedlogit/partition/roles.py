@@ -64,7 +64,7 @@ def maverick_samples(labels: np.ndarray, rare: np.ndarray) -> np.ndarray:
     if missing:
         raise FedlogitError(
             f"rare class {missing[0]} has no samples, so no client holds it;"
-            " use another seed, or fewer rare classes"
+            " give fewer rare classes, or rare_classes = 'drawn' and another seed"
         )
     return samples_of_classes(labels, rare)
 

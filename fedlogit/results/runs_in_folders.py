@@ -21,6 +21,7 @@ from fedlogit.results.formatting import markdown, number, sentence, spread
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.finished import finished_runs, folders_with
 from fedlogit.results.runs.run import Run, read_run
+from fedlogit.runs import layout
 from fedlogit.runs.integrity import read_spec
 from fedlogit.spec import RunSpec
 
@@ -60,13 +61,13 @@ def find_runs(folders: Iterable[Path]) -> FoundRuns:
     for folder in folders:
         if not folder.is_dir():
             raise FedlogitError(f"{folder}: is not a folder; give one that holds runs")
-        specs = list(folders_with("spec.json", folder))
+        specs = list(folders_with(layout.SPEC, folder))
         ended = list(finished_runs(folder))
         if not specs and not ended:
-            raise FedlogitError(f"{folder}: holds no run: no spec.json below it")
-        # A folder with clients.json has clients that were trained for several runs.
+            raise FedlogitError(f"{folder}: holds no run: no {layout.SPEC} below it")
+        # A folder with layout.CLIENTS has clients that were trained for several runs.
         unfinished |= dict.fromkeys(
-            p for p in specs if p not in ended and not (p / "clients.json").exists()
+            p for p in specs if p not in ended and not (p / layout.CLIENTS).exists()
         )
         for path in ended:
             try:

@@ -1,4 +1,4 @@
-"""Names of the files in the folder of a job: of a run, or of the clients that runs share.
+"""Names of the files in the folder of a job: a run, clients that runs share, or a partition.
 
 Which of them are there says whether a job is done or can be resumed. `.dvcignore` has those that
 the cache does not keep.
@@ -13,6 +13,7 @@ __all__ = [
     "CLIENTS",
     "EXPORTS",
     "FINISHED_NOTE",
+    "INDICES",
     "LOCK",
     "LOGITS",
     "LOGITS_RECORD",
@@ -51,6 +52,9 @@ LOGITS_RECORD = "logits.json"
 """The record of the shared clients' logits. With it, the logits are there."""
 TARGETS = "targets.npz"
 """What an aggregator has made of the clients' logits."""
+
+INDICES = "indices.npz"
+"""Each client's samples, in the folder of a partition of data."""
 
 CHECKPOINT = "checkpoint.safetensors"
 """The state of a run that has not finished, after some round."""

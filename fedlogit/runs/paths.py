@@ -82,6 +82,16 @@ class ResultsLayout:
         return self.root / "runs"
 
     @property
+    def listing(self) -> Path:
+        """The list of published runs, of DVC."""
+        return self.runs.with_suffix(".dvc")
+
+    @property
+    def partitions(self) -> Path:
+        """The folder of all partitions of data."""
+        return self.root / "partitions"
+
+    @property
     def plans(self) -> Path:
         """The folder of what is planned."""
         return self.root / "plan"
@@ -104,7 +114,7 @@ class ResultsLayout:
 
     def partition(self, split: Name) -> Path:
         """Return the folder of a partition of data, which `split_dir` names."""
-        return self.root / "partitions" / split
+        return self.partitions / split
 
     def artefact(self, kind: str, paper: str, scale: str, id_: str, suffix: str) -> Path:
         """Return a file of a drawn table or figure."""

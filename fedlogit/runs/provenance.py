@@ -23,6 +23,7 @@ from fedlogit.errors import DataError, missing_package
 from fedlogit.partition import Split
 from fedlogit.runs.external_code import external_code
 from fedlogit.runs.library_code import code_version, commit_facts
+from fedlogit.runs.machine import device_name
 from fedlogit.spec import RunSpec
 
 __all__ = [
@@ -151,24 +152,6 @@ class Provenance:
         if self._device.type == "cuda":
             return torch.cuda.max_memory_allocated(self._device)
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def device_name(device: torch.device) -> str:
-    """Return the model of a GPU or CPU."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    name = cpu_field("model name")
-    return f"CPU {name or platform.machine()}"
-
-
-def cpu_field(name: str) -> str:
-    """Return what Linux says of the CPU, such as its ``model name``; empty if it does not."""
-    path = Path("/proc/cpuinfo")
-    for line in path.read_text().splitlines() if path.exists() else []:
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return ""
 
 
 def _versions(spec: RunSpec) -> dict[str, str]:

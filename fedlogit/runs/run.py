@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -164,39 +164,64 @@ def _train(
 ) -> None:
     rows = load_checkpoint(folder, fed)
     progress.rounds(rows)
-    diverged = ""
     with stop_after_round() as stop:
         if rows:
             log_line(f"goes on after {_where(fed)}")
         else:
             method.init(fed)
-        saved = time.monotonic()
-        while fed.round < fed.spec.rounds:
-            try:
-                rows.append(_round(fed, run_round))
-            except Diverged as error:
-                diverged = f"round {fed.round}: {error}"
-                break
-            progress.rounds(rows)
-            if fed.round == fed.spec.rounds:
-                break
-            if stop or time.monotonic() - saved >= options.checkpoint_seconds:
-                save_checkpoint(folder, fed, rows)
-                saved = time.monotonic()
-            if stop:
-                log_line(
-                    f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on"
-                )
-                raise SystemExit(exit_code(stop[0]))
-        if not diverged:
-            try:
-                fed.end_rounds()
-                method.finish(fed)
-            except Diverged as error:
-                diverged = f"after round {fed.round}: {error}"
+        diverged = _train_rounds(fed, run_round, rows, folder, options, progress, stop)
+        diverged = diverged or _finish(fed, method)
     if fed.devices[:-1]:
         provenance.add({"earlier_devices": fed.devices[:-1]})
     write_outputs(fed, folder, rows, diverged, provenance)
+
+
+def _train_rounds(
+    fed: Federation,
+    run_round: RoundFunction,
+    rows: list[dict[str, Any]],
+    folder: Path,
+    options: RunOptions,
+    progress: RoundProgress,
+    stop: Sequence[int],
+) -> str:
+    """Add a row per round that is left, with checkpoints; return why the run diverged, or "".
+
+    Args:
+        fed: The federation, in the round after which to go on.
+        run_round: The method's, or of the stage.
+        rows: Of the rounds so far.
+        folder: For checkpoints.
+        options: How often to write them.
+        progress: To show them.
+        stop: The signals that have come; with one, the process ends after a checkpoint.
+    """
+    saved = time.monotonic()
+    while fed.round < fed.spec.rounds:
+        try:
+            rows.append(_round(fed, run_round))
+        except Diverged as error:
+            return f"round {fed.round}: {error}"
+        progress.rounds(rows)
+        if fed.round == fed.spec.rounds:
+            break
+        if stop or time.monotonic() - saved >= options.checkpoint_seconds:
+            save_checkpoint(folder, fed, rows)
+            saved = time.monotonic()
+        if stop:
+            log_line(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
+            raise SystemExit(exit_code(stop[0]))
+    return ""
+
+
+def _finish(fed: Federation, method: Method) -> str:
+    """Let the last round end and the method finish; return why it diverged, or ""."""
+    try:
+        fed.end_rounds()
+        method.finish(fed)
+    except Diverged as error:
+        return f"after round {fed.round}: {error}"
+    return ""
 
 
 def _round(fed: Federation, run_round: RoundFunction) -> dict[str, Any]:

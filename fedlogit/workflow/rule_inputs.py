@@ -24,7 +24,7 @@ from fedlogit.spec import RunSpec
 __all__ = ["SUMMARY_PARTS", "RuleInputs"]
 
 Files = dict[str, str | list[str]]
-_OF_PARTITION = ("indices.npz", "counts.csv", "distances.json", "bubbles.png")
+_OF_PARTITION = (layout.INDICES, "counts.csv", "distances.json", "bubbles.png")
 _SUFFIXES = {"table": ("csv", "md", "tex"), "figure": ("png", "pdf", "md")}
 # All outputs of a rule are asked for: Snakemake makes no file again that nobody asks for.
 SUMMARY_PARTS = ("compare.csv", "compare.md", "orders.csv", "claims.csv", "claims.md",
@@ -230,7 +230,7 @@ class RuleInputs:
 
     def split_of(self, run: str) -> str:
         """Return the partition of the data of a run, or of a set of clients."""
-        return str(self._layout.partition(self._plan.split_of(run)) / "indices.npz")
+        return str(self._layout.partition(self._plan.split_of(run)) / layout.INDICES)
 
     def _check_runs(self, artefacts: list[PlannedArtefact]) -> None:
         """Refuse what cannot be made of the runs that these need, before anything starts."""

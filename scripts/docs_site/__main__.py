@@ -15,8 +15,9 @@ from pathlib import Path
 from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import list_papers, load_paper
+from fedlogit.results.record.numbers import read_record
 from scripts.docs_site.reference import reference_pages
-from scripts.docs_site.results_pages import gallery_pages, read_record, record_page
+from scripts.docs_site.results_pages import gallery_pages, record_page
 from scripts.docs_site.staging import Stage
 
 _ASSETS = Path(__file__).with_name("assets")
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     papers = {name: load_paper(name, _PAPERS) for name in list_papers(_PAPERS)}
     stage = Stage(Path(), args.out, {name: paper.short_name for name, paper in papers.items()})
     made = [*reference_pages(), *gallery_pages(papers, Path("results/figures"))]
-    record = record_page(read_record(Path("results/record.csv")), papers, Path("results/tables"))
+    record = record_page(read_record(Path("results")), papers, Path("results/tables"))
     made.append(("record-table.md", record))
     for place, text in made:
         stage.page(place, text, "made")

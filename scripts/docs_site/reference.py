@@ -20,13 +20,14 @@ from fedlogit.data import DATASETS, Card
 from fedlogit.methods import Method
 from fedlogit.models import ModelConfig
 from fedlogit.papers import Paper
+from fedlogit.papers.claim_options import Comparison
 from fedlogit.papers.options import ANALYSES, FIGURES
 from fedlogit.partition import Partition
 from fedlogit.results import analyses, figures
 from fedlogit.results.formatting import markdown
 from fedlogit.results.metrics import METRICS
 from fedlogit.results.runs.run import Result
-from fedlogit.results.verdicts.claim_tests import TESTS, Comparison
+from fedlogit.results.verdicts.claim_tests import TESTS
 from fedlogit.spec import RunSpec
 from scripts.docs_site.docstrings import about, attributes, in_markdown
 from scripts.docs_site.schema_tables import fields_table, in_cell, model_page, tables_of

@@ -19,9 +19,8 @@ from fedlogit.results.record.numbers import as_comparison
 from fedlogit.results.verdicts.comparison_table import comparison_table
 from fedlogit.results.verdicts.rules import VERDICT_RULE
 
-__all__ = ["gallery_pages", "read_record", "record_page"]
+__all__ = ["gallery_pages", "record_page"]
 
-_NUMBERS = ("published", "published_std", "ours", "std", "difference", "low", "high")
 _FILTERS = ("Paper", "Table", "Verdict")
 
 
@@ -109,17 +108,11 @@ def _path(file: Path) -> str:
     return file.as_posix()
 
 
-def read_record(path: Path) -> pd.DataFrame:
-    """Return ``record.csv``: NaN for numbers that are not there, "" for texts."""
-    record = pd.read_csv(path, keep_default_na=False)
-    return record.assign(**{key: pd.to_numeric(record[key]) for key in _NUMBERS})
-
-
 def record_page(record: pd.DataFrame, papers: Mapping[str, Paper], tables: Path) -> str:
     """Return the page of all published numbers beside ours.
 
     Args:
-        record: As from `read_record`.
+        record: As from `fedlogit.results.record.numbers.read_record`.
         papers: All papers, for titles and labels.
         tables: The committed tables, ``<paper>/<scale>/<id>.md``, to which our numbers lead.
     """

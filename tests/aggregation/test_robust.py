@@ -14,7 +14,7 @@ from fedlogit.aggregation.robust import (
     robust_average,
     trimmed_count,
 )
-from fedlogit.aggregation.votes import ballots, margin
+from fedlogit.aggregation.votes import margin, soft_labels
 from fedlogit.errors import FedlogitError
 
 # Five peers, one probe, three classes; the last says 10 where others say at most 1.
@@ -132,9 +132,9 @@ def test_random_votes_are_those_drawn():
     assert false_votes(votes, 4, 2, "random", drawn).tolist() == [[0] * 4, *drawn.tolist()]
 
 
-def test_ballots_are_what_the_average_averages():
+def test_soft_labels_are_what_the_average_averages():
     logits = torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(ballots(logits, "probabilities").mean(0), average_probabilities(logits))
+    assert torch.equal(soft_labels(logits, "probabilities").mean(0), average_probabilities(logits))
 
 
 def test_margin_of_a_tally():

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from fedlogit.aggregation.average import average_probabilities
 from fedlogit.aggregation.votes import (
     asymmetric,
-    ballots,
     bits_per_vote,
     emphasis,
     pack,
+    soft_labels,
     tally,
     unpack,
     vote_counts,
@@ -21,7 +21,7 @@ from fedlogit.errors import FedlogitError
 
 def top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
     """Return the mean of the peers' k largest probabilities, each peer's normalised."""
-    return ballots(logits, "top_k", k).mean(0)
+    return soft_labels(logits, "top_k", k).mean(0)
 
 
 VOTES = torch.tensor([[0, 2], [0, 1], [1, 1], [0, 1]])  # four peers, two probes
@@ -124,5 +124,5 @@ def test_one_rank_names_the_first_of_equal_logits_as_a_vote_does():
     logits = torch.zeros(1, 200, 10)
     logits[..., [3, 7]] = 1.0
     logits[..., 5] = torch.nextafter(torch.tensor(1.0), torch.tensor(0.0))
-    assert (ballots(logits, "top_k", 1).argmax(-1) == 3).all()
+    assert (soft_labels(logits, "top_k", 1).argmax(-1) == 3).all()
     assert torch.equal(top_k(logits, 1), tally(logits.argmax(-1), 10))

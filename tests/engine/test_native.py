@@ -28,7 +28,7 @@ from fedlogit.engine.transforms import CROP_PADDING, crop_and_flip
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
 from fedlogit.models.layers import BatchStatNorm
-from fedlogit.runs.provenance import cpu_field
+from fedlogit.runs.machine import cpu_field
 from fedlogit.spec import Optimizer
 
 needs_compiler = pytest.mark.skipif(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from support.refusals import refused
 
+from fedlogit import methods
+from fedlogit.methods import celm
+
 ENGINES = ("loop", "unpadded", "stacked")
 
 
@@ -36,3 +39,16 @@ def test_in_prediction(federation, engine):
         none.own_logits(one)
     with refused(said):
         none.logits(none.public[:1])
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_in_logit_maximisation(federation, monkeypatch, together):
+    monkeypatch.setattr(celm, "probed_together", lambda *_: together)
+    model, call = "resnet18(batch_stats=True)", "celm(steps=1, classes_per_round=1)"
+    changes = {"partition": "dir_client(0.5)", "public": None, "local": {"epochs": 1}}
+    fed = federation(models=[model], method=call, **changes)
+    method = methods.get(fed.spec.method)
+    method.init(fed)
+    fed.start_round(1)
+    with refused("has a batch of one sample in logit maximisation, "):
+        method.contributions(fed)

@@ -1,6 +1,7 @@
 """The Fully Informed Reference: one client, all labels."""
 
 import torch
+from support.refusals import refused
 from support.small import small_spec
 
 from fedlogit import methods
@@ -10,7 +11,7 @@ def test_it_trains_on_private_and_public_samples_with_their_labels(federation, m
     given = {"method": "fully_informed", "clients": 1, "partition": "iid(90)"}
     fed, method = federation(**given), methods.get(small_spec(**given).method)
     trained = []
-    monkeypatch.setattr(fed, "_train", lambda tasks, name: trained.extend(tasks) or [0.0])
+    monkeypatch.setattr(fed, "_train", lambda tasks: trained.extend(tasks) or [0.0])
     method.init(fed)
     method.round(fed, 1)
     (task,) = trained
@@ -19,3 +20,8 @@ def test_it_trains_on_private_and_public_samples_with_their_labels(federation, m
     assert torch.equal(task.indices, both)
     assert torch.equal(task.labels, fed.data.labels[both])
     assert sorted(torch.cat(task.batches[:5]).tolist()) == list(range(150)), "an epoch of 32 each"
+
+
+def test_without_public_samples_it_would_be_local_training():
+    with refused("method fully_informed needs"):
+        small_spec(method="fully_informed", clients=1, partition="iid(90)", public=None)

@@ -41,7 +41,7 @@ def test_every_method(reference, call):
         total = sum(int(row[f"bytes_{way}"]) for row in table)
         assert total == sum(result["bytes"][way].values())
     method = methods.get(small_spec(**changes(call)).method)
-    if method.needs_public:
+    if method.needs_public and method.name != "fully_informed":
         assert result["bytes"]["up"], "a method that uses the public set sends something"
 
 

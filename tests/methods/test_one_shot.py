@@ -104,6 +104,7 @@ def spoil(monkeypatch, verb, which):
     def spoilt(fed, *_args, **_settings):
         for model in which(fed, *_args):
             model.vector.detach().fill_(torch.nan)
+        return [0.0]  # losses
 
     monkeypatch.setattr(Federation, verb, spoilt)
 
@@ -230,11 +231,12 @@ def ballots(monkeypatch, federation):
         fed = federation(method=call, **ONCE)
         fed.round = 1
         fitted, taught = [], []
-        monkeypatch.setattr(
-            fed,
-            "train_models",
-            lambda models, labels: fitted.extend(zip(models, labels, strict=True)),
-        )
+
+        def train_models(models, labels):
+            fitted.extend(zip(models, labels, strict=True))
+            return [float(model.role.startswith("student")) for model in models]
+
+        monkeypatch.setattr(fed, "train_models", train_models)
 
         def logits(indices, models):
             row = torch.tensor([say(model) for model in models])
@@ -271,6 +273,8 @@ def test_fedkts_teachers_share_out_a_partys_samples_and_students_learn_their_maj
         assert set().union(*parts) == set(fed.clients[0].private.tolist())
     assert cuts[0] != cuts[1], "each partitioning is another one"
     assert all(torch.equal(given, fed.labels(m.private)) for m, given in party[:3])
+    log = fed.take_log()
+    assert (log["loss_teachers"], log["loss_students"]) == (0.0, 1.0)
     student, lesson = party[3]
     assert torch.equal(student.private, fed.public)
     assert lesson.tolist() == [7] * 60

@@ -258,6 +258,37 @@ def test_bad_input_is_one_clear_line(call, said):
         small_spec(method=call)
 
 
+def test_with_a_new_optimizer_in_each_phase_feddf_has_no_choice():
+    call = "feddf_fusion(warm_up=1, server_optimizer='new')"
+    optimizer = {"name": "sgd", "lr": 0.1, "reset_every": "phase"}
+    with refused("server_optimizer = 'new': with optimizer.reset_every = 'phase' every step"):
+        small_spec(method=call, optimizer=optimizer)
+    assert small_spec(method=call, optimizer=optimizer | {"reset_every": "round"})
+
+
+@pytest.mark.parametrize(
+    ("call", "changes"),
+    [
+        ("tally_train(warm_up=0, adversaries=1)", {}),
+        ("tally_train(warm_up=0)", {"adversaries": {"share": 0.25, "attack": "loud_logits"}}),
+    ],
+)
+def test_what_the_paper_proves_is_of_honest_peers(call, changes):
+    with refused("export = 'theory' is of honest peers; give no adversaries"):
+        small_spec(method=call, export=["theory"], **changes)
+
+
+def test_agreement_is_of_what_peers_send(federation):
+    """Three honest peers and a colluding one that all see class 0: the last one names another."""
+    for signal, loud in (("votes", ""), ("probabilities", ", magnitude=100.0")):
+        call = f"tally_train(warm_up=0, signal='{signal}', adversaries=1, attack='colluding'{loud})"
+        fed, method = peers_after(0, federation, call)
+        logits = torch.zeros(4, 2, 10)
+        logits[..., 0] = 5.0
+        consensus_of(method, fed, logits)
+        assert fed.take_log()["agreement"] == 0.75
+
+
 @pytest.mark.parametrize("setting", ["merge_every=2", "proximal=0.1"])
 def test_different_architectures_have_no_average(setting):
     with pytest.raises(FedlogitError, match=setting.split("=")[0]):

@@ -477,7 +477,18 @@ def test_bad_input_is_one_clear_line(call, said):
         ("merge_every=4", "merge_every = 4: no multiple of it is among the rounds 1 to 3"),
         ("adversaries=1, magnitude=5.0", "magnitude = 5.0: a vote has none"),
         ("label_weight=1.0, emphasis=2.0", "emphasis = 2.0: the consensus weighs nothing"),
+        (
+            "adversaries=1, signal='top_k', magnitude=5.0",
+            "magnitude = 5.0: a vote has none",
+        ),
         ("label_weight=1.0, decay_rounds=2", "decay_rounds = 2: the consensus weighs nothing"),
+        ("label_weight=1.0, margin_memory=0.5", "margin_memory = 0.5: the consensus weighs"),
+        ("label_weight=1.0, asymmetry=0.5", "asymmetry = 0.5: the consensus weighs nothing"),
+        ("label_weight=1.0, adversaries=1", "adversaries = 1: the consensus weighs nothing"),
+        (
+            "label_weight=1.0, signal='probabilities', rule='median'",
+            "rule = 'median': the consensus weighs nothing",
+        ),
     ],
 )
 def test_a_setting_without_effect_is_refused(settings, said):
@@ -487,7 +498,12 @@ def test_a_setting_without_effect_is_refused(settings, said):
 
 @pytest.mark.parametrize(
     "settings",
-    ["adversaries=1, attack='random'", "topology='regular', degree=2", "merge_every=3"],
+    [
+        "adversaries=1, attack='random'",
+        "adversaries=1, signal='top_k', k=2, magnitude=5.0",
+        "topology='regular', degree=2",
+        "merge_every=3",
+    ],
 )
 def test_and_with_an_effect_is_not(settings):
     assert small_spec(method=f"tally_train(warm_up=0, {settings})")

@@ -61,6 +61,14 @@ def test_free_riders_are_not_sought_among_clients_that_may_be_absent(make_celm):
             value(run, name)
 
 
+def test_distances_of_evidence_are_not_of_clients_that_may_be_absent(make_celm):
+    run = read(make_celm(participation={"number": 2}))
+    for name in ("jsd", "emd@1", "hellinger_mean", "jsd_shares"):
+        with refused("an absent client has no evidence"):
+            value(run, name)
+    assert value(run, "jsd_uniform") > 0
+
+
 def test_distances_compare_the_last_evidence_with_the_counts(run):
     counts = np.array([[60, 0, 0], [0, 20, 20], [0, 20, 20], [0, 3, 3]])
     assert value(run, "jsd") == pytest.approx(distances(counts, counts + 1.0)["jsd"])

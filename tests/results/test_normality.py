@@ -34,12 +34,27 @@ def test_each_kind_of_logit_is_tested_by_itself(make_run, make_artefact):
         ["true", 1, 0.0],
         ["held", 1, 1.0],
     ]
-    assert numbers["skewness"].tolist() == pytest.approx([0, stats.skew(skewed)], abs=1e-9)
+    expected = [0, stats.skew(skewed, bias=False)]
+    assert numbers["skewness"].tolist() == pytest.approx(expected, abs=1e-9)
     both = abs(np.corrcoef(gaussian, skewed)[0, 1])
     assert numbers["correlation"].tolist() == pytest.approx([both, both])
 
 
-def test_five_per_cent_reject_and_medians_are_told(make_run, make_artefact):
+def test_what_independent_gaussians_would_have(make_run, make_artefact):
+    # Many groups of 25: the caption's reference must be what they have on average.
+    logits = np.random.default_rng(0).standard_normal((400 * 25, 2))
+    clients = np.repeat(np.arange(400), 25)
+    run = held_out(make_run(), logits, [0] * len(logits), clients, [[1, 0]] * 400)
+    found = analyse(make_artefact(run, analysis="normality", rows=None, columns=None))
+    true = found.numbers.set_index("logit").loc["true"]
+    assert true["groups"] == 400
+    assert true["rejected"] == pytest.approx(0.05, abs=0.03)
+    assert true[["skewness", "kurtosis"]].tolist() == pytest.approx([0, 0], abs=0.12)
+    assert true["independent"] == pytest.approx(true["correlation"], rel=0.08)
+    assert f"would be 0, and {true['independent']:.2f} the mean size" in found.sentences[1]
+
+
+def test_shares_and_means_over_groups(make_run, make_artefact):
     gaussian = stats.norm.ppf((np.arange(40) + 0.5) / 40)
     columns = [gaussian, np.exp(0.35 * gaussian), np.exp(2 * gaussian)]  # of three clients
     p = [stats.shapiro(column).pvalue for column in columns]
@@ -49,8 +64,9 @@ def test_five_per_cent_reject_and_medians_are_told(make_run, make_artefact):
     numbers = analyse(make_artefact(run, analysis="normality", rows=None, columns=None)).numbers
     true = numbers.set_index("logit").loc["true"]
     assert true["rejected"] == pytest.approx(1 / 3)
-    assert true["skewness"] == pytest.approx(stats.skew(columns[1]))
-    assert true["kurtosis"] == pytest.approx(stats.kurtosis(columns[1]))
+    for name, estimate in (("skewness", stats.skew), ("kurtosis", stats.kurtosis)):
+        expected = np.mean([estimate(column, bias=False) for column in columns])
+        assert true[name] == pytest.approx(expected)
 
 
 def test_groups_of_two_data_sets_are_not_mixed(make_run, make_artefact):

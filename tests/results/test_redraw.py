@@ -20,7 +20,8 @@ from fedlogit.commands.redraw import not_here
 from fedlogit.config import Settings
 from fedlogit.errors import DataError
 from fedlogit.papers import Plan, run_dir
-from fedlogit.results.redraw import differences, orphans, redraw
+from fedlogit.results.drawn_files import differences, orphans
+from fedlogit.results.redraw import redraw
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 

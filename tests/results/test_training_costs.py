@@ -13,9 +13,9 @@ from fedlogit.config import Settings
 from fedlogit.errors import DataError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import Plan, load_paper, run_dir
+from fedlogit.results.drawn_files import differences
 from fedlogit.results.pages.commands import commands, memory
 from fedlogit.results.provenance import recorded
-from fedlogit.results.redraw import differences
 from fedlogit.results.training_costs import read_training, training_table, write_training
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"

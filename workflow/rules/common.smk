@@ -4,6 +4,7 @@ import signal
 import threading
 
 from fedlogit.config import read_settings
+from fedlogit.runs import layout
 from fedlogit.runs.paths import stage_options
 from fedlogit.workflow import SUMMARY_PARTS, error_in, failure, shorten_messages
 from snakemake.io import strip_wildcard_constraints

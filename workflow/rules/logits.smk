@@ -19,7 +19,7 @@ if not SETTINGS.frozen:
             gpu=gpus(lambda run: PLAN.trained_weights(run)[-1]),
         params:
             script=project_path("scripts/export_logits.py"),
-            spec=lambda wildcards, input: str(Path(input.note).with_name("spec.json")),
+            spec=lambda wildcards, input: str(Path(input.note).with_name(layout.SPEC)),
             weights=of_wildcards(lambda run: PLAN.trained_weights(run)[1]),
             folder=subpath(output.note, parent=True),
             data=f"{DATA}/prepared",

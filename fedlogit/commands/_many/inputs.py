@@ -13,6 +13,7 @@ from fedlogit.data.embedded import EMBEDDED
 from fedlogit.errors import DataError
 from fedlogit.files import file_digest, load_npz, read_json, write_json
 from fedlogit.partition import Split
+from fedlogit.runs import layout
 from fedlogit.runs.external_code import external_modules
 from fedlogit.runs.paths import data_stems, run_dir, split_dir
 from fedlogit.runs.setup import open_data
@@ -40,7 +41,7 @@ def spec_files(runs: Mapping[str, RunSpec], data: Path, folder: Path) -> dict[st
     """
     found: dict[str, Path] = {}
     for run, spec in runs.items():
-        name, split = f"specs/{run}.json", f"partitions/{split_dir(spec)}/indices.npz"
+        name, split = f"specs/{run}.json", f"partitions/{split_dir(spec)}/{layout.INDICES}"
         write_json(folder / name, spec.model_dump(mode="json"))
         if split not in found:
             open_data(spec, data, None)[1].save(folder / split)

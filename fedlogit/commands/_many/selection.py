@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit import methods
+from fedlogit.commands._folders import papers_folder, results_folder
 from fedlogit.commands._values import count
 from fedlogit.errors import DataError, FedlogitError, missing_package
 from fedlogit.files import read_json
@@ -50,7 +51,7 @@ def selection_options(parser: argparse.ArgumentParser) -> None:
         "--sample", type=count, metavar="N",
         help="only N of these runs, chosen at random, but the same ones in each call",
     )  # fmt: skip
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of results")
+    results_folder(parser)
 
 
 def paper_options(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +68,7 @@ def paper_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--datasets", nargs="+", metavar="NAME", help="only runs on these data sets"
     )
-    parser.add_argument(
-        "--papers", type=Path, default=Path("workflow/papers"), help="folder of the papers' files"
-    )
+    papers_folder(parser)
 
 
 def selected_runs(args: argparse.Namespace) -> SelectedRuns:

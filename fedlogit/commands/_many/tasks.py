@@ -102,7 +102,7 @@ class Tasks:
         return [*calls, train]
 
     def _divided(self, spec: RunSpec) -> tuple[str, ...]:
-        split = self.partitions / split_dir(spec) / "indices.npz"
+        split = self.partitions / split_dir(spec) / layout.INDICES
         return (*self.options, *(("--split", str(split)) if split.exists() else ()))
 
     def _spec(self, kind: str, spec: RunSpec) -> str:

@@ -63,7 +63,8 @@ def analyse(artefact: Artefact) -> Analysis:
 
     Columns of the CSV: `partition`, `method`, `correlation` and `correlation_std` (Spearman's, mean
     and deviation over seeds), `best` (share of seeds in which the client with the largest value
-    has the largest contribution), `n` (seeds in which clients' contributions differ).
+    has the largest contribution), `n` (seeds in which clients' contributions differ; the other
+    columns are of these).
     """
     options = artefact.read_options(Contribution)
     found: dict[tuple[str, str], list[ContributionsBesideShapley]] = {}

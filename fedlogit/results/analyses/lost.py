@@ -18,6 +18,7 @@ from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.formatting import spread
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
+from fedlogit.runs import layout
 from fedlogit.runs.hints import rerun_hint
 
 __all__ = ["analyse", "losses"]
@@ -129,7 +130,7 @@ def _clients(run: Run) -> list[float]:
     found = run.result.final.per_client
     if not found:
         raise DataError(
-            f"{run.folder / 'result.json'}: key 'final.per_client' is missing;"
+            f"{run.folder / layout.RESULT}: key 'final.per_client' is missing;"
             f" {rerun_hint(run.folder)}"
         )
     return found

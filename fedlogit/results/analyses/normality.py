@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import scipy
+from scipy.special import gammaln
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
@@ -36,9 +37,10 @@ def analyse(artefact: Artefact) -> Analysis:
     A group is the logits for one class, of one client's held-out samples of one class; the
     components of a diagonal mixture are made of such groups. Columns of the CSV: `partition`,
     `method`, `logit` (a key of `KINDS`), `groups`, `rejected` (the share whose normality is
-    rejected by Shapiro and Wilk's test at 5 %), `skewness` and `kurtosis` (medians over groups, the
-    latter in excess of a Gaussian's), `correlation` (mean size of the correlation with the other
-    logits of the sample, which a diagonal mixture leaves out).
+    rejected by Shapiro and Wilk's test at 5 %), `skewness` and `kurtosis` (the latter in excess of
+    a Gaussian's; means over groups of estimates that have mean 0 for Gaussian samples of any
+    number), `correlation` (mean size of the correlation with the other logits of the sample, which
+    a diagonal mixture leaves out) and `independent` (that size's mean for independent Gaussians).
     """
     runs = gather_one_dataset(artefact)
     refuse_mixed(collect(artefact), ("partition", "method"))
@@ -54,14 +56,17 @@ def analyse(artefact: Artefact) -> Analysis:
     numbers = tests.agg(
         groups=("p", "size"),
         rejected=("p", lambda p: float((p < _LEVEL).mean())),
-        skewness=("skewness", "median"),
-        kurtosis=("kurtosis", "median"),
+        skewness=("skewness", "mean"),
+        kurtosis=("kurtosis", "mean"),
         correlation=("correlation", "mean"),
+        independent=("independent", "mean"),
     ).reset_index()
     numbers = sorted_as(numbers, {"partition": numbers["partition"]})
     sentences = (
-        f"Groups of at least {_FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %",
-        "Of Gaussian logits 5 % would be rejected, skewness and excess kurtosis would be near 0",
+        f"Groups of at least {_FEWEST} samples; rejected by Shapiro and Wilk's test at 5 %;"
+        " the other columns are means over groups",
+        "Of independent Gaussian logits 5 % would be rejected, mean skewness and excess kurtosis"
+        f" would be 0, and {_range(numbers['independent'])} the mean size of correlations",
     )
     shown = _printed_table(artefact, numbers)
     return Analysis(numbers, shown, sentences, heads=2, right=tuple(shown.columns[3:]))
@@ -99,10 +104,21 @@ def _test_rows(run: Run) -> Iterator[dict[str, object]]:
                 yield {
                     "logit": _kind_of_values(of, label, held),
                     "p": scipy.stats.shapiro(column).pvalue,
-                    "skewness": scipy.stats.skew(column),
-                    "kurtosis": scipy.stats.kurtosis(column),
+                    "skewness": scipy.stats.skew(column, bias=False),
+                    "kurtosis": scipy.stats.kurtosis(column, bias=False),
                     "correlation": np.nanmean(np.delete(size[of], of)),
+                    "independent": _size_by_chance(len(column)),
                 }
+
+
+def _size_by_chance(n: int) -> float:
+    """Return the mean size of the correlation of n samples of two independent Gaussians."""
+    return float(np.exp(gammaln((n - 1) / 2) - gammaln(n / 2)) / np.sqrt(np.pi))
+
+
+def _range(values: pd.Series) -> str:
+    low, high = (f"{value:.2f}" for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 def _kind_of_values(of: int, label: int, held: np.ndarray) -> str:
@@ -119,6 +135,6 @@ def _printed_table(artefact: Artefact, numbers: pd.DataFrame) -> pd.DataFrame:
             "Rejected (%)": [f"{100 * share:.1f}" for share in numbers["rejected"]],
             "Skewness": [f"{value:.2f}" for value in numbers["skewness"]],
             "Excess kurtosis": [f"{value:.2f}" for value in numbers["kurtosis"]],
-            "Correlation": [f"{value:.2f}" for value in numbers["correlation"]],
+            "Size of correlations": [f"{value:.2f}" for value in numbers["correlation"]],
         }
     )

@@ -20,6 +20,7 @@ from fedlogit.results.collect import collect
 from fedlogit.results.figures._panels import in_per_cent, runs_of, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, INK, PALETTE, new_figure, panel_title
+from fedlogit.runs import layout
 
 __all__ = ["CELL", "Panel", "draw", "mean_weights"]
 
@@ -129,7 +130,7 @@ def _arrays(run: Run) -> dict[str, np.ndarray]:
     found = run.export("aggregation", *_NEEDED)
     shape, fits = found["weights"].shape, (len(found["owned"]), len(found["labels"]))
     if shape != fits:
-        where = f"{run.folder}/exports/aggregation.npz"
+        where = run.folder / layout.EXPORTS / "aggregation.npz"
         raise DataError(f"{where}: weights {shape}, must be {fits}")
     return found | {"owned": found["owned"].astype(bool)}
 

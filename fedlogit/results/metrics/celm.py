@@ -58,7 +58,16 @@ def _given(run: Run, what: str, values: list[int]) -> list[int]:
 
 
 def _evidence(run: Run) -> np.ndarray:
-    """Return Q of every warm-up round, (rounds, clients, classes); 0 for classes not probed."""
+    """Return Q of every warm-up round, (rounds, clients, classes); 0 for classes not probed.
+
+    Raises:
+        DataError: if clients may be absent from a round.
+    """
+    if run.spec.participation is not None:
+        raise DataError(
+            f"{run.folder}: an absent client has no evidence: distances of evidence from the true"
+            " counts are of runs in which all clients are present (participation: null)"
+        )
     return np.nan_to_num(run.export("evidence")["evidence"])
 
 

@@ -18,6 +18,7 @@ from fedlogit.files import read_text
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
+from fedlogit.results.pages.commands import command
 from fedlogit.results.pages.summary_text import below_heading, claims_and_evidence
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
@@ -130,7 +131,12 @@ def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, An
         "title": artefact.title,
         "caption": caption(artefact),
         "body": body,
-        "file": file("csv" if artefact.kind == "table" else "pdf"),
+        "command": command(
+            artefact.paper,
+            artefact.scale,
+            file("csv" if artefact.kind == "table" else "pdf"),
+            drawn=False,
+        ),
         "runs": runs,
         "rows": rows,
         "hours": _hours(runs),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict, cast
 
 import numpy as np
 import pandas as pd
 
+from fedlogit.papers.published import published_rows
 from fedlogit.results.statistics.means import Sample
 from fedlogit.results.verdicts.number_rows import RecordedNumber, recorded_numbers
 from fedlogit.results.verdicts.rules import VERDICTS, is_exact, margin_unit, verdict
@@ -18,12 +18,8 @@ from fedlogit.results.verdicts.rules import VERDICTS, is_exact, margin_unit, ver
 __all__ = ["decided_by_rounding", "divided_by_n"]
 
 
-class _PrintedNumber(TypedDict):
-    """A published number in the file's digits; NaN where it has none."""
-
-    mean: str
-    std: str | float
-
+_PrintedNumber = Mapping[str, str]
+"""A published number's `mean` and `std` in the file's digits, "" where it has none."""
 
 _Readings = Callable[[RecordedNumber, _PrintedNumber], Iterable[Sample]]
 """What else a published number may be, by its row of the record and of the file."""
@@ -57,12 +53,10 @@ def _numbers_read_otherwise(
     """Return the judged numbers that would have another verdict by other readings of the print."""
     parts = []
     for name, part in rows.groupby("paper", sort=False):
-        text = {"mean": str, "std": str}
-        digits = pd.read_csv(references / f"{name}.csv", dtype=text, comment="#")[[*text]]
-        prints = cast(list[_PrintedNumber], digits.to_dict("records"))
+        prints = [row for _, row in published_rows(references / f"{name}.csv")]
         numbers = zip(recorded_numbers(part), prints, strict=True)
         others = [_other_verdicts(row, readings(row, printed)) for row, printed in numbers]
-        parts.append(part.assign(printed=digits["mean"].to_numpy(), others=others))
+        parts.append(part.assign(printed=[row["mean"] for row in prints], others=others))
     found = pd.concat(parts)
     return found[found["others"] != ""]
 
@@ -83,9 +77,9 @@ def _with_wider_spread(row: RecordedNumber, _: _PrintedNumber) -> Iterator[Sampl
         yield Sample(row["published"], spread, n)
 
 
-def _half_unit(printed: str | float) -> float:
-    """Return half a unit of a number's last digit: 0.00005 of "0.8064"; 0 of what is missing."""
-    if not isinstance(printed, str):
+def _half_unit(printed: str) -> float:
+    """Return half a unit of a number's last digit: 0.00005 of "0.8064"; 0 of ""."""
+    if not printed:
         return 0.0
     return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 

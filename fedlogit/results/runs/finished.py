@@ -59,9 +59,11 @@ def check_run(root: Path, folder: Path) -> Run:
         raise DataError(f"{folder}: its spec belongs to {root / run_dir(spec)}; delete the folder")
     run = read_run(folder, spec.digest())
     for name in run.result.exports or {}:
-        path = folder / "exports" / name
+        path = folder / layout.EXPORTS / name
         if name not in layout.NOT_KEPT and not path.exists():
-            raise DataError(f"{path} is missing, but result.json lists it; {rerun_hint(folder)}")
+            raise DataError(
+                f"{path} is missing, but {layout.RESULT} lists it; {rerun_hint(folder)}"
+            )
         run.check_export(name)
     return run
 

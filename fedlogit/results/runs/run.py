@@ -142,7 +142,7 @@ class Run:
                 that are needed.
         """
         self.check_export(f"{name}.npz")
-        path = self.folder / "exports" / f"{name}.npz"
+        path = self.folder / layout.EXPORTS / f"{name}.npz"
         found = load_npz(path)
         if lacking := [key for key in needed if key not in found]:
             raise DataError(f"{path}: array {lacking[0]!r} is missing")
@@ -192,15 +192,15 @@ def _file_state(path: Path) -> tuple[int, int] | None:
 def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
     """Read and check a run whose files are in a state; see `read_run`."""
     spec = read_spec(folder)
-    _refuse_other_spec(folder / "spec.json", digest, spec.digest())
+    _refuse_other_spec(folder / layout.SPEC, digest, spec.digest())
     result = _read_result(folder)
     _refuse_other_spec(folder / layout.RESULT, digest, result.provenance.spec_digest)
-    rounds = _read_rounds(folder / "rounds.csv")
+    rounds = _read_rounds(folder / layout.ROUNDS)
     run = Run(folder, spec, result, rounds)
     divided = len(result.split.counts)
     if divided != spec.clients:
         raise DataError(
-            f"{folder / 'result.json'}: its data were divided among {divided} clients, the spec has"
+            f"{folder / layout.RESULT}: its data were divided among {divided} clients, the spec has"
             f" {spec.clients}; {rerun_hint(folder)}"
         )
     if not run.diverged:
@@ -257,7 +257,7 @@ def _read_rounds(path: Path) -> pd.DataFrame:
 def _refuse_incomplete(run: Run) -> None:
     """Refuse a run that says it finished but lacks rounds, or, if it trained, its accuracy."""
     if len(run.rounds) != run.spec.rounds:
-        path = run.folder / "rounds.csv"
+        path = run.folder / layout.ROUNDS
         raise DataError(
             f"{path} is truncated: {len(run.rounds)} of {run.spec.rounds} rounds;"
             f" {rerun_hint(run.folder)}"
@@ -266,4 +266,4 @@ def _refuse_incomplete(run: Run) -> None:
         return
     accuracy = run.result.final.accuracy
     if accuracy is None or not math.isfinite(accuracy):
-        raise DataError(f"{run.folder / 'result.json'}: finished without a final accuracy")
+        raise DataError(f"{run.folder / layout.RESULT}: finished without a final accuracy")

@@ -30,8 +30,9 @@ def candidates(values: pd.DataFrame) -> pd.DataFrame:
     Returns:
         A row a method, the best mean first: `method`, `mean`, `n` (seeds), and of the best mean
         minus the method's `difference`, `low` and `high` (95 %, of this pair alone, so without
-        correction); `beaten_by`, the method with the most evidence of being above it, and that
-        test's `p`, times the number of others. `result` is ``best mean``, ``not excluded``,
+        correction); `p` of the test against the method with the most evidence of being above
+        it, times the number of others (NaN of a single seed, 1 without others); and `beaten_by`,
+        that method if p is below 5 %, else "". `result` is ``best mean``, ``not excluded``,
         ``excluded`` or, of a single seed, ``no test``.
     """
     means = values.mean().sort_values(ascending=False, kind="stable")

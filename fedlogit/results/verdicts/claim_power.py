@@ -35,8 +35,9 @@ def claims_power(
         By row: the claim, what is compared, the seeds so far (`n`), their mean `difference` beyond
         the claim's margin and its standard deviation, the `power` with `seeds` new ones, and the
         seeds needed for 80 %. Both are for the direction seen: for a claim whose difference is
-        negative, they are about its opposite. With fewer than two seeds, or if a run diverged,
-        they are NaN.
+        negative, they are about its opposite, before Holm's correction for the number of
+        comparisons, with which *does not hold* needs more seeds. With fewer than two seeds, or if
+        a run diverged, they are NaN.
 
     Raises:
         DataError: if a run is missing or damaged.
