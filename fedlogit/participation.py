@@ -74,7 +74,9 @@ class Participation(FrozenConfig):
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value
         if value > 1:
-            raise ValueError(f"alone it is a share, from 0 to 1; give {{number: {value:g}}}")
+            whole = int(value) == value < 10**6
+            other = f"; give {{number: {value:.0f}}}" if whole else ""
+            raise ValueError(f"alone it is a share, from 0 to 1{other}")
         return {"share": value}
 
     @model_validator(mode="after")

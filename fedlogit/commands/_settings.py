@@ -10,9 +10,9 @@ from typing import Any
 from fedlogit.commands._folders import papers_folder, results_folder
 from fedlogit.config import Settings
 from fedlogit.errors import DataError
-from fedlogit.papers import list_papers
+from fedlogit.papers import papers_in
 
-__all__ = ["folder_options", "of_finished_runs", "papers_in", "refuse_missing", "results_options"]
+__all__ = ["folder_options", "of_finished_runs", "refuse_missing", "results_options"]
 
 
 def results_options(parser: argparse.ArgumentParser) -> None:
@@ -30,18 +30,6 @@ def folder_options(parser: argparse.ArgumentParser) -> None:
         default=Path("workflow/reference"),
         help="folder of published numbers, one CSV per paper",
     )
-
-
-def papers_in(folder: Path) -> list[str]:
-    """Return the names of the papers in a folder.
-
-    Raises:
-        DataError: if there is none, of which a command would say that nothing needs any run.
-    """
-    names = list_papers(folder)
-    if not names:
-        raise DataError(f"there is no {folder}/*.yaml; give the folder of the papers' files")
-    return names
 
 
 def refuse_missing(results: Path) -> None:

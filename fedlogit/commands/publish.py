@@ -30,12 +30,11 @@ from fedlogit.commands._remote import (
     folder_in_repository,
     objects_in_repository,
 )
-from fedlogit.commands._settings import papers_in
 from fedlogit.commands._values import positive
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.files import remove_leftovers_of
 from fedlogit.locks import held
-from fedlogit.papers import Paper, expand, load_paper
+from fedlogit.papers import Paper, expand, load_paper, papers_in
 from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.runs.finished import SortedRuns, sort_runs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -101,11 +102,17 @@ def _first(sources: list[Base], name: str, out: Path, mirror: Path | None) -> Ma
             try:
                 mark = _try(source, name, temporary, mirror)
             except (DataError, OSError) as error:
-                failures.append(f"{source.about()}: {error}")
+                # The files of the source, not their copies, which are gone by then.
+                reason = str(error).replace(f"{temporary}{os.sep}", "")
+                failures.append(f"{_place(source, mirror)}: {reason}")
                 continue
             _move(temporary, out, mark)
             return mark
     raise DataError(_nothing(name, failures, mirror, card(name).homepage))
+
+
+def _place(source: Base, mirror: Path | None) -> str:
+    return f"mirror {mirror}" if source.kind == "mirror" and mirror else source.about()
 
 
 def read_mark(out: Path, name: str) -> Mark:

@@ -585,13 +585,22 @@ class Federation:
         """Add columns, numbers, to this round's row of `rounds.csv`; see `RoundLog.log`."""
         self._log.log(**values)
 
-    def contribute(self, shares: Sequence[float]) -> None:
+    def contribute(self, shares: Sequence[float] | torch.Tensor) -> None:
         """Record how much each client contributed: columns ``contribution_0``, … of the round.
 
         Args:
             shares: Of `clients`; the absent contribute 0.
+
+        Raises:
+            FedlogitError: if there is not one for each of them.
         """
-        of_all = self.scatter_rows(torch.tensor(shares, dtype=torch.float64), absent=0)
+        own = torch.as_tensor(shares, dtype=torch.float64)
+        if own.shape != (len(self.clients),):
+            raise FedlogitError(
+                f"method {self.spec.method.name}: contribute() needs a number for each of the"
+                f" {len(self.clients)} clients that are present, not shape {tuple(own.shape)}"
+            )
+        of_all = self.scatter_rows(own, absent=0)
         self.log(**{f"contribution_{i}": share for i, share in enumerate(of_all.tolist())})
 
     def export(self, name: str, **arrays: torch.Tensor) -> None:

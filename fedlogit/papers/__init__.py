@@ -7,7 +7,7 @@ for scripts. `docs/scales.md` and the head of `fedlogit.papers.layers` say which
 """
 
 from fedlogit.papers.expansion import expand
-from fedlogit.papers.loading import list_papers, load_paper
+from fedlogit.papers.loading import list_papers, load_paper, papers_in
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.plan_writer import PlanWriter
 from fedlogit.papers.planned import Cell, PlannedArtefact
@@ -23,6 +23,7 @@ __all__ = [
     "expand",
     "list_papers",
     "load_paper",
+    "papers_in",
     "run_dir",
     "split_dir",
 ]

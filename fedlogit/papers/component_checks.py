@@ -49,7 +49,8 @@ def _check_calls(paper: Paper) -> None:
         for entries, kind, found in calls:
             for alias, entry in entries.items():
                 text = entry if isinstance(entry, str) else entry.get(kind)
-                if not isinstance(text, str | None):
+                is_left_out = not isinstance(entry, str) and kind not in entry
+                if not (isinstance(text, str) or is_left_out):
                     raise FedlogitError(
                         f"{place}{kind}s.{alias}.{kind} = {text!r}: should be a call such as"
                         f" {_EXAMPLES[kind]}"

@@ -31,6 +31,8 @@ from fedlogit.yaml_files import check_keys
 
 __all__ = ["calls_of", "merged_layers", "resolve_name"]
 
+_ALWAYS_AXES = ("dataset", "method")
+
 
 def merged_layers(
     paper: Paper, scale: Scale, cell: Mapping[str, Any], last: Mapping[str, Any]
@@ -38,10 +40,10 @@ def merged_layers(
     """Merge a cell's layers, `last` above its method's; the names in it are still short.
 
     Raises:
-        FedlogitError: if the grid lacks an axis, or a name is unknown; for a seed, which no layer
-            decides.
+        FedlogitError: if the grid lacks an axis, or a name is unknown; for a data set, a method or
+            a seed in a layer, which none decides.
     """
-    for axis in ("dataset", "method"):
+    for axis in _ALWAYS_AXES:
         if axis not in cell:
             raise FedlogitError(f"the grid has no axis {axis!r}, but {', '.join(cell)}; add it")
     dataset = cell["dataset"]
@@ -56,15 +58,27 @@ def merged_layers(
         scale.datasets.get(dataset, {}),
         *of_method,
         last,
-        *(_nested_key(*item) for item in cell.items()),
     ):
+        _refuse_axes(layer)
         data = merge(data, layer)
+    for item in cell.items():
+        data = merge(data, _nested_key(*item))
     if "seed" in data:
         raise FedlogitError(
             f"seed = {data['seed']}: no layer and no axis has a seed; give seeds: [{data['seed']}]"
             " to the paper, the scale or the table"
         )
     return data
+
+
+def _refuse_axes(layer: Mapping[str, Any]) -> None:
+    """Refuse what a grid decides, which a layer would give in vain."""
+    for axis in _ALWAYS_AXES:
+        if axis in layer:
+            raise FedlogitError(
+                f"{axis} = {layer[axis]!r} has no effect here, as the grid's axis {axis!r} decides;"
+                " leave it out"
+            )
 
 
 def calls_of(paper: Paper, scale: Scale, data: Mapping[str, Any]) -> dict[str, Any]:

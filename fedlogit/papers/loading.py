@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.claim_checks import check_claims
 from fedlogit.papers.claim_options import Comparison
@@ -28,7 +28,7 @@ from fedlogit.papers.schema import (
 from fedlogit.spec import RunSpec
 from fedlogit.yaml_files import check_keys, load_yaml
 
-__all__ = ["list_papers", "load_paper"]
+__all__ = ["list_papers", "load_paper", "papers_in"]
 
 _NAME = r"\w[\w-]*"
 
@@ -38,14 +38,27 @@ def list_papers(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
+def papers_in(folder: Path) -> list[str]:
+    """Return the names of the papers in a folder that has some.
+
+    Raises:
+        DataError: if it has none.
+    """
+    names = list_papers(folder)
+    if not names:
+        raise DataError(f"there is no {folder}/*.yaml; give the folder of the papers' files")
+    return names
+
+
 def load_paper(name: str, folder: Path) -> Paper:
     """Read and check ``<folder>/<name>.yaml``.
 
     Raises:
+        DataError: if the folder has no paper.
         FedlogitError: unknown paper, unknown key, wrong type, or a name that points nowhere; one
             line that names the file and the key.
     """
-    if name not in list_papers(folder):
+    if name not in papers_in(folder):
         raise unknown("paper", name, list_papers(folder))
     path = folder / f"{name}.yaml"
     paper = Paper.read(load_yaml(path), path.name)

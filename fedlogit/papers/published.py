@@ -190,7 +190,8 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
     Raises:
         DataError: if the file cannot be read, or a row has more cells than there are columns.
     """
-    lines = enumerate(read_text(path).splitlines(), 1)
+    text = read_text(path).removeprefix("\ufeff")  # with which Excel begins a file
+    lines = enumerate(text.splitlines(), 1)
     kept = [(line, text) for line, text in lines if text.strip() and not text.startswith("#")]
     reader = csv.DictReader(text for _, text in kept)
     columns = reader.fieldnames or ()

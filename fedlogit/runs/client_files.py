@@ -86,10 +86,24 @@ def read_part(path: Path, fed: Federation) -> tuple[dict[str, torch.Tensor], flo
     return tensors, found["loss"]
 
 
+def _check_there(path: Path) -> None:
+    """Refuse weights that are not there, unless a record beside them says that they were.
+
+    Raises:
+        DataError: naming the run's exports, if the weights are among them.
+    """
+    if path.is_file() or (path.parent / layout.CLIENTS).exists():
+        return
+    exported = path.parent / layout.EXPORTS / path.name
+    meant = f"; did you mean {exported}?" if exported.is_file() else ""
+    raise DataError(f"{path} does not exist{meant}")
+
+
 def _read_weights(
     path: Path, digests: Collection[str] | None, exported: bool
 ) -> tuple[dict[str, torch.Tensor], str]:
     """Return every client's tensors, and why there are none if the clients diverged, else ""."""
+    _check_there(path)
     with adding_hint(remake_hint(path)):
         tensors, header = read_tensors(path, "file of weights")
         # Exports had no header before there were digests; all else that is written here has one.

@@ -21,7 +21,9 @@ def remake_hint(path: Path) -> str:
     """Return how a file of a stage, or an export of a run, is made again."""
     if path.name == layout.LOGITS_RECORD:
         return f"remove {path} and export the logits again"
-    folder = path.parent.parent if path.parent.name == layout.EXPORTS else path.parent
+    if path.parent.name == layout.EXPORTS:
+        return rerun_hint(path.parent.parent)
+    folder = path.parent
     if (folder / layout.SPEC).exists() or (folder / layout.CLIENTS).exists():  # made by a command
         return f"remove {folder} and give the same command again"
     return "if it is the file you mean, remove it and let it be made again"

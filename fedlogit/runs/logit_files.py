@@ -84,7 +84,8 @@ def load_logits(path: Path, classes: int | None = None) -> ClientLogits:
         Diverged: if the clients did, so that the file says why in place of logits.
     """
     beside = path.with_name(layout.LOGITS_RECORD)
-    with adding_hint(remake_hint(beside)) if beside.exists() else nullcontext():
+    of_record = beside.exists() and path.name == layout.LOGITS
+    with adding_hint(remake_hint(beside)) if of_record else nullcontext():
         arrays = load_npz(path)
     if "diverged" in arrays:
         _exported_digest(path, arrays)

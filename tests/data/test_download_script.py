@@ -99,6 +99,12 @@ def test_a_damaged_download_is_passed_over(tiny, idx_files, web, mirror, sources
         download("tiny", tmp_path / "raw2", None, path)
 
 
+def test_a_damaged_file_of_the_mirror_is_named(tiny, web, mirror, sources, tmp_path):
+    (mirror / "tiny.npz").write_bytes(b"no archive")
+    with refused(f"mirror {mirror}: tiny.npz is not a readable .npz archive"):
+        download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

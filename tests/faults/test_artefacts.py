@@ -355,6 +355,25 @@ def test_a_damaged_export_is_refused(exported, tmp_path, name):
                 load_weights(path, small_spec())
 
 
+def test_weights_that_are_not_there_are_no_reason_to_remove_the_run(exported):
+    path = exported / "weights.safetensors"
+    with refused(f"{path} does not exist; did you mean {exported}/exports/weights.safetensors?"):
+        load_weights(path, small_spec())
+    path = exported / "exports" / "weight.safetensors"
+    with pytest.raises(DataError) as error:
+        load_weights(path, small_spec())
+    assert str(error.value) == f"{path} does not exist"
+
+
+def test_logits_that_are_not_there_are_no_reason_to_export_them_again(tmp_path):
+    write_json(tmp_path / "logits.json", {})
+    with pytest.raises(DataError) as error:
+        load_logits(tmp_path / "logit.npz")
+    assert str(error.value) == f"{tmp_path / 'logit.npz'} does not exist"
+    with refused(f"remove {tmp_path / 'logits.json'} and export the logits again"):
+        load_logits(tmp_path / "logits.npz")
+
+
 def test_an_export_that_is_missing_or_not_listed(exported, tmp_path):
     folder = exported / "exports"
     (folder / "weights.safetensors").unlink()  # which the cache does not keep

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from support.gradients import after_step
+from support.refusals import refused
 from support.small import built, small_spec
 
 from fedlogit.aggregation import Targets
@@ -374,3 +375,11 @@ def test_distillation_on_no_samples_is_refused(federation):
     fed.start_round(1)
     with pytest.raises(FedlogitError, match=r"method local distils on no samples; give public"):
         fed.distil(fed.public, torch.empty(0, 10))
+
+
+def test_contributions_are_a_number_for_each_client(federation):
+    fed = federation()
+    fed.contribute(torch.full((4,), 0.25))
+    assert fed.take_log()["contribution_3"] == 0.25
+    with refused("contribute() needs a number for each of the 4 clients"):
+        fed.contribute([0.5, 0.5, 0.0])

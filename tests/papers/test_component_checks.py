@@ -39,6 +39,10 @@ PAPERS = REPOSITORY / "workflow" / "papers"
             lambda data: data["methods"].update(unused={"method": 5}),
             "small.yaml: methods.unused.method = 5: should be a call such as uwa(",
         ),
+        (
+            lambda data: data["methods"].update(unused={"method": None}),
+            "small.yaml: methods.unused.method = None: should be a call such as uwa(",
+        ),
     ],
 )
 def test_calls_that_no_scale_uses_are_checked_too(tmp_path, change, said):

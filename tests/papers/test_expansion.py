@@ -110,7 +110,7 @@ def test_nested_keys_merge_and_null_removes(tmp_path):
     spec = specs(tmp_path, data)["average"]
     assert spec["local"] == {"epochs": 2, "first_epochs": 5, "steps": None}
     assert (spec["public"]["size"], spec["public"]["stratified"]) == (30, False)
-    data["methods"]["reference"]["public"] = None
+    data["methods"]["reference"] |= {"method": "local", "public": None}
     assert specs(tmp_path, data)["reference"]["public"] is None
 
 
@@ -199,6 +199,24 @@ def test_a_seed_among_the_settings_is_refused_and_not_ignored(tmp_path, path, va
     data = small()
     change(data, path, value)
     with refused("seed = 5: no layer and no axis has a seed; give seeds: [5]"):
+        specs(tmp_path, data)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("defaults/dataset", "mnist"),
+        ("datasets/digits/dataset", "mnist"),
+        ("methods/uwa/dataset", "mnist"),
+        ("scales/tiny/overrides", {"dataset": "mnist"}),
+        ("scales/tiny/artefacts", {"t": {"set": {"dataset": "mnist"}}}),
+        ("datasets/digits/method", "uwa"),
+    ],
+)
+def test_what_an_axis_decides_is_refused_among_the_settings(tmp_path, path, value):
+    data = small()
+    change(data, path, value)
+    with refused("has no effect here, as the grid's axis"):
         specs(tmp_path, data)
 
 
@@ -584,6 +602,8 @@ def test_unknown_paper_and_scale(tmp_path):
     paper = load(tmp_path, small())
     with pytest.raises(FedlogitError, match="unknown paper 'smal'; did you mean 'small'"):
         load_paper("smal", tmp_path)
+    with refused(f"there is no {tmp_path / 'elsewhere'}/*.yaml; give the folder of the papers'"):
+        load_paper("small", tmp_path / "elsewhere")
     with pytest.raises(
         FedlogitError, match="unknown scale of paper small 'tny'; did you mean 'tiny'"
     ):

@@ -41,6 +41,12 @@ def test_axes_and_values_that_runs_have_are_right(tmp_path, where):
     check(numbers(tmp_path, where))
 
 
+def test_a_file_that_excel_saved_is_read(tmp_path):
+    path = numbers(tmp_path, "public.size=2000")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    check(path)
+
+
 @pytest.mark.parametrize("where", ["foo", "=3", "public.size=", "public.size=2000;;seed=0", ";"])
 def test_what_is_no_axis_with_a_value_is_refused(tmp_path, where):
     path = numbers(tmp_path, where)

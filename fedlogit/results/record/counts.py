@@ -89,7 +89,7 @@ def caveats(rows: pd.DataFrame, notes: Notes) -> str:
         rest = int((~pd.concat(few, axis=1).any(axis=1)).sum())
         sentences.append(
             f"Of the {len(reproduced)} reproduced numbers, {in_words(parts)};"
-            f" {rest} have no such caveat."
+            f" {rest} have none of these caveats, of which a number may have several."
         )
     if wide := int(_too_wide(inconclusive).sum()):
         sentences.append(
