@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
 import subprocess
 import sys
@@ -40,6 +41,10 @@ GROWING: dict[str, Sequence[int]] = {
 }
 TITLES = {"samples": "samples of a client", "public": "public samples", "width": "parameters"}
 MEASURES = {"seconds": "Time of a round [s]", "memory_mb": "Peak memory [MiB]"}
+_SLOPE = (
+    "Slope: of the last three points, on logarithmic axes, of memory without that of the first"
+    " point; 1 is linear growth"
+)
 _TICKS = 9  # on an axis of less than a power of ten
 REPOSITORY = HERE.parent
 ALL_PAPERS = "papers=[who_to_trust,celm,tally_train,fedol,comparison]"
@@ -64,13 +69,22 @@ def points(axis: str, values: Sequence[int]) -> list[Point]:
 
 
 def slope(found: Sequence[Point], measure: str) -> float:
-    """Return the slope of the last three points on logarithmic axes: 1 is linear."""
-    sizes, values = (
-        np.log([float(point[key]) for point in found[-3:]]) for key in ("size", measure)
-    )
-    if len(found) < 2:
+    """Return the slope of the last three points on logarithmic axes: 1 is linear.
+
+    Of memory only what there is above the first point counts, since most of a small run's are the
+    libraries. NaN with fewer than three points, or without growth.
+    """
+    values = np.array([float(point[measure]) for point in found])
+    if measure == "memory_mb":
+        values = values - values[0]
+    if len(found) < 3 or (values[-3:] <= 0).any():
         return float("nan")
-    return round(float(np.polyfit(sizes, values, 1)[0]), 3) + 0.0  # no -0
+    sizes = np.log([float(point["size"]) for point in found[-3:]])
+    return round(float(np.polyfit(sizes, np.log(values[-3:]), 1)[0]), 3) + 0.0  # no -0
+
+
+def _written(slope: float) -> str:
+    return "–" if math.isnan(slope) else f"{slope:.2f}"
 
 
 def draw(table: Sequence[Point], stem: Path, where: str) -> None:
@@ -90,12 +104,12 @@ def draw(table: Sequence[Point], stem: Path, where: str) -> None:
                          color=PALETTE["blue"], ms=4)  # fmt: skip
             for axis in (panel.xaxis, panel.yaxis):
                 _write_ticks(axis)
-            written = f"{slope(found, key):.2f}".replace("-", "\N{MINUS SIGN}")
+            written = _written(slope(found, key)).replace("-", "\N{MINUS SIGN}")
             panel.set_title(f"slope {written}")
             if not column:
                 panel.set_ylabel(title)
         axes[-1, column].set_xlabel(name.capitalize())
-    said = f"On {where}. Slope: of the last three points, on logarithmic axes; 1 is linear growth"
+    said = f"On {where}. {_SLOPE}"
     header(figure, "Time and memory of a round as one size grows", said)
     save_figure(figure, stem)
 
@@ -146,17 +160,18 @@ def write(table: Sequence[Point], commands: Sequence[Point], folder: Path, worke
 def _markdown(table: Sequence[Point], commands: Sequence[Point], workers: int) -> list[str]:
     start = min(float(point["seconds_to_first_step"]) for point in table)
     lines = [
-        f"On {machine(workers)}. A slope of 1 is linear growth; from the last three points.", "",
+        f"On {machine(workers)}. {_SLOPE}.", "",
         "| grows | from | to | seconds per round | slope | memory, MiB | slope |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name in dict.fromkeys(str(point["axis"]) for point in table):
         found = [point for point in table if point["axis"] == name]
         a, b = found[0], found[-1]
+        slopes = [_written(slope(found, measure)) for measure in MEASURES]
         lines.append(
             f"| {name} | {a['size']:,.0f} | {b['size']:,.0f} "
-            f"| {a['seconds']:.3f} – {b['seconds']:.3f} | {slope(found, 'seconds'):.2f} "
-            f"| {a['memory_mb']:,.0f} – {b['memory_mb']:,.0f} | {slope(found, 'memory_mb'):.2f} |"
+            f"| {a['seconds']:.3f} – {b['seconds']:.3f} | {slopes[0]} "
+            f"| {a['memory_mb']:,.0f} – {b['memory_mb']:,.0f} | {slopes[1]} |"
         )
     lines += ["", "| command | seconds |", "|---|---|",
               f"| start a run, until its first step | {start:.1f} |"]  # fmt: skip

@@ -127,7 +127,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     use_house_style()
     key = "times_as_fast_as_the_plain_loop"
     names = _workloads(rows)
-    figure, axes = new_figure(panel=(8.0, max(3.2, 0.9 + 0.34 * len(names))))
+    figure, axes = new_figure(panel=(8.0, max(3.2, 0.9 + _ROW * len(names))))
     panel = axes[0, 0]
     played = [row for row in rows if row[key] != ""]
     everybody = sorted(dict.fromkeys(str(row["contestant"]) for row in played), key=_kind)
@@ -135,7 +135,7 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     for who in everybody:
         own = [row for row in played if row["contestant"] == who]
         # Or peers hide each other.
-        below = 0.2 + 0.3 * peers.index(who) / len(peers) if who in peers else 0.0
+        below = 0.2 + 0.55 * peers.index(who) / len(peers) if who in peers else 0.0
         panel.plot(
             [float(str(row[key])) for row in own],
             [names.index(str(row["workload"])) + below for row in own],
@@ -159,11 +159,15 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
         if played
         else ""
     )
-    said = f"{_machines(rows)}. Median of the ratios of neighbouring repetitions, {n}"
+    said = (
+        f"{_machines(rows)}. Median of the ratios of neighbouring repetitions, {n}; speed.md has"
+        " the seconds of the fastest and the slowest"
+    )
     header(figure, "Speed-up over a plain PyTorch loop", said)
     save_figure(figure, stem)
 
 
+_ROW = 0.46  # inches
 _COLOURS = ("blue", "orange", "grey")
 _MARKERS = {
     **{"fedlogit, native": "o", "fedlogit, loop": "s", "fedlogit, unpadded": "D"},

@@ -1,5 +1,6 @@
 """The bench at a tiny size: same arrays, same accuracies; ratios by hand; reasons for absences."""
 
+import math
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -300,16 +301,17 @@ def test_a_workloads_first_word_names_all_of_its_kind():
 def test_growth_has_the_slope_of_the_last_three_points_a_table_and_a_picture(tmp_path):
     # Of 1, 10, 100, 1000 clients: 7 s, then 2, 20, 200 s, which is linear.
     table = [
-        {"axis": "clients", "size": 10**i, "seconds": seconds, "memory_mb": 50.0,
+        {"axis": "clients", "size": 10**i, "seconds": seconds, "memory_mb": 500 + 10**i - 1,
          "parameters": 9.0, "seconds_to_first_step": 3.0}
         for i, seconds in enumerate([7.0, 2.0, 20.0, 200.0])
     ]  # fmt: skip
     assert growth.slope(table, "seconds") == pytest.approx(1)
-    assert growth.slope(table, "memory_mb") == pytest.approx(0)
+    assert growth.slope(table, "memory_mb") == pytest.approx(1, abs=0.03), "above the first point"
+    assert math.isnan(growth.slope(table[:2], "seconds")), "of two points"
     growth.write(table, [{"axis": "plan", "size": "", "seconds": 6.25}], tmp_path, 1)
     growth.draw(table, tmp_path / "growth", "a machine")
     page = (tmp_path / "growth.md").read_text()
-    assert "| clients | 1 | 1,000 | 7.000 – 200.000 | 1.00 | 50 – 50 | 0.00 |" in page
+    assert "| clients | 1 | 1,000 | 7.000 – 200.000 | 1.00 | 500 – 1,499 | 1.02 |" in page
     assert "| plan | 6.2 |" in page
     assert (tmp_path / "growth.png").stat().st_size > 1000
 

@@ -319,7 +319,7 @@ def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
     whole, part = figure.axes
     assert part.get_title(loc="left") == "rounds 4–6"
-    assert "the last rounds, enlarged" in texts(figure)
+    assert "the last rounds of the methods that end near the best" in texts(figure)
     assert (whole.get_xlabel(), part.get_xlabel()) == ("", "Round")
     # Rounds 4 to 6: from UWA's .81 to the meta-model's .88, and a twentieth of that on both sides.
     assert part.get_xlim() == pytest.approx((3.9, 6.1))

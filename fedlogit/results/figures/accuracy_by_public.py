@@ -12,6 +12,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import ByPublic
 from fedlogit.results.collect import collect, competitors, summarise
+from fedlogit.results.figures._beside import MOVED, line_shifts, moved
 from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
 from fedlogit.results.figures._panels import (
     bars_note,
@@ -54,7 +55,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = drawn[(drawn["dataset"] == dataset) & (drawn["partition"] == partition)]
-        _panel(axes, here, styles, artefact.metric)
+        _panel(axes, here, styles, artefact.metric, log=options.log)
         axes.set_title(artefact.place_label(dataset, partition))
         axes.set_xlabel(artefact.label(axis))
         format_axis(axes.yaxis, artefact.metric)
@@ -67,7 +68,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     seeds = "of each line the seeds that all its points have" if fewer else ""
     own_axes = own_axes_note(list(grid.flat))
-    title(figure, artefact, frame, bars_note(drawn), seeds, own_axes, left_out)
+    bars = bars_note(drawn) + (MOVED if bars_note(drawn) else "")
+    title(figure, artefact, frame, bars, seeds, own_axes, left_out)
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
@@ -112,10 +114,14 @@ def _of_common_seeds(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return known[of_seed == positions]
 
 
-def _panel(axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: str) -> None:
+def _panel(
+    axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: str, *, log: bool
+) -> None:
     cells = summarise(runs, ["method", "x"], metric).sort_values("x")
-    for method, style in styles.items():
+    shifts = line_shifts(cells["x"], len(styles), log=log) if bars_note(runs) else [0] * len(styles)
+    for (method, style), shift in zip(styles.items(), shifts, strict=True):
         own = cells[cells["method"] == method]
-        line_with_bars(axes, own["x"], own["mean"], own["std"], style, zorder=2)
+        places = moved(own["x"], shift, log=log)
+        line_with_bars(axes, places, own["mean"], own["std"], style, zorder=2)
     axes.set_xticks(sorted(cells["x"].unique()))
     axes.xaxis.set_major_formatter("{x:,.0f}")

@@ -100,7 +100,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             for axes, found in zip(row, late[dataset], strict=True):
                 _enlarge(axes, found, lines.metric)
     _name_axes(grid, artefact.metric)
-    lower = "lower panels: the last rounds, enlarged" if late else ""
+    lower = "lower panels: the last rounds of the methods that end near the best" if late else ""
     left_out = log_axis_note(shown[artefact.metric], log=options.log)
     title(figure, artefact, final, band_note(shown), lower, left_out)
     legend(figure, _handles(artefact, shown, lines, has_reference))

@@ -18,6 +18,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.papers.options import BySetting
 from fedlogit.results.collect import collect, summarise
+from fedlogit.results.figures._beside import MOVED, line_distance, moved
 from fedlogit.results.figures._legend import (
     DASHES,
     Dash,
@@ -49,7 +50,6 @@ __all__ = ["draw"]
 _PANEL = (3.9, 3.0)
 _ALONE = (6.2, 3.4)  # of a panel without others
 _WIDEST = 40  # letters beside a panel, which is three inches high
-_BESIDE = 0.035  # of the axis, between two lines that would hide each other's bars
 _ROOM = 0.09  # of the axis, for the number at a tick
 
 
@@ -68,7 +68,7 @@ class _Style(NamedTuple):
 
     def moved(self, x: pd.Series) -> pd.Series:
         """Return places moved by the line's shift."""
-        return x * np.exp(self.shift) if self.log else x + self.shift
+        return moved(x, self.shift, log=self.log)
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -114,9 +114,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     common = _common_start(names)
     label = (common or ", ".join(names)) if len(metrics) > 1 else names[0]
     grid[0, 0].set_ylabel(textwrap.fill(sentence(label), _WIDEST))
-    moved = ", points moved sideways" if any(style.shift for style in looks.values()) else ""
+    sideways = MOVED if any(style.shift for style in looks.values()) else ""
     left_out = log_axis_note(placed["x"], log=options.log)
-    title(figure, artefact, frame, bars_note(frame) + moved, left_out)
+    title(figure, artefact, frame, bars_note(frame) + sideways, left_out)
     handles = _shortened(_handles(looks, len(metrics) > 1, levels), common)
     legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])
     return figure
@@ -139,7 +139,7 @@ def _shortened(handles: Sequence[Line2D], common: str) -> list[Line2D]:
 
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
-    step = _line_distance(runs, len(lines), options.log) if bars_note(runs) else 0.0
+    step = line_distance(runs["x"], len(lines), log=options.log) if _has_neighbours(runs) else 0.0
     looks = _looks(runs, list(dict.fromkeys(lines)), options)
     dashes: dict[str, Iterator[Dash]] = {}
     for place, line in enumerate(lines):
@@ -149,11 +149,9 @@ def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Ite
         yield _Style(Stroke(colour, marker, dash), shift, options.log)
 
 
-def _line_distance(runs: pd.DataFrame, lines: int, log: bool) -> float:
-    """Return how far neighbouring lines are apart: little beside the way to the next place."""
-    places = np.unique(np.log(runs["x"]) if log else runs["x"])
-    gaps = np.diff(places)
-    return float(min(_BESIDE * np.ptp(places), gaps.min() / 2 / lines)) if len(gaps) else 0.0
+def _has_neighbours(runs: pd.DataFrame) -> bool:
+    """Return whether bars of several lines would stand at one place."""
+    return bool(bars_note(runs)) and runs.groupby("x")["line"].nunique().max() > 1
 
 
 def _looks(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> dict[str, Look]:

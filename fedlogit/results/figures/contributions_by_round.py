@@ -12,12 +12,13 @@ from matplotlib.ticker import MaxNLocator
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
-from fedlogit.results.figures._panels import panel_name, runs_of, title
+from fedlogit.results.figures._panels import panel_name, runs_of, seeds_if_fewer, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, new_figure
 
 __all__ = ["draw"]
 
+_PANEL = ["dataset", "partition"]
 _LOOKS = {
     "": (CATEGORIES[3], "-", 0.9),
     "free rider": (CATEGORIES[2], "--", 1.8),
@@ -27,9 +28,12 @@ _LOOKS = {
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a row per dataset and partition, a column per method, a line per client and seed."""
+    numbers = collect(artefact)
     cells: dict[str, dict[str, list[Run]]] = {}
     for ref, run in runs_of(artefact):
-        of_panel = cells.setdefault(panel_name(artefact, ref), {})
+        here = numbers[(numbers[_PANEL] == [ref.axes[axis] for axis in _PANEL]).all(axis=1)]
+        name = panel_name(artefact, ref) + seeds_if_fewer(here, numbers)
+        of_panel = cells.setdefault(name, {})
         of_panel.setdefault(str(ref.axes["method"]), []).append(run)
     methods = list(dict.fromkeys(method for row in cells.values() for method in row))
     figure, grid = new_figure(len(cells), len(methods), panel=(2.6, 2.1), share_y="row")
@@ -45,8 +49,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes_row[0].set_ylabel("Contribution [share]")
     for axes in grid[-1]:
         axes.set_xlabel("Round")
-    title(figure, artefact, collect(artefact), "one line per client and seed")
-    looks = [(role or "honest", *look[:2]) for role, look in _LOOKS.items()]
+    title(figure, artefact, numbers, "one line per client and seed")
+    looks = [(role or "other client", *look[:2]) for role, look in _LOOKS.items()]
     legend(figure, [Line2D([], [], color=c, ls=s, label=label) for label, c, s in looks])
     return figure
 

@@ -11,8 +11,16 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
 from fedlogit.results.collect import collect
+from fedlogit.results.figures._beside import MOVED, line_shifts, moved
 from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
-from fedlogit.results.figures._panels import BARS, POINTS_LOST, line_with_bars, title, values
+from fedlogit.results.figures._panels import (
+    BARS,
+    POINTS_LOST,
+    line_with_bars,
+    own_axes_note,
+    title,
+    values,
+)
 from fedlogit.results.style import GREY, new_figure
 
 __all__ = ["draw"]
@@ -41,7 +49,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes in grid[-1]:
         axes.set_xlabel("Adversaries, % of the clients")
     # Of differences, whatever they are against.
-    title(figure, artefact, collect(artefact), BARS if shown["n"].max() > 1 else "")
+    bars = BARS + MOVED if shown["n"].max() > 1 else ""
+    title(figure, artefact, collect(artefact), bars, own_axes_note(list(grid[:, 0])))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
@@ -62,13 +71,14 @@ def _rows_with_adversaries(
 
 def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Stroke]) -> None:
     axes.axhline(0, color=GREY, linewidth=0.8)
-    for method, style in styles.items():
+    shifts = line_shifts(pd.Series([0.0, *(100 * runs["share"])]), len(styles))
+    for (method, style), shift in zip(styles.items(), shifts, strict=True):
         own = runs[(runs["method"] == method) & (runs["cannot"] == "")].sort_values("share")
         if own.empty:
             continue
         own = pd.concat([own.head(1).assign(share=0.0, lost=0.0, lost_std=0.0), own])
         x, y, std = (100 * own[name] for name in ("share", "lost", "lost_std"))
-        line_with_bars(axes, x, y, std, style, zorder=2)
+        line_with_bars(axes, moved(x, shift * (x > 0)), y, std, style, zorder=2)
     if unable := values(runs[runs["cannot"] != ""], "method"):
         names = ", ".join(artefact.label(name) for name in unable)
         axes.annotate(

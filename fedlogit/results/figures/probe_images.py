@@ -20,13 +20,14 @@ _CELL = 0.62  # inches
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a row per client, the server's first, and a column per class, for the first run.
 
-    Each image is stretched between its own 1st and 99th percentile, so brightness compares within
-    an image and not between images.
+    All images share one scale, from the 1st to the 99th percentile of all their pixels, so that
+    their contrast compares.
     """
     ref, run = next(runs_of(artefact))
     arrays = run.export("probes")
     images, owned = arrays["images"], arrays["owned"].astype(bool)
     rows, classes = images.shape[:2]
+    low, high = np.percentile(images, (1, 99))
     use_house_style()
     size = (_CELL * classes + 1.0, _CELL * rows + 0.5)
     figure = Figure(figsize=size, layout="constrained")
@@ -34,7 +35,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for i in range(rows):
         for c in range(classes):
             axes = grid[i, c]
-            axes.imshow(_picture(images[i, c]), cmap="gray", interpolation="nearest")
+            axes.imshow(_picture(images[i, c], low, high), cmap="gray", vmin=0, vmax=1)
             axes.set(xticks=[], yticks=[])
             axes.grid(visible=False)
             axes.spines[:].set_visible(False)
@@ -52,8 +53,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _picture(image: np.ndarray) -> np.ndarray:
+def _picture(image: np.ndarray, low: float, high: float) -> np.ndarray:
     """Return (height, width) or (height, width, 3) in [0, 1] from (channels, height, width)."""
-    low, high = np.percentile(image, (1, 99))
     scaled = np.clip((image - low) / max(high - low, 1e-12), 0, 1)
     return scaled[0] if len(scaled) == 1 else np.moveaxis(scaled, 0, -1)

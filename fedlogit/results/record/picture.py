@@ -25,23 +25,24 @@ __all__ = ["bars", "draw_record", "plotted_shares"]
 
 
 class _Look(NamedTuple):
-    """How an outcome is drawn: colour, marker of a point, whether it is filled."""
+    """How an outcome is drawn: colour, marker of a point, whether it is filled, hatch of a bar."""
 
     colour: str
     marker: str
     filled: bool = True
+    hatch: str = ""
 
 
 # Blue is good and red is bad, which stay apart under the common colour blindnesses; markers differ.
 _LOOKS: dict[str, _Look] = {
     Verdict.REPRODUCED: _Look(PALETTE["blue"], "o"),
     Verdict.PARTLY_REPRODUCED: _Look(PALETTE["sky"], "s"),
-    Verdict.INCONCLUSIVE: _Look(PALETTE["orange"], "D"),
+    Verdict.INCONCLUSIVE: _Look(PALETTE["orange"], "D", hatch="////"),
     Verdict.NOT_REPRODUCED: _Look(PALETTE["vermillion"], "X"),
     Verdict.SINGLE_RUN_WITHIN: _Look(PALETTE["sky"], "o", filled=False),
     Verdict.SINGLE_RUN_OUTSIDE: _Look(PALETTE["vermillion"], "o", filled=False),
     Unjudged.DIVERGED: _Look(PALETTE["black"], "v"),
-    Unjudged.STAND_IN_DATA: _Look(PALETTE["purple"], "."),
+    Unjudged.STAND_IN_DATA: _Look(PALETTE["purple"], ".", hatch="...."),
     Unjudged.REDUCED_SCALE: _Look("#b0b0b0", "."),
     Unjudged.OTHER_SCALE: _Look("#7f7f7f", "."),
     Unjudged.NOT_RUN: _Look("#e6e6e6", "|"),
@@ -165,7 +166,8 @@ def _bars(axes: Axes, found: pd.DataFrame, papers: Mapping[str, Paper]) -> None:
         look = _LOOKS[outcome]
         axes.barh(
             places, found[outcome], 0.74, left=start, lw=0.8 if found[outcome].any() else 0,
-            color=look.colour if look.filled else "white", edgecolor=look.colour,
+            color=look.colour if look.filled else "white",
+            edgecolor="white" if look.hatch else look.colour, hatch=look.hatch,
         )  # fmt: skip
         start = start + found[outcome]
     judged = found[list(VERDICTS)].sum(axis=1)
@@ -184,8 +186,8 @@ def _handles(found: Mapping[str, int]) -> list[Line2D | Patch]:
     for name, number in ((name, n) for name, n in found.items() if n):
         more = ", not judged" if name in UNJUDGED and name != Unjudged.NOT_RUN else ""
         look, label = _LOOKS[name], f"{number} {name}{more}"
-        if name == Unjudged.NOT_RUN:
-            entries.append(Patch(color=look.colour, label=label))
+        if name == Unjudged.NOT_RUN or look.hatch:
+            entries.append(Patch(fc=look.colour, ec="white", hatch=look.hatch, lw=0, label=label))
         else:
             entries.append(Line2D([], [], label=label, **_point(look)))
     return entries
