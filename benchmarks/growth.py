@@ -100,10 +100,14 @@ def draw(table: Sequence[Point], stem: Path, where: str) -> None:
     for column, name in enumerate(axes_names):
         found = [point for point in table if point["axis"] == name]
         for panel, (key, title) in zip(axes[:, column], MEASURES.items(), strict=True):
-            panel.loglog([p["size"] for p in found], [p[key] for p in found], "o-",
-                         color=PALETTE["blue"], ms=4)  # fmt: skip
-            for axis in (panel.xaxis, panel.yaxis):
-                _write_ticks(axis)
+            panel.semilogx([p["size"] for p in found], [p[key] for p in found], "o-",
+                           color=PALETTE["blue"], ms=4)  # fmt: skip
+            _write_ticks(panel.xaxis)
+            if key == "seconds":
+                panel.set_yscale("log")
+                _write_ticks(panel.yaxis)
+            else:
+                panel.yaxis.set_major_formatter("{x:,.0f}")
             written = _written(slope(found, key)).replace("-", "\N{MINUS SIGN}")
             panel.set_title(f"slope {written}")
             if not column:

@@ -198,7 +198,8 @@ def test_verdicts_that_say_little_are_counted(answered):
     )  # fmt: skip
     assert caveats(rows, Notes()) == (
         "Of the 2 reproduced numbers, 1 need no training (bytes and distances) and 1 are shares"
-        " that are 0 or 1 in every run; 0 have none of these caveats, of which a number may have several. Of the 2 inconclusive ones, 1 have"
+        " that are 0 or 1 in every run; 0 have none of these caveats, of which a"
+        " number may have several. Of the 2 inconclusive ones, 1 have"
         " an interval wider than ±3 points: too few seeds for any verdict."
     )
     assert "shares" not in caveats(rows.assign(std=0.01), Notes())
@@ -217,7 +218,8 @@ def test_numbers_that_gave_a_setting_are_no_evidence(answered):
     assert uwa
     assert caveats(rows, gave) == (
         f"Of the 3 reproduced numbers, {uwa} are no independent evidence, as a setting was"
-        f" inferred from them; {3 - uwa} have none of these caveats, of which a number may have several."
+        f" inferred from them; {3 - uwa} have none of these caveats, of which a"
+        " number may have several."
     )
     counted = rows.assign(metric="bytes_up")  # some are both, and count once
     assert caveats(counted, gave).endswith(

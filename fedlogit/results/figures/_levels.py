@@ -20,13 +20,15 @@ from fedlogit.results.style import INK
 __all__ = ["DrawnLevel", "draw_levels", "level_handle"]
 
 _WIDTH = 1.1  # points, of a line
+_LevelDash = Dash | tuple[int, tuple[float, ...]]
+_DASHES: tuple[_LevelDash, ...] = (*DASHES[1:], (0, (7, 1.5, 1, 1.5, 1, 1.5)))
 
 
 class DrawnLevel(NamedTuple):
     """How a level was drawn."""
 
     colour: str
-    dash: Dash
+    dash: _LevelDash
 
 
 def draw_levels(
@@ -53,9 +55,11 @@ def draw_levels(
     """
     here = _of_panel(runs, panel)
     drawn: dict[str, DrawnLevel] = {}
-    for level, dash in zip(levels, itertools.cycle(DASHES[1:]), strict=False):
+    # By all panels' runs, so that a level looks the same in each.
+    known = [level for level in levels if not _of_level(runs, level, metrics).empty]
+    for level, dash in zip(known, itertools.cycle(_DASHES), strict=False):
         metric = level.metric or metrics[0]
-        found = here[here["method"] == level.method].dropna(subset=[metric])
+        found = _of_level(here, level, metrics)
         if found.empty:
             continue
         look = DrawnLevel(colours.get(found["line"].iloc[0], INK), dash)
@@ -65,6 +69,11 @@ def draw_levels(
         named = len(metrics) > 1 or metric != metrics[0]
         drawn[f"{name}, {metric_label(metric)}" if named else name] = look
     return drawn
+
+
+def _of_level(runs: pd.DataFrame, level: Level, metrics: Sequence[str]) -> pd.DataFrame:
+    """Return the runs of a level that have its metric."""
+    return runs[runs["method"] == level.method].dropna(subset=[level.metric or metrics[0]])
 
 
 def level_handle(name: str, level: DrawnLevel) -> Line2D:

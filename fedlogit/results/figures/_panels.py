@@ -65,10 +65,10 @@ def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, *notes: str) 
     header(figure, artefact.title, "; ".join(filter(None, parts)))
 
 
-def own_axes_note(panels: Sequence[Axes]) -> str:
-    """Return that panels differ in their vertical axes, if they do: heights do not compare."""
+def own_axes_note(panels: Sequence[Axes], which: str = "panel") -> str:
+    """Return that panels, or rows, differ in their vertical axes, if they do: do not compare."""
     several = len({axes.get_ylim() for axes in panels}) > 1
-    return "every panel has its own vertical axis" if several else ""
+    return f"every {which} has its own vertical axis" if several else ""
 
 
 def bars_note(frame: pd.DataFrame) -> str:

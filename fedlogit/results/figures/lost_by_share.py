@@ -50,7 +50,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_xlabel("Adversaries, % of the clients")
     # Of differences, whatever they are against.
     bars = BARS + MOVED if shown["n"].max() > 1 else ""
-    title(figure, artefact, collect(artefact), bars, own_axes_note(list(grid[:, 0])))
+    title(figure, artefact, collect(artefact), bars, own_axes_note(list(grid[:, 0]), "row"))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
