@@ -32,6 +32,6 @@ def line_shifts(places: pd.Series, lines: int, *, log: bool = False) -> list[flo
     return [(place - (lines - 1) / 2) * step for place in range(lines)]
 
 
-def moved(places: pd.Series, shift: float, *, log: bool = False) -> pd.Series:
-    """Return places moved by a shift, on a logarithmic axis by one of logarithms."""
+def moved(places: pd.Series, shift: float | pd.Series, *, log: bool = False) -> pd.Series:
+    """Return places moved by a shift, or each by its own; on a logarithmic axis by logarithms."""
     return places * np.exp(shift) if log else places + shift
