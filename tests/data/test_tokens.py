@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,6 +42,21 @@ def test_every_split_comes_back(texts, tokens):
         assert ids.dtype == np.uint16
         assert len(ids) < len(text), "pairs were merged"
         assert ids.max() < V
+
+
+@pytest.mark.parametrize(("vocabulary", "kind"), [(2**16, np.uint16), (2**16 + 1, np.uint32)])
+def test_tokens_have_the_bytes_that_the_largest_needs(texts, monkeypatch, vocabulary, kind):
+    class Largest:
+        def encode_batch_fast(self, lines):
+            return [SimpleNamespace(ids=[vocabulary - 1]) for _ in lines]
+
+        def to_str(self):
+            return "{}"
+
+    monkeypatch.setattr("fedlogit.data.tokens.train_tokenizer", lambda *_: Largest())
+    for ids in tokenise(texts, vocabulary, "docs").splits.values():
+        assert ids.dtype == kind
+        assert set(ids.tolist()) == {vocabulary - 1}
 
 
 def test_bytes_that_the_training_split_does_not_have_come_back(tokens):

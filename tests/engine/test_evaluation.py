@@ -66,6 +66,13 @@ def test_a_bin_has_its_upper_end():
     assert scores.row()["ece"] == pytest.approx((2 / 3 - 0.3) / 2)
 
 
+def test_the_last_two_bins_are_apart():
+    # 0.95, right, is above 14/15, and 0.9, wrong, is below.
+    p = torch.tensor([[0.95, 0.05], [0.1, 0.9]])
+    scores = score(count_correct(p.double().log()[None], torch.tensor([0, 0])))
+    assert scores.row()["ece"] == pytest.approx((0.05 + 0.9) / 2)
+
+
 def in_bins(logits: torch.Tensor, labels: torch.Tensor) -> float:
     """Compute the error as Guo et al. write it: a loop over bins, of means."""
     p, predicted = logits.softmax(1).max(1)

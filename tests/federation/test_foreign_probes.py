@@ -1,5 +1,6 @@
 """Public samples of another data set: joined on, normalised alike, of labels that nobody knows."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -12,7 +13,7 @@ from support.resuming import trained_in_pieces
 from support.small import SMALL, built, small_spec
 
 from fedlogit import methods
-from fedlogit.data import UNKNOWN, load, with_probes
+from fedlogit.data import UNKNOWN, card, load, with_probes
 from fedlogit.errors import DataError
 from fedlogit.files import read_json
 from fedlogit.runs.context import RunOptions
@@ -40,13 +41,20 @@ def test_images_come_after_the_own_ones_and_nobody_knows_their_labels(tiles, dig
     assert joined.probes_digest not in ("", digits.digest)
 
 
-def test_a_stand_in_says_so(tmp_path, digits):
-    """Tiny-ImageNet stands in for STL-10, and every result with it names that."""
-    from fedlogit.data import card
-
+def test_a_stand_in_that_is_not_prepared_says_how_to_prepare_it(tmp_path, digits):
     assert card("tiny_imagenet32").stands_for == "stl10"
     with pytest.raises(DataError, match=r"tiny_imagenet32.npz does not exist; make it with"):
         with_probes(load_cifar_like(digits), "tiny_imagenet32", tmp_path)
+
+
+def test_the_note_of_a_stand_in_follows_that_of_the_data_set(digits, tmp_path, monkeypatch):
+    few = {"x_train": digits.x_train[:3]}
+    monkeypatch.setattr("fedlogit.data.dataset.load_arrays", lambda *_: (few, "digest"))
+    why, plain = card("tiny_imagenet32").note, load_cifar_like(digits)
+    assert why
+    for note, told in (("", f"public set: {why}"), ("resized", f"resized; public set: {why}")):
+        own = dataclasses.replace(plain, note=note)
+        assert with_probes(own, "tiny_imagenet32", tmp_path).note == told
 
 
 def load_cifar_like(digits):

@@ -57,6 +57,12 @@ def test_links_are_counted_instead_of_the_mesh():
     assert ledger.totals() == {"up": {"votes": 320}, "down": {"votes": 320}}  # 20 x 16
 
 
+def test_peers_without_links_send_nothing():
+    ledger = Ledger()
+    ledger.exchange("votes", torch.zeros(3, 16), links=0)
+    assert ledger.totals() == {"up": {"votes": 0}, "down": {"votes": 0}}
+
+
 def test_packed_votes_round_up_to_whole_bytes_a_message():
     votes = torch.zeros(5, dtype=torch.int64)
     assert message_bytes(votes, bits=4) == 3  # 20 bits

@@ -202,6 +202,18 @@ def test_partial_leaves_out_what_is_missing_and_says_so(tmp_path):
         assert missing["axes"] == {"partition": missing["axes"]["partition"]} | place
 
 
+def test_the_runs_of_one_seed_cover_a_table_and_all_but_one_do_not(tmp_path):
+    settings = {"papers": ["who_to_trust"], "seeds": [0, 1]}
+    whole = next(a for a in plan(tmp_path, **settings).artefacts if a.id == "table1")
+    last, *others = dict.fromkeys(cell.run for cell in whole.cells if cell.spec.seed == 0)
+    for run in others:
+        finish(tmp_path, run)
+    here = plan(tmp_path, partial=True, **settings)
+    assert "table1" not in {artefact.id for artefact in here.covered()}
+    finish(tmp_path, last)
+    assert "table1" in {artefact.id for artefact in here.covered()}
+
+
 def test_cells_of_data_sets_that_were_not_asked_for_are_planned(tmp_path):
     def table1(**settings):
         here = plan(tmp_path, papers=["who_to_trust"], scale="quick", **settings)

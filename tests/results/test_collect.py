@@ -278,3 +278,13 @@ def test_values_on_an_axis_are_compared_as_numbers_or_as_text():
     assert axis_value_matches(values, [1]).tolist() == [True] * 4 + [False] * 4
     assert axis_value_matches(values, ["True"]).tolist() == [False] * 4 + [True] * 2 + [False] * 2
     assert axis_value_matches(values, [0.5, "all"]).tolist() == [False] * 6 + [True] * 2
+
+
+def test_a_data_set_of_which_runs_have_two_notes_is_told_with_both(make_run, make_artefact):
+    runs = [make_run(seed=seed, note=note) for seed, note in enumerate(("resized", "cut"))]
+    assert describe(collect(make_artefact(*runs))).endswith("; MNIST: resized; MNIST: cut")
+
+
+def test_a_caption_says_what_is_not_drawn(make_run, make_artefact):
+    artefact = make_artefact(make_run(), left_out={"mnist": (1, 2)})
+    assert caption(artefact).endswith("; engine: loop; not run: mnist (1 of 2 runs).")

@@ -209,6 +209,12 @@ def test_a_table_that_was_not_made_is_not_run(make_run, make_artefact, reference
     assert math.isnan(rows["ours"].item())
 
 
+def test_a_number_after_a_round_that_no_run_has_is_not_run(make_run, make_artefact, reference):
+    line = "table1,mnist,k_classes(2),average,accuracy@9,0.6,"
+    row = compare([make_artefact(make_run([0.4, 0.5, 0.6]))], reference(line)).iloc[0]
+    assert (row["verdict"], row["n"]) == ("not run", 0)
+
+
 def test_numbers_without_runs_are_told_in_a_sentence(make_run, make_artefact, reference):
     lines = (
         "table1,mnist,k_classes(2),average,accuracy,0.5,",

@@ -56,3 +56,25 @@ def test_a_run_that_does_not_say_what_it_saw_is_refused(make_run, make_artefact,
     seal(run.dir)
     with refused(f"{path}: key 'provenance.{digest}' is missing"):
         gather(make_artefact(run))
+
+
+def test_the_tokens_of_one_text_are_the_same_and_those_of_another_vocabulary_need_not_be(
+    saw, make_artefact
+):
+    text = {"dataset": "sklearn_docs", "text": {"vocabulary": 300, "length": 32}}
+    more = text | {"text": {"vocabulary": 400, "length": 32}}
+    first, other = saw({"tokenizer_digest": "a"}, **text), saw({"tokenizer_digest": "b"}, **more)
+    assert len(gather(make_artefact(first, other))) == 2
+    again = saw({"tokenizer_digest": "b"}, method="uwa", **text)
+    with pytest.raises(DataError, match="saw different data: their tokens differ"):
+        gather(make_artefact(first, again))
+
+
+def test_the_public_images_of_one_data_set_are_the_same_beside_any_private_ones(saw, make_artefact):
+    public = {"size": 60, "stratified": False, "dataset": "emnist47"}
+    first = saw({"probes_digest": "a"}, public=public)
+    other = saw({"probes_digest": "b"}, dataset="fashion_mnist", public=public)
+    with pytest.raises(DataError, match="saw different data: their public images differ"):
+        gather(make_artefact(first, other))
+    another = saw({"probes_digest": "b"}, public=public | {"dataset": "fashion_mnist"})
+    assert len(gather(make_artefact(first, another))) == 2

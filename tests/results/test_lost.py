@@ -50,6 +50,12 @@ def test_it_is_printed_in_points_and_one_seed_declares_no_winner(make_tested, ta
     assert "One seed: no test, and so no winner" in text
 
 
+def test_a_gain_too_small_to_be_printed_has_no_sign(make_tested, table, tmp_path):
+    runs = [make_tested(0.5), make_tested(0.5001, condition=0.5)]
+    text = write_table(table(*runs), tmp_path / "t")[1].read_text()
+    assert "| k_classes(2) | Average | 50.0 | 0.0 |" in " ".join(text.split())
+
+
 def test_what_is_lost_stands_beside_the_accuracy_of_the_same_seeds(make_tested, table, tmp_path):
     # Half of FedAvg at seed 0 alone: 50.0, and not the mean of .5 and .7. Average has both seeds.
     runs = [make_tested(0.5 + s / 5, method="fedavg", seed=s) for s in (0, 1)]

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.refusals import refused
 from support.sealed import seal
@@ -140,6 +141,14 @@ def test_contributions_of_the_last_round_are_ranked_and_riders_sought_in_each(ma
 def test_probing_is_measured_over_warm_up_rounds(run):
     assert value(run, "seconds_probe") == pytest.approx(0.375)
     assert value(run, "probe_share") == pytest.approx(0.75 / 3.0)  # 1.5 s a round
+
+
+def test_the_share_of_probing_is_of_the_time_of_all_warm_up_rounds_together(make_celm):
+    ref = make_celm()
+    rounds = pd.read_csv(ref.dir / "rounds.csv").assign(seconds=[1.0, 5.0, 9.0])
+    rounds.to_csv(ref.dir / "rounds.csv", index=False)
+    seal(ref.dir)
+    assert value(read(ref), "probe_share") == pytest.approx((0.5 + 0.25) / (1.0 + 5.0))
 
 
 def test_classes_that_nobody_holds(make_celm):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from fedlogit.papers import load_paper
@@ -86,6 +87,16 @@ def test_numbers_are_of_the_scale_with_verdicts_and_claims_of_that_which_decides
     assert "Scale: reduced; 5 seeds" in claims
     assert "| UWA is better. (ours, not in the paper) | holds" in claims
     assert said.count("/summary.md)") == 3
+
+
+def test_claims_that_a_scale_does_not_plan_are_not_among_those_that_it_may_decide(
+    summed, told, tmp_path
+):
+    summed("reduced", 5)
+    path = tmp_path / "results/summary/who_to_trust/reduced/claims.csv"
+    claims = pd.read_csv(path)
+    pd.concat([claims, claims.assign(id="other", result="not planned")]).to_csv(path, index=False)
+    assert "- Of 1 claims 1 are decided at scale `reduced`." in told()
 
 
 def test_without_a_verdict_the_reduced_scale_with_most_seeds_is_shown(summed, told):

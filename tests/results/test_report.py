@@ -100,6 +100,23 @@ def test_the_report_has_each_page_once_and_contents_that_lead_there(page, tmp_pa
     assert '">1 of 1</td>' in text or "<td>1 of 1</td>" in text
 
 
+def test_of_the_pages_of_a_study_that_at_the_papers_scale_comes_first(tmp_path):
+    for page in ("a/quick", "a/paper", "a/extended", "b/extended"):
+        (tmp_path / "report" / page).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"report/{page}.html").touch()
+    found = [f"{path.parent.name}/{path.stem}" for path in find_pages(tmp_path)]
+    assert found == ["a/paper", "a/extended", "a/quick", "b/extended"]
+
+
+def test_runs_that_two_tables_show_are_counted_once(page, tmp_path, make_artefact):
+    made, text = page()
+    again = make_artefact(*made.runs, id="table2", title="Table 2", scale="quick")
+    both = write_page([made, again], tmp_path, tmp_path / "both.html").read_text()
+    assert '<li data-fact="runs"><b>Runs</b>4</li>' in text
+    assert '<li data-fact="runs"><b>Runs</b>4</li>' in both
+    assert 'id="who_to_trust-quick-table2"' in both
+
+
 def test_the_picture_of_the_record_opens_the_report_where_there_is_one(page, tmp_path):
     page()
     (tmp_path / "record.png").write_bytes(b"picture")

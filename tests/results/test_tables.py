@@ -99,6 +99,14 @@ def test_latex_uses_booktabs_and_escapes(three_by_two, make_artefact, tmp_path):
     assert r"k\_classes(5)" in text
 
 
+def test_no_row_of_latex_begins_with_what_ends_the_row_before(make_run, make_artefact, tmp_path):
+    labels = {"mnist": "*MNIST", "fashion_mnist": "[FM]"}
+    runs = make_run(), make_run(dataset="fashion_mnist")
+    text = write_table(make_artefact(*runs, labels=labels), tmp_path / "t")[2].read_text()
+    assert "{}*MNIST" in text
+    assert "{}[FM]" in text
+
+
 def test_diverged_seeds_are_marked_and_not_averaged(make_run, make_artefact, tmp_path):
     runs = [make_run(0.8), make_run(0.9, seed=1), make_run(seed=2, status="diverged")]
     lost = make_run(method="uwa", status="diverged")
@@ -106,6 +114,13 @@ def test_diverged_seeds_are_marked_and_not_averaged(make_run, make_artefact, tmp
     assert "0.8500 ± 0.0707 †1" in text
     assert "– †1" in text
     assert "†k: training diverged for k seeds" in text
+
+
+def test_runs_that_all_diverged_are_not_said_to_lack_the_metric(make_run, make_artefact, tmp_path):
+    artefact = make_artefact(make_run(), make_run(method="uwa", status="diverged"))
+    text = write_table(artefact, tmp_path / "t")[1].read_text()
+    assert "– †1" in text
+    assert "do not have the metric" not in text
 
 
 def test_a_column_that_one_method_logs_is_a_gap_for_the_others(make_run, make_artefact, tmp_path):
@@ -128,6 +143,22 @@ def test_bytes_are_counts_and_seconds_have_a_decimal(make_run, make_artefact, tm
     assert "Bytes sent per client per round, one seed" in text
     text = write_table(make_artefact(run, metric="seconds"), tmp_path / "t")[1].read_text()
     assert " 12.5 " in text
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        (["accuracy", "balanced_accuracy"], "One seed, in %. "),
+        (["accuracy", "bytes_up"], "One seed, shares in %. "),
+        (["bytes_up", "seconds"], "One seed. "),
+    ],
+)
+def test_of_several_metrics_only_shares_are_in_per_cent(
+    make_run, make_artefact, tmp_path, metrics, said
+):
+    shown = {"columns": ["metric"], "metrics": metrics, "options": {"percent": True}}
+    text = write_table(make_artefact(make_run(), **shown), tmp_path / "t")[1].read_text()
+    assert said in text
 
 
 def test_rows_keep_the_order_of_the_artefact(make_run, make_artefact, tmp_path):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 from support.resuming import stop_after
 
 import fedlogit
 from fedlogit.files import read_json
-from fedlogit.runs.library_code import code_version, commit_facts
+from fedlogit.runs.library_code import code_version, commit_facts, is_source
 
 
 def git(folder: Path, *command: str) -> str:
@@ -50,6 +50,24 @@ def test_a_source_that_git_does_not_know_counts_as_uncommitted(package, name):
     (package / name).write_text("")
     assert code_version() != before
     assert commit_facts()["uncommitted"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_runs"),
+    [
+        *((f"{folder}/new.py", True) for folder in ("aggregation", "data", "engine", "federation")),
+        *((f"{folder}/new.py", True) for folder in ("methods", "models", "partition", "runs")),
+        *((f"engine/native/new.{suffix}", True) for suffix in ("cpp", "h")),
+        *((f"{folder}/new.py", False) for folder in ("commands", "papers", "results", "workflow")),
+        *(("methods/notes.md", False), ("notes.md", False)),
+    ],
+)
+def test_the_version_of_the_code_is_of_all_that_a_run_executes(package, name, is_of_runs):
+    before = code_version()
+    (package / name).parent.mkdir(parents=True, exist_ok=True)
+    (package / name).write_text("")
+    assert is_source(PurePath(name)) == is_of_runs
+    assert (code_version() != before) == commit_facts()["uncommitted"] == is_of_runs
 
 
 def test_a_package_that_is_installed_below_a_checkout_of_something_else_has_no_commit(

@@ -24,6 +24,9 @@ from fedlogit.commands import train as train_command
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
+from fedlogit.runs.provenance import _versions
+from fedlogit.runs.run import check_folder
+from fedlogit.runs.setup import divide
 from fedlogit.stopping import PATIENCE, stop_after_round
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +55,44 @@ def test_a_run_describes_itself(train):
     assert load_npz(folder / "exports" / "logits.npz")["logits"].shape == (4, 60, 10)
     assert load_npz(folder / "exports" / "test_logits.npz")["logits"].shape == (4, 360, 10)
     assert not list(folder.glob("checkpoint*"))
+
+
+def test_a_spec_that_a_refused_run_left_with_its_lock_is_no_other_run(tmp_path):
+    write_json(tmp_path / "x/spec.json", small_spec().model_dump(mode="json"))
+    (tmp_path / "x/.lock").touch()
+    check_folder(small_spec(seed=1), tmp_path / "x")
+    (tmp_path / "x/rounds.csv").touch()
+    with refused("x holds the run "):
+        check_folder(small_spec(seed=1), tmp_path / "x")
+
+
+def test_the_seconds_of_a_run_are_those_of_its_rounds_in_the_last_column(train):
+    folder = train()
+    took = [float(row["seconds"]) for row in rows(folder)]
+    told = read_json(folder / "result.json")["provenance"]["wall_seconds"]
+    assert told == pytest.approx(sum(took), rel=1e-12)
+    assert [*rows(folder)[0]][-1] == "seconds"
+
+
+def test_a_result_has_the_division_of_the_data_and_its_roles(train, digits):
+    split = divide(small_spec(partition="frm"), digits)
+    assert read_json(train(partition="frm") / "result.json")["split"] == {
+        "counts": split.counts.tolist(),
+        "rare_classes": list(split.roles.rare_classes),
+        "free_riders": [3],
+    }
+    assert split.roles.rare_classes
+
+
+def test_a_result_has_the_memory_of_the_process_in_bytes(train):
+    told = read_json(train(rounds=1) / "result.json")["provenance"]["peak_memory_bytes"]
+    assert 5e7 < told < 1e12  # PyTorch alone takes more than the first
+
+
+def test_what_a_method_would_export_is_written_only_if_the_spec_asks(train):
+    folder = train(method="uwa")
+    assert read_json(folder / "result.json")["exports"] == {}
+    assert not (folder / "exports").exists()
 
 
 def test_same_spec_same_bits_whatever_the_workers(train, tmp_path):
@@ -597,3 +638,18 @@ def test_models_that_would_be_nobodys_are_refused():
         small_spec(models=models)
     assert str(error.value).endswith(": with clients = 4 give at most 4")
     assert len(small_spec(models=models[:4]).models) == 4
+
+
+@pytest.mark.parametrize(
+    ("method", "wanted"),
+    [
+        ("average", {"scikit_learn"}),
+        ("uwa(fit='flow')", {"scikit_learn", "zuko"}),
+        ("tally_train(warm_up=0, topology='regular', degree=2)", {"scikit_learn", "networkx"}),
+    ],
+)
+def test_further_libraries_that_decide_bits_are_named(monkeypatch, method, wanted):
+    monkeypatch.setattr("fedlogit.runs.provenance.version", lambda library: f"{library} 1.2")
+    found = _versions(small_spec(method=method))
+    assert found.keys() == wanted
+    assert all(version.endswith(" 1.2") for version in found.values())

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -360,6 +361,26 @@ def test_logits_json_says_what_is_there(clients):
     note = json.loads((clients / "logits.json").read_text())
     assert note["shape"] == [4, 60, 10]
     assert note["logits_digest"] == load_logits(clients / "logits.npz").digest
+
+
+def test_a_run_names_the_code_and_data_that_its_clients_and_their_answers_are_of(clients, tmp_path):
+    for name in ("weights.safetensors", "logits.npz"):
+        shutil.copy(clients / name, tmp_path)
+    made = {"code_version": "1", "own_code": {"lab": "aa"}, "device": "CPU test", "engine": "loop"}
+    made |= {"wall_seconds": 2.5, "started": "2026-01-02"}
+    data = {f"{what}_digest": what for what in ("dataset", "tokenizer", "probes", "split")}
+    trained, answered = (
+        read_sealed(clients / f"{name}.json", "") for name in ("clients", "logits")
+    )
+    write_sealed(tmp_path / "clients.json", trained | made | data)
+    write_sealed(tmp_path / "logits.json", answered | {"code_version": "2"})
+    paths = (tmp_path / "weights.safetensors", tmp_path / "logits.npz", None)
+    given = load_precomputed(small_spec(method="local", **ONCE), *paths)
+    assert given.note == {f"clients_{key}": value for key, value in made.items()} | {
+        "logits_digest": answered["logits_digest"],
+        "logits_code_version": "2",
+    }
+    assert given.data == data
 
 
 def test_the_logits_that_a_run_exports_are_answers(clients, tmp_path):

@@ -506,3 +506,39 @@ def test_mistakes_in_a_target(snakemake, tmp_path, target, said):
     done = snakemake(tmp_path, target)
     assert done.returncode == 1
     assert said in done.stdout
+
+
+def commands(snakemake, folder: Path, *targets: str, config: tuple[str, ...] = SMOKE) -> list[str]:
+    """Return the commands that a call would run, a line each."""
+    places = ("-n", "-p", "--directory", str(folder))
+    done = snakemake.run(*places, "--config", *config, *(("--", *targets) if targets else ()))
+    assert done.returncode == 0, done.stdout
+    return [line.strip() for line in done.stdout.splitlines() if "scripts/" in line]
+
+
+def test_settings_reach_the_commands_that_train(snakemake, tmp_path):
+    own = ("engine=loop", "runs_per_gpu=3", "checkpoint_seconds=7")
+    config = ("papers=[fedol]", "scale=smoke", "device=cpu", "workers=2", *own)
+    called = commands(snakemake, tmp_path, config=config)
+    for name in ("train", "train_clients", "export_logits"):
+        of_script = [line for line in called if f"scripts/{name}.py" in line]
+        assert of_script, name
+        for line in of_script:
+            assert "--device cpu --engine loop --workers 2 --runs-per-gpu 3" in line
+            assert ("--checkpoint-seconds 7" in line) == (name == "train")
+
+
+def test_a_record_of_other_seeds_or_another_precision_is_of_their_plan(snakemake, tmp_path):
+    (line,) = commands(snakemake, tmp_path, "results/record.csv")
+    assert "--seeds" not in line
+    assert "--precision" not in line
+    config = (*SMOKE, "seeds=[3,4]", "precision=bf16")
+    (line,) = commands(snakemake, tmp_path, "results/record.csv", config=config)
+    assert "--seeds 3 4 --precision bf16" in line
+
+
+def test_publish_takes_the_scales_that_the_settings_name(snakemake, tmp_path):
+    (line,) = commands(snakemake, tmp_path, "publish")
+    assert "--with" not in line
+    (line,) = commands(snakemake, tmp_path, "publish", config=(*SMOKE, "publish=[quick,smoke]"))
+    assert "--with quick smoke" in line
