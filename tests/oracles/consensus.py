@@ -29,10 +29,10 @@ def discuss(
     attack: str = "confident",
     magnitude: float = 1.0,
     **combining: object,
-) -> tuple[np.ndarray, np.ndarray, Counter[str]]:
-    """Return each peer's consensus, (peers, probes, classes), disagreement, and the bytes sent.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counter[str]]:
+    """Return the classes named, each peer's consensus, its disagreement, and the bytes sent.
 
-    Disagreement is 1 - max H̄, (peers, probes), for which all that are heard count alike.
+    Classes are (peers, probes), a consensus is (peers, probes, classes). Disagreement is 1 - max H̄, (peers, probes), for which all that are heard count alike.
     """
     n, probes, classes = z.shape
     claims = np.array([[claim(z[i, x], signal, k) for x in range(probes)] for i in range(n)])
@@ -57,7 +57,7 @@ def discuss(
         uniform.append([combined(claims[hears, x], **alike).max() for x in range(probes)])
         for j in hears:
             sent.update(message(probes, classes, signal, k, packed) if j != i else {})
-    return np.array(consensus), 1 - np.array(uniform), sent
+    return claims.argmax(2), np.array(consensus), 1 - np.array(uniform), sent
 
 
 def claim(z: np.ndarray, signal: str, k: int) -> np.ndarray:

@@ -38,9 +38,8 @@ def lead(consensus: np.ndarray) -> float:
     return float((ranked[..., -1] - ranked[..., -2]).mean())
 
 
-def noted(z: np.ndarray, consensus: np.ndarray, y: np.ndarray) -> dict[str, object]:
+def noted(votes: np.ndarray, consensus: np.ndarray, y: np.ndarray) -> dict[str, object]:
     """Return how often a vote is the most frequent one, and how often the consensus is right."""
-    votes = z.argmax(-1)
     first = [np.bincount(column).argmax() for column in votes.T]
     right = (consensus.argmax(-1) == y)[:, y >= 0]
     known = {"consensus_accuracy": right.mean()} if right.size else {}

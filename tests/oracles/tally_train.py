@@ -50,13 +50,13 @@ def rounds(
             z = torch.stack([p.says(x) for p in peers]).flatten(1, -2).numpy()
             consensus, doubt, weight = [None] * n, [None] * n, 0.0
             if channel.get("signal") != "none":
-                consensus, doubt, sent = discuss(world, r, z, **channel)
+                named, consensus, doubt, sent = discuss(world, r, z, **channel)
                 weight = max(0.0, 1 - (r - warm_up) / decay_rounds) if decay_rounds else 1.0
                 if margin_memory is not None:
                     now = lead(consensus)
                     past = now if margin is None else margin
                     weight = margin = margin_memory * past + (1 - margin_memory) * now
-                row |= noted(z, consensus, y.numpy()) | {"consensus_weight": weight}
+                row |= noted(named, consensus, y.numpy()) | {"consensus_weight": weight}
             if label_weight or weight * (1 - label_weight):
                 for peer, h, unsure in zip(peers, consensus, doubt, strict=True):
                     peer.begin("phase")

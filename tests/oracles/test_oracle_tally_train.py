@@ -157,7 +157,7 @@ CASES = [
     ranked(probes_per_round=5),
     ranked(k=3, packed=True, merge_every=3),
     ranked(k=3, rule="median", adversaries=1, magnitude=5.0, changes=clients(5)),
-    ranked(adversaries=1, magnitude=5.0),
+    ranked(adversaries=1),
     ranked(k=3, packed=True, **STACKED),
     averaged("FedAvg-faM"),
     averaged("FedAvg-faM", merge_every=1, merge_cost="mesh"),
