@@ -19,7 +19,7 @@ from fedlogit.commands._cache import read_listing, write_listing
 pytestmark = pytest.mark.slow
 TABLE = Path("results/tables/celm/paper/table5.csv")
 RUNS = ("fashion_mnist/dir_client-alpha100.0/", "cifar10/dir_client-alpha100.0/")
-SETTINGS = ("papers=[celm]", "scale=paper", "frozen=true")
+SETTINGS = ("papers=[celm]", "scale=paper", "frozen=true", "partial=true")
 
 
 @pytest.fixture

@@ -32,7 +32,8 @@ def discuss(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counter[str]]:
     """Return the classes named, each peer's consensus, its disagreement, and the bytes sent.
 
-    Classes are (peers, probes), a consensus is (peers, probes, classes). Disagreement is 1 - max H̄, (peers, probes), for which all that are heard count alike.
+    Classes are (peers, probes), a consensus is (peers, probes, classes). Disagreement is 1 - max
+    H̄, (peers, probes), for which all that are heard count alike.
     """
     n, probes, classes = z.shape
     claims = np.array([[claim(z[i, x], signal, k) for x in range(probes)] for i in range(n)])
