@@ -74,7 +74,7 @@ class Participation(FrozenConfig):
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value
         if value > 1:
-            whole = int(value) == value < 10**6
+            whole = float(value).is_integer() and value < 10**6
             other = f"; give {{number: {value:.0f}}}" if whole else ""
             raise ValueError(f"alone it is a share, from 0 to 1{other}")
         return {"share": value}
