@@ -128,7 +128,7 @@ def _publish(
             raise
     print(
         f"{len(new)} runs published, {len(found.ready) - len(new)} were;"
-        f" left out {len(found.left_out)} that {_needed_by(args)};"
+        f" left out {len(found.left_out)} that nothing{_but_scales(args)} needs;"
         f" {args.runs.name}.dvc lists {len(published) + len(new)}"
     )
     if unused:
@@ -149,11 +149,10 @@ def _left_out(args: argparse.Namespace) -> list[str]:
     return [scale for scale in USUALLY_LEFT_OUT if scale not in args.included]
 
 
-def _needed_by(args: argparse.Namespace) -> str:
-    """Say what needs the runs that are left out."""
+def _but_scales(args: argparse.Namespace) -> str:
+    """Return the scales that may need the runs that are left out, " but smoke"; "" if none may."""
     scales = " or ".join(_left_out(args))
-    told = [f"only {scales} needs"] if scales else []
-    return " or ".join([*told, "nothing needs"] if args.prune or not told else told)
+    return f" but {scales}" if scales else ""
 
 
 def _some(runs: Sequence[str]) -> str:

@@ -76,9 +76,8 @@ def main(args: argparse.Namespace) -> int:
     tasks = _tasks(args).of(selected.runs)
     done = list(before.values()).count("finished")
     with closing(counter(len(before), "run", done=done, show=not args.quiet)) as bar:
-        pool = ProcessPool(
-            device, args.jobs, limits, _printer(bar, ResultsLayout(args.results).runs)
-        )
+        on_end = _printer(bar, ResultsLayout(args.results).runs)
+        pool = ProcessPool(device, args.jobs, limits, on_end)
         signals = pool.run(tasks)
     failed = broken | pool.failed
     after = states(selected, args.results, failed)

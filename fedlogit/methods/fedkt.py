@@ -73,16 +73,19 @@ class FedKT(Method):
                 f" teachers = {self.teachers}"
             )
         students: list[Client] = []
-        losses: tuple[list[float], list[float]] = ([], [])
+        teachers_losses: list[float] = []
+        students_losses: list[float] = []
         for p in range(self.partitions):
             order = fed.rng("fedkt/cut", party.index, p).permutation(party.samples)
             parts = torch.as_tensor(order, device=party.private.device).tensor_split(self.teachers)
             own = [party.private[part] for part in parts]
             teachers = fed.new_models(party, f"teacher/{p}", own)
-            losses[0].extend(fed.train_models(teachers, [fed.labels(t.private) for t in teachers]))
+            labels = [fed.labels(t.private) for t in teachers]
+            teachers_losses += fed.train_models(teachers, labels)
             answers = fed.logits(fed.public, teachers).argmax(-1)
             student = fed.new_models(party, f"student/{p}", [fed.public])
-            losses[1].extend(fed.train_models(student, [majority(answers, fed.classes)]))
+            students_losses += fed.train_models(student, [majority(answers, fed.classes)])
             students += student
         fed.uplink("model", torch.stack([model_message(s.state()) for s in students]))
-        return fed.logits(fed.public, students).argmax(-1), *losses
+        votes = fed.logits(fed.public, students).argmax(-1)
+        return votes, teachers_losses, students_losses

@@ -65,7 +65,7 @@ def find_runs(folders: Iterable[Path]) -> FoundRuns:
         ended = list(finished_runs(folder))
         if not specs and not ended:
             raise FedlogitError(f"{folder}: holds no run: no {layout.SPEC} below it")
-        # A folder with layout.CLIENTS has clients that were trained for several runs.
+        # A folder with `layout.CLIENTS` has clients that were trained for several runs.
         unfinished |= dict.fromkeys(
             p for p in specs if p not in ended and not (p / layout.CLIENTS).exists()
         )

@@ -44,7 +44,9 @@ def test_only_whole_runs_are_published_and_once(project, finished):
     (damaged / "rounds.csv").write_text(rounds[: len(rounds) // 2])
     done = script("publish")
     assert done.returncode == 2
-    assert "1 runs published, 0 were; left out 1 that only smoke or quick needs" in done.stdout
+    assert (
+        "1 runs published, 0 were; left out 1 that nothing but smoke or quick needs" in done.stdout
+    )
     assert f"error: refused {moved}: its spec belongs to {misnamed}" in done.stderr
     assert f"error: refused {damaged / 'rounds.csv'} is damaged or truncated" in done.stderr
     assert listed() == [str(whole.relative_to("results"))]
@@ -52,7 +54,7 @@ def test_only_whole_runs_are_published_and_once(project, finished):
     shutil.rmtree(damaged)
     done = script("publish", "--with", "quick")
     assert done.returncode == 0, done.stderr
-    assert "1 runs published, 1 were; left out 0 that only smoke needs" in done.stdout
+    assert "1 runs published, 1 were; left out 0 that nothing but smoke needs" in done.stdout
     assert str(quick.relative_to("results")) in listed()
     assert list(Path("results").glob("*-new.dvc")) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-__all__ = ["MOVED", "line_distance", "line_shifts", "moved"]
+__all__ = ["MOVED", "line_shifts", "moved"]
 
 MOVED = ", points moved sideways"
 """What a figure says of it, after what its bars are; the ticks are at the true places."""
@@ -13,22 +13,19 @@ MOVED = ", points moved sideways"
 _BESIDE = 0.035  # of the axis, between two lines that would hide each other's bars
 
 
-def line_distance(places: pd.Series, lines: int, *, log: bool = False) -> float:
-    """Return how far neighbouring lines are apart: little beside the way to the next place.
+def line_shifts(places: pd.Series, lines: int, *, log: bool = False) -> list[float]:
+    """Return how far each line is moved to the right, symmetrically about the true places.
+
+    Neighbouring lines are apart by little beside the way to the next place.
 
     Args:
         places: Where all points are.
         lines: How many lines there are.
-        log: Whether the axis is logarithmic; the distance is then one of logarithms.
+        log: Whether the axis is logarithmic; shifts are then those of logarithms.
     """
     different = np.unique(np.log(places) if log else places)
     gaps = np.diff(different)
-    return float(min(_BESIDE * np.ptp(different), gaps.min() / 2 / lines)) if len(gaps) else 0.0
-
-
-def line_shifts(places: pd.Series, lines: int, *, log: bool = False) -> list[float]:
-    """Return how far each line is moved to the right, symmetrically about the true places."""
-    step = line_distance(places, lines, log=log)
+    step = float(min(_BESIDE * np.ptp(different), gaps.min() / 2 / lines)) if len(gaps) else 0.0
     return [(place - (lines - 1) / 2) * step for place in range(lines)]
 
 

@@ -68,8 +68,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     seeds = "of each line the seeds that all its points have" if fewer else ""
     own_axes = own_axes_note(list(grid.flat))
-    bars = bars_note(drawn) + (MOVED if bars_note(drawn) else "")
-    title(figure, artefact, frame, bars, seeds, own_axes, left_out)
+    bars = bars_note(drawn)
+    title(figure, artefact, frame, bars and bars + MOVED, seeds, own_axes, left_out)
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 

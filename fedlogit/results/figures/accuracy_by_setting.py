@@ -18,7 +18,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.papers.options import BySetting
 from fedlogit.results.collect import collect, summarise
-from fedlogit.results.figures._beside import MOVED, line_distance, moved
+from fedlogit.results.figures._beside import MOVED, line_shifts, moved
 from fedlogit.results.figures._legend import (
     DASHES,
     Dash,
@@ -139,13 +139,13 @@ def _shortened(handles: Sequence[Line2D], common: str) -> list[Line2D]:
 
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
-    step = line_distance(runs["x"], len(lines), log=options.log) if _has_neighbours(runs) else 0.0
+    apart = _has_neighbours(runs)
+    shifts = line_shifts(runs["x"], len(lines), log=options.log) if apart else [0.0] * len(lines)
     looks = _looks(runs, list(dict.fromkeys(lines)), options)
     dashes: dict[str, Iterator[Dash]] = {}
-    for place, line in enumerate(lines):
+    for line, shift in zip(lines, shifts, strict=True):
         colour, marker = looks[line]
         dash = next(dashes.setdefault(colour, itertools.cycle(DASHES)))
-        shift = (place - (len(lines) - 1) / 2) * step
         yield _Style(Stroke(colour, marker, dash), shift, options.log)
 
 
