@@ -2,10 +2,11 @@
 
 Colours are those of Okabe and Ito and two dark ones of Tol, which stay apart under the common
 colour blindnesses. A method has one colour and marker, and one place in the order, in all figures.
-Methods of one paper, and those that the comparison draws as lines, differ in both. With other
-parameters a method keeps its colour and has another marker. One that is not in the table comes
-last, with a pair that no method of the table has; the pair depends on nothing but its name, unless
-the name of another method of the same figure leads to it, too.
+Methods of one paper, and those that the comparison draws as lines, differ in both. A method of the
+language model (``lm_``) looks as it does on images. With other parameters a method keeps its colour
+and has another marker. One that is not in the table comes last, with a pair that no method of the
+table has; the pair depends on nothing but its name, unless the name of another method of the same
+figure leads to it, too.
 
 What is no method, such as a condition or a partition, has a colour of `CATEGORIES`.
 """
@@ -84,12 +85,12 @@ _COLOURS = {
         **{"cgsv": "P", "fedhkt": "s", "lm_bridge": ">"},
     },
     "vermillion": {
-        **{"fedmd": "X", "lm_fedmd": "d", "unlabelled_fedmd": "s"},
+        **{"fedmd": "X", "lm_fedmd": "X", "unlabelled_fedmd": "s"},
         **{"cffl": "v", "mine": "o"},
     },
     "purple": {"fedol": "*", "rc_fd": "d"},
-    "sky": {"fedavg": "^", "lm_fedavg": "o", "lm_fedavg_1": "P"},
-    "indigo": {"tally_train": "v", "unlabelled": "o", "lm_tally_train": "s", "fedkt": "X"},
+    "sky": {"fedavg": "^", "lm_fedavg": "^", "lm_fedavg_1": "P"},
+    "indigo": {"tally_train": "v", "unlabelled": "o", "lm_tally_train": "v", "fedkt": "X"},
     "wine": {"celm": "p", "feddf": "P"},
     "grey": {"local": "h", "no_consensus": "8"},
     "black": {"fully_informed": "H"},

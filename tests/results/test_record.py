@@ -259,6 +259,16 @@ def test_the_picture_counts_what_the_table_has(answered):
     )
 
 
+def test_the_title_of_the_picture_has_numbers_that_need_no_training_apart(answered):
+    """Of the two with a verdict, one is of bytes, and reproduced; the other a single run."""
+    rows = answered.assign(metric=["payload_megabytes", *answered["metric"][1:]])
+    figure = draw_record(rows, {"who_to_trust": load_paper("who_to_trust", PAPERS)})
+    assert figure.texts[0].get_text().replace("\n", " ") == (
+        "2 of 4 published numbers have a verdict: 1 from training (0 reproduced, 0 partly, 0 not,"
+        " 1 undecided or of one seed), 1 counted (1 reproduced)"
+    )
+
+
 def test_the_picture_has_ours_above_the_papers(answered):
     axes = draw_record(answered, {"who_to_trust": load_paper("who_to_trust", PAPERS)}).axes[0]
     points = {tuple(line.get_xydata()[0]) for line in axes.lines if len(line.get_xydata()) == 1}
@@ -310,6 +320,34 @@ def test_the_page_tells_what_was_tried_where_numbers_deviate(tmp_path, reference
     text = record_page(papers, results, references)
     assert "Seeds were changed." in text
     assert "2 numbers have runs made on a GPU (NVIDIA H200)" in text
+
+
+def test_the_page_names_each_gpu_once_and_counts_its_numbers(tmp_path, references, answered):
+    results = tmp_path / "results"
+    write_record(plan_of(results, "who_to_trust"), references, results)
+    changed = read_record(results)
+    changed.loc[1, "device"] = "NVIDIA H200; CPU one; NVIDIA A100; NVIDIA H200"
+    changed.to_csv(results / "record.csv", index=False)
+    text = record_page([load_paper("who_to_trust", PAPERS)], results, references)
+    assert "1 number has runs made on a GPU (NVIDIA A100, NVIDIA H200)" in text
+
+
+def test_a_number_on_which_two_notes_are_has_the_first(tmp_path, references, answered):
+    """Average on MNIST: the first is also on CIFAR-10, the second on UWA, none on the last."""
+    rows = "[{paper: who_to_trust, partition: k_classes(2), dataset: mnist}]"
+    note = f"  - {{title: Two classes, rows: {rows}, text: Tried.}}\n"
+    (references / "notes.yaml").write_text(NOTES + note)
+    results = tmp_path / "results"
+    write_record(plan_of(results, "who_to_trust"), references, results)
+    read_record(results).assign(verdict="not reproduced").to_csv(
+        results / "record.csv", index=False
+    )
+    text = record_page([load_paper("who_to_trust", PAPERS)], results, references)
+    groups = text[text.index("### Average") :].split("### ")[1:]
+    assert [group.splitlines()[0] for group in groups] == ["Average", "Two classes", "Others"]
+    assert [group.count("| Who to Trust?, Table 1") for group in groups] == [2, 1, 1]
+    assert "Seeds were changed." in groups[0]
+    assert "Tried." in groups[1]
 
 
 # 3 points of a share; of a distance, 3 % of the paper's: .079 * .03 = .00237.

@@ -37,9 +37,14 @@ def test_methods_of_tally_trains_second_figure_have_different_colours():
 
 
 def test_fedavg_has_one_colour_however_often_it_averages():
-    names = ["fedavg", "fedavg(merge_every=5)", "lm_fedavg", "lm_fedavg_1"]
+    names = ["fedavg", "fedavg(merge_every=5)", "lm_fedavg_1"]
     assert len({look(name).colour for name in names}) == 1
     assert len({look(name).marker for name in names}) == len(names)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedmd", "tally_train"])
+def test_a_method_of_the_language_model_looks_as_it_does_on_images(method):
+    assert look(f"lm_{method}") == look(method)
 
 
 def test_no_category_has_the_colour_of_a_method():
@@ -112,7 +117,9 @@ def test_methods_have_one_order_and_unknown_ones_come_last_as_given():
 
 def test_every_method_that_has_a_look_has_a_place_in_the_order():
     assert set(style._LOOKS) == set(style._ORDER.split())
-    assert len({*style._LOOKS.values()}) == len(style._LOOKS)
+    as_on_images = {"lm_fedavg", "lm_fedmd", "lm_tally_train"}
+    others = style._LOOKS.keys() - as_on_images
+    assert len({style._LOOKS[method] for method in others}) == len(others)
 
 
 def test_a_long_title_is_wrapped_and_makes_room():

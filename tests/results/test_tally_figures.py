@@ -365,16 +365,16 @@ def test_rounds_without_a_correct_answer_are_said_to_be_left_out(make_run, make_
 
 @pytest.mark.parametrize("log", [True, False])
 def test_numbers_at_ticks_have_room(make_tally, make_artefact, log):
-    """11 is too near to 10 to be written, on an axis of either kind; its tick is there."""
+    """21 is too near to 20, and stands a line lower; 22 too near to both, and only has its tick."""
     runs = [
         make_tally(method=f"tally_train(probes_per_round={n})", axes=AXES | {"method": str(n)})
-        for n in (10, 11, 40)
+        for n in (20, 21, 22, 60)
     ]
     options = {"x": "method.probes_per_round", "lines": ["method.name"], "log": log}
     artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
     axes = draw(artefact).axes[0]
-    assert list(axes.get_xticks()) == [10, 11, 40]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "", "40"]
+    assert list(axes.get_xticks()) == [20, 21, 22, 60]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["20", "\n21", "", "60"]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ _PANEL = (3.9, 3.0)
 _ALONE = (6.2, 3.4)  # of a panel without others
 _WIDEST = 40  # letters beside a panel, which is three inches high
 _ROOM = 0.09  # of the axis, for the number at a tick
+_LINES = 2  # of numbers below an axis
 
 
 class _Style(NamedTuple):
@@ -249,20 +250,28 @@ def _label_horizontal_axis(
     places = sorted(runs["x"].unique())
     whole = (runs["x"] % 1 == 0).all()
     written = [f"{x:,.0f}" if whole else f"{x:.3g}" for x in places]
-    free = _labelled_positions(list(np.log(places)) if options.log else places)
-    axes.set_xticks(places, [text if i in free else "" for i, text in enumerate(written)])
+    lines = _lines_of_numbers(list(np.log(places)) if options.log else places)
+    axes.set_xticks(places, [_in_line(*pair) for pair in zip(written, lines, strict=True)])
     axes.minorticks_off()
     axes.set_xlabel(artefact.label(options.x) + (" per class" if options.per_class else ""))
 
 
-def _labelled_positions(places: Sequence[float]) -> list[int]:
-    """Return the positions of places that have room for a number beside the one before."""
-    width = places[-1] - places[0]
-    chosen = [0]
-    for i, place in enumerate(places):
-        if place - places[chosen[-1]] > _ROOM * width:
-            chosen.append(i)
+def _lines_of_numbers(places: Sequence[float]) -> list[int | None]:
+    """Return the first line below the axis that has room for each tick's number, or None."""
+    room = _ROOM * (places[-1] - places[0])
+    last = [-np.inf] * _LINES  # the place of the last number of each line
+    chosen: list[int | None] = []
+    for place in places:
+        line = next((i for i, before in enumerate(last) if place - before > room), None)
+        if line is not None:
+            last[line] = place
+        chosen.append(line)
     return chosen
+
+
+def _in_line(text: str, line: int | None) -> str:
+    """Return a tick's number as it is written in a line below the axis; nothing without one."""
+    return "" if line is None else "\n" * line + text
 
 
 def _handles(
