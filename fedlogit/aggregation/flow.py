@@ -104,8 +104,8 @@ def _identity_flow(features: int, context: int, generator: torch.Generator) -> n
         raise missing_package(error, "uwa(fit='flow')", "pip install zuko", "zuko") from None
     with Uninitialised():
         flow = MAF(features, context, transforms=TRANSFORMS, hidden_features=HIDDEN).double()
-    layers = [layer for layer in flow.modules() if isinstance(layer, nn.Linear)]
-    for layer in layers:
-        if layer.out_features in HIDDEN:
+    for network in (part for part in flow.modules() if isinstance(part, nn.Sequential)):
+        *hidden, _ = (layer for layer in network if isinstance(layer, nn.Linear))
+        for layer in hidden:
             uniform_layer(layer, generator)
     return flow

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.engine.worker_pool import WorkerPool
-from fedlogit.models.layers import BatchStatNorm
 from fedlogit.spec import Optimizer
 
 __all__ = ["Engine", "Workload"]
@@ -158,7 +159,12 @@ class Engine(ABC):
         On a GPU small passes wait for the launches of kernels. A model that normalises by the
         statistics of its batch predicts otherwise in a larger one, so it keeps the CPU's.
         """
-        layers = (layer for model in models for layer in model.model.modules())
-        if self.data.device.type != "cuda" or any(isinstance(k, BatchStatNorm) for k in layers):
+        if self.data.device.type != "cuda" or any(_needs_batch(model.model) for model in models):
             return self.data.batch
         return self.data.gpu_batch
+
+
+def _needs_batch(model: nn.Module) -> bool:
+    """Return whether a model normalises by the statistics of a batch when it predicts, too."""
+    norms = (layer for layer in model.modules() if isinstance(layer, _BatchNorm))
+    return any(norm.running_mean is None for norm in norms)

@@ -25,7 +25,7 @@ def average_states(states: Sequence[State], weights: Sequence[float] | None = No
     """
     n = len(states)
     shares = [1 / n] * n if weights is None else list(weights)
-    if len(shares) != n or abs(sum(shares) - 1) > 1e-6:
+    if len(shares) != n or not abs(sum(shares) - 1) <= 1e-6:  # nor if it is NaN
         raise FedlogitError(f"merge weights must be {n} numbers that sum to 1, not {shares}")
     return State(
         _average([s.vector for s in states], shares),

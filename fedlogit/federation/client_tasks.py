@@ -49,6 +49,7 @@ def private_tasks(
     shared: torch.Tensor,
     centers: torch.Tensor | None,
     proximal_mu: float,
+    part: int = 1,
 ) -> list[ClientTask]:
     """Return tasks on clients' private samples.
 
@@ -58,6 +59,7 @@ def private_tasks(
         shared: Samples that all learn besides, with their labels, int64 (n,); may be empty.
         centers: w_0 of each client, (clients, parameters); None takes where it starts.
         proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖²; 0 for none.
+        part: Which time it is in this round, from 1.
     """
 
     def center(i: int, client: Client) -> torch.Tensor:
@@ -68,9 +70,9 @@ def private_tasks(
         return ClientTask(
             client=client,
             indices=indices,
-            batches=batches(context, "private", client, len(indices)),
+            batches=batches(context, "private", client, len(indices), part),
             labels=context.data.labels[indices],
-            augment=_augmentation(context, client),
+            augment=_augmentation(context, client, part),
             prox_center=center(i, client) if proximal_mu else None,
             proximal_mu=proximal_mu,
             phase="private training",
@@ -86,6 +88,7 @@ def distillation_tasks(
     targets: torch.Tensor | None,
     label_weight: float,
     once: bool,
+    part: int = 1,
 ) -> list[ClientTask]:
     """Return tasks on the same samples, as long as `spec.local` says.
 
@@ -98,6 +101,7 @@ def distillation_tasks(
             sum weigh as much. None for none.
         label_weight: Weight of the cross-entropy with the samples' labels.
         once: Do a single step on all samples instead.
+        part: Which time it is in this round, from 1.
     """
     soft = None if targets is None else targets.to(torch.float32)
     whole = [torch.arange(len(indices))]
@@ -107,7 +111,7 @@ def distillation_tasks(
         ClientTask(
             client=client,
             indices=indices,
-            batches=whole if once else batches(context, "distil", client, len(indices)),
+            batches=whole if once else batches(context, "distil", client, len(indices), part),
             labels=context.data.labels[indices] if label_weight else None,
             label_weight=label_weight,
             soft=of_client,
@@ -178,7 +182,9 @@ def model_tasks(
     ]
 
 
-def batches(context: RoundContext, phase: str, client: Client, n: int) -> list[torch.Tensor]:
+def batches(
+    context: RoundContext, phase: str, client: Client, n: int, part: int = 1
+) -> list[torch.Tensor]:
     """Return positions of the minibatches of n samples, as `spec.local` says.
 
     Args:
@@ -186,16 +192,23 @@ def batches(context: RoundContext, phase: str, client: Client, n: int) -> list[t
         phase: Part of the address of the order.
         client: Whose minibatches they are.
         n: How many samples there are.
+        part: Which time it is in this round, from 1.
     """
     local = context.spec.local
-    generator = torch_rng(context.spec.seed, f"batches/{phase}", client.index, context.round)
+    generator = _generator(context, f"batches/{phase}", client, part)
     new = context.first_rounds.get(client.index) == context.round
     epochs = local.epochs_in(1 if new else context.round)
     return minibatches(n, context.spec.batch, generator, epochs=epochs, steps=local.steps)
 
 
-def _augmentation(context: RoundContext, client: Client) -> torch.Generator | None:
+def _augmentation(context: RoundContext, client: Client, part: int = 1) -> torch.Generator | None:
     if context.spec.augment == "none":
         return None
     purpose = f"augment/{client.role}" if client.role else "augment"
-    return torch_rng(context.spec.seed, purpose, client.index, context.round)
+    return _generator(context, purpose, client, part)
+
+
+def _generator(context: RoundContext, purpose: str, client: Client, part: int) -> torch.Generator:
+    """Return a client's generator of this round; of a part after the first, one of its own."""
+    ids = (client.index, context.round) if part == 1 else (client.index, context.round, part)
+    return torch_rng(context.spec.seed, purpose, *ids)

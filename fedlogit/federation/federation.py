@@ -6,8 +6,8 @@ clients are run is left to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,7 +33,6 @@ from fedlogit.federation.client_tasks import (
     server_tasks,
 )
 from fedlogit.federation.predictions import Predictions, finite_scores
-from fedlogit.federation.present_clients import PresentClients
 from fedlogit.federation.probes import accuracy, draw_probes
 from fedlogit.federation.round_log import RoundLog
 from fedlogit.partition import Split
@@ -99,6 +98,7 @@ class Federation:
         """
         self.spec = spec
         self.data = data
+        self.all_clients = self.clients = list(clients)
         self.server = server
         self.engine = engine
         self.server_engine = server_engine or engine
@@ -115,11 +115,12 @@ class Federation:
         self.facts: dict[str, Any] = {}
         self.devices: list[str] = []
         self.private_samples = np.unique(np.concatenate(split.clients))
+        who = spec.participation
+        self._first_rounds = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
         self._log = RoundLog(spec.method.name)
         self._channel = Channel(spec)
         self._predictions = Predictions(engine, data)
         self.ledger, self.exported = self._channel.ledger, self._log.exported
-        self._present = PresentClients(clients, spec)
 
     @property
     def public_known(self) -> bool:
@@ -134,44 +135,47 @@ class Federation:
     @property
     def context(self) -> RoundContext:
         """What this round's tasks depend on besides models and samples."""
-        return RoundContext(self.spec, self.data, self.round, self._present.first_rounds)
+        return RoundContext(self.spec, self.data, self.round, self._first_rounds)
 
     # --- which clients are present ------------------------------------------------------------
 
     @property
-    def all_clients(self) -> list[Client]:
-        """All clients that exist."""
-        return self._present.all_clients
-
-    @property
-    def clients(self) -> list[Client]:
-        """Those of them that are present in this round."""
-        return self._present.clients
-
-    @property
     def present_indices(self) -> torch.Tensor:
         """The places of `clients` among all that exist, int64 (clients,), on the CPU."""
-        return self._present.present_indices()
+        return torch.tensor([client.index for client in self.clients])
 
     def start_round(self, round_: int) -> None:
-        """Begin round `round_`: find the present clients, and book messages under it."""
+        """Begin round `round_`: who is present, under which round messages are booked.
+
+        With ``optimizer.reset_every: round``, the clients that are present forget their optimizers'
+        states.
+        """
         self.round = round_
         self.ledger.start(round_)
-        if self.spec.participation is None:
-            return
-        self._present.start_round(round_)
-        for client in self.clients:
-            self.tested.pop(client.index, None)
-        self.log(present=len(self.clients))
+        if self.spec.participation is not None:
+            everybody = len(self.all_clients)
+            present = self.spec.participation.present(round_, everybody, self.spec.seed)
+            self.clients = [self.all_clients[i] for i in present]
+            for client in self.clients:
+                self.tested.pop(client.index, None)
+            self.log(present=len(self.clients))
+        if self.spec.optimizer.reset_every == "round":
+            for client in self.clients:
+                client.renew_optimizer()
 
     def end_rounds(self) -> None:
         """Make all clients present after the last round, so that all are tested and exported."""
-        self._present.end_rounds()
+        self.clients = self.all_clients
         self.tested.clear()
 
-    def restricted_to(self, clients: Sequence[Client]) -> AbstractContextManager[None]:
-        """Make only these clients present within a ``with``."""
-        return self._present.restricted_to(clients)
+    @contextmanager
+    def restricted_to(self, clients: Sequence[Client]) -> Iterator[None]:
+        """Make only these clients present within a ``with``, also if it ends by an exception."""
+        before, self.clients = self.clients, list(clients)
+        try:
+            yield
+        finally:
+            self.clients = before
 
     def scatter_rows(self, rows: torch.Tensor, absent: float) -> torch.Tensor:
         """Return rows of `clients` in their places among all that exist.
@@ -181,9 +185,11 @@ class Federation:
             absent: What rows of the absent are filled with.
 
         Returns:
-            (clients that exist, …).
+            (clients that exist, …), of the dtype and on the device of `rows`.
         """
-        return self._present.scatter_rows(rows, absent)
+        placed = rows.new_full((len(self.all_clients), *rows.shape[1:]), absent)
+        placed[self.present_indices] = rows
+        return placed
 
     def gather_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the rows of `clients` from those of all that exist; a view where all are there.
@@ -191,7 +197,8 @@ class Federation:
         Args:
             rows: (clients that exist, …).
         """
-        return self._present.gather_rows(rows)
+        complete = len(self.clients) == len(self.all_clients)
+        return rows if complete else rows[self.present_indices]
 
     # --- training -----------------------------------------------------------------------------
 
@@ -201,6 +208,7 @@ class Federation:
         with_public: bool = False,
         proximal_mu: float = 0.0,
         prox_centers: torch.Tensor | None = None,
+        part: int = 1,
     ) -> None:
         """Every client trains on its labelled private samples, as `spec.local` says.
 
@@ -208,15 +216,14 @@ class Federation:
             with_public: Add the public samples, with their labels (the fully informed reference).
             proximal_mu: μ of a proximal term μ/2 ‖w - w_0‖² (FedProx).
             prox_centers: w_0 of each client, (clients, parameters); None takes where it starts.
+            part: Which time it is in this round, from 1, if they train several times: each draws
+                minibatches and crops of its own.
 
         Raises:
             Diverged: if a client's loss is no longer finite.
         """
-        if self.spec.optimizer.reset_every == "round":
-            for client in self.clients:
-                client.renew_optimizer()
         shared = self.public if with_public else self.public[:0]
-        tasks = private_tasks(self.context, self.clients, shared, prox_centers, proximal_mu)
+        tasks = private_tasks(self.context, self.clients, shared, prox_centers, proximal_mu, part)
         losses = self._train(tasks)
         self.log(loss_private=float(np.mean(losses)))
         self.private_losses |= {c.index: loss for c, loss in zip(self.clients, losses, strict=True)}
@@ -229,6 +236,7 @@ class Federation:
         label_weight: float = 0.0,
         once: bool = False,
         learners: Sequence[Client] | None = None,
+        part: int = 1,
     ) -> None:
         """All clients, or `learners`, train on the same samples, as long as `spec.local` says.
 
@@ -245,6 +253,8 @@ class Federation:
                 `targets`; 0 looks at no label.
             once: Do a single step on all samples together instead.
             learners: Who trains, models of any architectures; None is `clients`.
+            part: Which time it is in this round, from 1, if they are distilled several times: each
+                draws minibatches of its own.
 
         Raises:
             FedlogitError: if there are no samples.
@@ -256,7 +266,9 @@ class Federation:
                 " (a method of yours may say needs_public = True)"
             )
         trained = self.clients if learners is None else learners
-        tasks = distillation_tasks(self.context, trained, indices, targets, label_weight, once)
+        tasks = distillation_tasks(
+            self.context, trained, indices, targets, label_weight, once, part
+        )
         self.log(loss_distil=float(np.mean(self._train(tasks))))
 
     def distil_server(self, targets: Targets, *, part: int = 1) -> None:
@@ -277,7 +289,7 @@ class Federation:
         assert self.server is not None
         tasks = server_tasks(self.context, self.server, self.public, targets, part)
         self.server.renew_optimizer()
-        self.log(loss_server=float(np.mean(self._train(tasks, self.server_engine))))
+        self.log(loss_server=float(np.mean(self._train(tasks))))
 
     def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> list[float]:
         """Train models that are not the clients' own, as long as `spec.local` says.
@@ -336,15 +348,17 @@ class Federation:
         """Leave a function of `for_each` early, by an exception, where another one has failed."""
         self.engine.pool.check()
 
-    def _train(self, tasks: Sequence[ClientTask], engine: Engine | None = None) -> list[float]:
-        """Run tasks; return the mean loss of each."""
+    def _train(self, tasks: Sequence[ClientTask]) -> list[float]:
+        """Run tasks, the server's own on its engine; return the mean loss of each."""
         factor = self.spec.schedule.factor(self.round)
         for task in tasks:
             if self.spec.optimizer.reset_every == "phase":
                 task.client.renew_optimizer()
             task.client.set_rate(factor)
-        with nullcontext() if engine else self._log.clients_work():
-            return (engine or self.engine).train(tasks)
+        if all(task.client is self.server for task in tasks):
+            return self.server_engine.train(tasks)
+        with self._log.clients_work():
+            return self.engine.train(tasks)
 
     # --- predictions: all of them float32, and all raise `Diverged` as `Predictions` does -------
 
@@ -546,6 +560,9 @@ class Federation:
         Args:
             size: How many.
             anchors: How many of them shall have labels, where the public set is another data set's.
+
+        Raises:
+            FedlogitError: if there are fewer.
         """
         labels = self.data.labels[self.public]
         return draw_probes(self.public, labels, size, anchors, self.rng("probes", self.round))

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from fedlogit.data import UNKNOWN
+from fedlogit.errors import FedlogitError
 
 __all__ = ["accuracy", "draw_probes"]
 
@@ -25,6 +26,9 @@ def draw_probes(
         size: How many to draw.
         anchors: How many of them shall have labels; 0 draws from all alike.
         generator: Draws them.
+
+    Raises:
+        FedlogitError: if there are fewer.
     """
     if not anchors:
         return _draw(public, size, generator)
@@ -34,6 +38,11 @@ def draw_probes(
 
 
 def _draw(pool: torch.Tensor, size: int, generator: np.random.Generator) -> torch.Tensor:
+    if size > len(pool):
+        raise FedlogitError(
+            f"{size} public samples are asked for as probes where there are {len(pool)}; ask for"
+            " less, or give a larger public.size"
+        )
     chosen = generator.choice(len(pool), size, replace=False)
     return pool[torch.as_tensor(chosen, device=pool.device)]
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from fedlogit.component import Component, ComponentRef
 from fedlogit.errors import FedlogitError
-from fedlogit.models.init import Uninitialised, initialise
+from fedlogit.models.init import Uninitialised, check_deterministic, initialise
 
 __all__ = ["ImageShape", "ModelConfig", "Shape", "build", "get"]
 
@@ -79,12 +79,17 @@ def build(
         generator: Source of the initial weights, on the CPU; PyTorch's global one is not touched.
 
     Raises:
-        FedlogitError: as `get` does, and for samples that the architecture cannot take.
+        FedlogitError: as `get` does, for samples that the architecture cannot take, and for layers
+            that draw random numbers or have no rule for their first weights.
     """
     config = get(call)
     config.check(shape)
     with Uninitialised():
         network = config.network(shape, classes)
-    initialise(network, generator)
+    try:
+        check_deterministic(network)
+        initialise(network, generator)
+    except FedlogitError as error:
+        raise FedlogitError(f"model {config.name}: {error}") from None
     config.load(network)
     return network

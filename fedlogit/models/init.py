@@ -11,14 +11,18 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["Uninitialised", "initialise", "uniform_layer"]
+from fedlogit.errors import FedlogitError
+
+__all__ = ["Uninitialised", "check_deterministic", "initialise", "uniform_layer"]
 
 _DRAWS = {"kaiming_uniform_", "normal_", "uniform_"}
 
 _KNOWN = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
 _ATTENTION = {"in_proj_weight", "in_proj_bias"}
+_RANDOM = (nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)
 
 
@@ -42,12 +46,14 @@ class Uninitialised(TorchFunctionMode):
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
     """Fill all parameters and buffers of `module` in place, in the order of its submodules.
 
-    Layers get what PyTorch gives them. If the module's attribute `fan_out_normal` is true, its
-    convolutions are normal with variance 2 / fan_out, as in torchvision's residual networks.
+    Layers get what PyTorch gives them. One without a rule here draws it by its own method
+    `reset_parameters`, as PyTorch's layers have one. If the module's attribute `fan_out_normal` is
+    true, its convolutions are normal with variance 2 / fan_out, as in torchvision's residual
+    networks.
 
     Raises:
-        TypeError: for a layer with parameters that has no rule here; without one its memory would
-            stay uninitialised.
+        FedlogitError: for a layer with parameters that has neither; its memory would stay
+            uninitialised.
     """
     fan_out_normal = getattr(module, "fan_out_normal", False)
     for name, layer in module.named_modules():
@@ -71,9 +77,48 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
                 nn.init.normal_(parameter, std=0.02, generator=generator)
         elif isinstance(layer, nn.Embedding) and layer.padding_idx is None:
             nn.init.normal_(layer.weight, generator=generator)
-        else:
-            kind, tensors = type(layer).__name__, ", ".join(sorted(own))
-            raise TypeError(f"no initialisation for layer {name!r} of type {kind} ({tensors})")
+        elif left := _reset(layer, generator):
+            raise FedlogitError(
+                f"layer {name!r} ({type(layer).__name__}) has no rule for its first"
+                f" {', '.join(left)}; give its class a method reset_parameters that sets them"
+            )
+
+
+def _reset(layer: nn.Module, generator: torch.Generator) -> list[str]:
+    """Let a layer draw its own first weights; return the names of those that it leaves as they are.
+
+    It draws from PyTorch's global generator, whose seed is drawn from `generator`, and whose state
+    is then as before.
+    """
+    own = dict(layer.named_parameters(recurse=False))
+    with torch.no_grad():
+        for parameter in own.values():
+            parameter.fill_(math.nan)
+    if callable(reset := getattr(layer, "reset_parameters", None)):
+        seed = int(torch.randint(2**62, (), generator=generator))
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            reset()
+    return sorted(name for name, parameter in own.items() if parameter.isnan().any())
+
+
+def check_deterministic(module: nn.Module) -> None:
+    """Refuse layers that draw random numbers in training, such as dropout.
+
+    They draw from PyTorch's global generator, which no seed of a run decides and which threads
+    share, so that a run could not be repeated.
+
+    Raises:
+        FedlogitError: naming the first such layer.
+    """
+    for name, layer in module.named_modules():
+        share = layer.p if isinstance(layer, _DropoutNd) else getattr(layer, "dropout", 0.0)
+        draws = isinstance(layer, _RANDOM) or (isinstance(share, float) and share > 0)
+        if draws:
+            raise FedlogitError(
+                f"layer {name!r} ({type(layer).__name__}) draws random numbers that no seed of the"
+                " run decides; leave it out (dropout of 0 is allowed)"
+            )
 
 
 def uniform_layer(layer: nn.Linear | nn.Conv2d, generator: torch.Generator) -> None:

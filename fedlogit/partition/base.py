@@ -51,11 +51,14 @@ class Partition(Component):
         disjoint: No sample belongs to two clients.
         repeats: A client may hold the same sample more than once.
         random: The partition depends on the seed.
+        by_class: It looks at the labels. Such a partition is refused where samples have no class,
+            as those of a text.
     """
 
     disjoint: ClassVar[bool] = True
     repeats: ClassVar[bool] = False
     random: ClassVar[bool] = True
+    by_class: ClassVar[bool] = True
 
     @abstractmethod
     def divide(
@@ -171,18 +174,6 @@ class Partition(Component):
         value = getattr(self, key)
         if value > limit:
             raise FedlogitError(f"partition {self.name}: {key} = {value}: at most {limit}, {what}")
-
-    def needs_classes(self, classes: int) -> None:
-        """Refuse samples that are all of one kind, as those of a text are.
-
-        Raises:
-            FedlogitError: if `classes` is 1.
-        """
-        if classes < 2:
-            raise FedlogitError(
-                f"classes = {classes}: partition {self.name} divides by class and needs at least 2;"
-                " use iid, quantity or contiguous"
-            )
 
     def __str__(self) -> str:
         return str(ComponentRef(name=self.name, params=self.params()))

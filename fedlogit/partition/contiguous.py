@@ -18,6 +18,7 @@ class Contiguous(Partition):
     """
 
     random: ClassVar[bool] = False
+    by_class: ClassVar[bool] = False
 
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None

@@ -49,7 +49,6 @@ class DirEqual(Partition):
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.needs_classes(classes)
         if self.size is not None:
             self.at_most("size", len(labels) // clients, "the samples per client")
         generator = rng(seed, "partition")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -21,6 +21,8 @@ class Iid(Partition):
     Attributes:
         size: Keep at most this many samples per client; None keeps all.
     """
+
+    by_class: ClassVar[bool] = False
 
     size: Annotated[int, Field(gt=0)] | None = None
 

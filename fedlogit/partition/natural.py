@@ -19,6 +19,7 @@ class Natural(Partition):
     """
 
     random: ClassVar[bool] = False
+    by_class: ClassVar[bool] = False
 
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -27,6 +27,8 @@ class Quantity(Partition):
         beta: Concentration; smaller is more skewed.
         min_size: Samples that every client must have.
     """
+
+    by_class: ClassVar[bool] = False
 
     beta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     min_size: Annotated[int, Field(gt=0)] = 10

@@ -35,7 +35,6 @@ class Shards(Partition):
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.needs_classes(classes)
         self.at_most("per_client", len(labels) // clients, "the samples per client")
         generator = rng(seed, "partition")
         order = generator.permutation(len(labels))

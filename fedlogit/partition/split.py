@@ -13,7 +13,7 @@ from fedlogit.component import ComponentRef
 from fedlogit.data import UNKNOWN, Dataset, card
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import array_digest, load_npz, save_npz
-from fedlogit.partition.base import Roles, get
+from fedlogit.partition.base import Partition, Roles, get
 from fedlogit.partition.public import foreign_set, public_set
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng
@@ -173,7 +173,7 @@ def make_split(
         chosen, pool = _set_aside(public, labels, classes, pool, foreign, generator)
     rest = labels[pool]
     if length is not None:
-        _check_chunks(length, len(rest), clients)
+        _check_text(rule, length, len(rest), clients)
     parts = rule.split(rest, clients, classes, seed, None if groups is None else groups[pool])
     counts = np.stack([np.bincount(rest[part], minlength=classes) for part in parts])
     members = tuple(pool[part] for part in parts)
@@ -218,12 +218,17 @@ def _set_aside(
     return chosen, pool if public.overlap else np.setdiff1d(pool, chosen)
 
 
-def _check_chunks(length: int, samples: int, clients: int) -> None:
-    """Refuse pieces of a text that are too long for each client to have one.
+def _check_text(rule: Partition, length: int, samples: int, clients: int) -> None:
+    """Refuse to divide a text by class, and pieces too long for each client to have one.
 
     Raises:
-        FedlogitError: saying how long a client's chunk would be.
+        FedlogitError: naming the partition, or saying how long a client's chunk would be.
     """
+    if rule.by_class:
+        raise FedlogitError(
+            f"partition {rule} divides by class, and a text has no classes; use iid, quantity,"
+            " contiguous or natural (a class that looks at no label sets by_class = False)"
+        )
     if samples < clients:
         raise FedlogitError(
             f"text.length = {length}: longer than a client's chunk, which would have"

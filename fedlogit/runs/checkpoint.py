@@ -56,6 +56,7 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
         "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
         "facts": fed.facts,
         "devices": fed.devices,
+        "private_losses": {str(i): loss for i, loss in fed.private_losses.items()},
         "exported": {name: list(arrays) for name, arrays in _wanted_exports(fed).items()},
     }
     header = {
@@ -98,6 +99,7 @@ def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
         for export, keys in note["exported"].items():
             fed.exported[export] = _arrays(tensors, export, keys)
         fed.round = note["round"]
+        fed.private_losses = {int(i): loss for i, loss in note["private_losses"].items()}
         fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
         before = note["devices"]
         fed.devices = before if before[-1:] == fed.devices else before + fed.devices

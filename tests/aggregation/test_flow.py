@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 
 from fedlogit.aggregation.flow import fit_flow
@@ -19,8 +20,11 @@ def bent(n: int, seed: int) -> torch.Tensor:
     return x
 
 
-def test_before_training_it_is_the_papers_diagonal_gaussian():
-    logits = torch.randn(40, 3, generator=generator(1)) * torch.tensor([1.0, 5.0, 0.01])
+# With 16 classes, the last layer has as many outputs as those before it.
+@pytest.mark.parametrize("classes", [3, 16])
+def test_before_training_it_is_the_papers_diagonal_gaussian(classes):
+    scale = torch.tensor([1.0, 5.0, 0.01]).repeat(6)[:classes]
+    logits = torch.randn(40, classes, generator=generator(1)) * scale
     labels = torch.arange(40) % 2
     paper = fit_classes(logits, labels, floor=1e-3)
     groups = [logits.double()[labels == c] for c in (0, 1)]

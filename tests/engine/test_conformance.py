@@ -16,6 +16,7 @@ from support.refusals import refused
 from support.resuming import whole_and_resumed
 from support.small import TEXT, enlarged
 from support.tiers import first_of_each
+from torch import nn
 
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import Client
@@ -23,6 +24,7 @@ from fedlogit.engine.task import ClientTask, minibatches
 from fedlogit.engine.worker_pool import Cancelled
 from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
+from fedlogit.models import ModelConfig
 
 OF_THE_WAY = 0.05
 OF_A_LOSS = 1e-3
@@ -385,6 +387,18 @@ def test_models_that_do_not_train_keep_their_gradients_off(federation, engine):
         assert torch.is_grad_enabled()
 
 
+class NormalisedByBatch(ModelConfig):
+    """A model whose batch norm, PyTorch's own, keeps no running statistics."""
+
+    name = "normalised_by_batch"
+
+    def network(self, shape: tuple[int, ...], classes: int) -> nn.Module:
+        layers = [nn.Flatten(1), nn.BatchNorm1d(64, track_running_stats=False)]
+        network = nn.Sequential(*layers, nn.Linear(64, classes))
+        network.head = "2"
+        return network
+
+
 def test_passes_on_a_gpu_are_larger_unless_answers_depend_on_them(federation):
     def samples(device: str, **given) -> int:
         fed = federation(**given)
@@ -395,4 +409,5 @@ def test_passes_on_a_gpu_are_larger_unless_answers_depend_on_them(federation):
     assert samples("cpu") == samples("cuda", engine="stacked") == 500
     assert samples("cuda") == samples("cuda", models=[running]) == 2000
     assert samples("cuda", models=[own]) == samples("cuda", models=[running, own]) == 500
+    assert samples("cuda", models=[f"{__name__}:NormalisedByBatch"]) == 500
     assert samples("cuda", **TEXT) == samples("cpu", **TEXT) == 8192 // 32

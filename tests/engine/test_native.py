@@ -414,6 +414,29 @@ def test_which_tasks_of_lenet_are_done_in_one_call(monkeypatch, optimizer, given
     assert found == ("at once" if at_once else "a pass at a time")
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "given", "at_once"),
+    [
+        ({}, {}, True),
+        ({"momentum": 0.9}, {}, False),
+        ({"name": "adam"}, {}, False),
+        ({}, {"augment": torch.Generator()}, False),
+        ({}, {"prox_center": torch.zeros(3)}, False),
+        ({}, {"labels": torch.tensor([0, UNKNOWN, 2, 3])}, False),
+    ],
+)
+def test_which_tasks_of_perceptrons_are_done_in_one_call(monkeypatch, optimizer, given, at_once):
+    """A method may give one that its workload does not tell of; nothing is then left out."""
+    monkeypatch.setattr(NativeEngine, "_at_once", lambda *_: "at once")
+    monkeypatch.setattr(LoopEngine, "run", lambda *_: "a pass at a time")
+    model = build("mlp(hidden=[4])", SHAPE, 10, torch.Generator().manual_seed(0))
+    client = SimpleNamespace(model=model, settings=SGD.model_copy(update=optimizer))
+    values = {"labels": torch.arange(4), "batches": [torch.arange(4)]} | given
+    task = ClientTask(client=client, indices=torch.arange(4), **values)
+    found = NativeEngine(SimpleNamespace(classes=10), pool=None).run(task)
+    assert found == ("at once" if at_once else "a pass at a time")
+
+
 PERCEPTRON = Workload("mlp", (1, 8, 8), "cpu", SGD, 128)
 CNN = Workload("tf_cnn", (3, 32, 32), "cpu", SGD, 128, augment=True, proximal=True, unlabelled=True)
 

@@ -1,5 +1,6 @@
 """The operations: merging, broadcasting, logits, hold-outs."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -83,8 +84,9 @@ def test_merge_refuses_different_architectures_and_bad_weights(federation):
     mixed = federation(models=["mlp(hidden=[16])", "mlp(hidden=[8])"])
     with pytest.raises(FedlogitError, match="different architectures"):
         mixed.merge()
-    with pytest.raises(FedlogitError, match="sum to 1"):
-        federation().merge([0.5, 0.5, 0.5, 0.5])
+    for weights in ([0.5] * 4, [math.nan] * 4):
+        with pytest.raises(FedlogitError, match="sum to 1"):
+            federation().merge(weights)
 
 
 def test_what_is_sent_is_counted_and_is_what_the_receiver_reads(federation):
@@ -278,16 +280,61 @@ def test_logits_do_not_depend_on_workers(federation):
 
 @pytest.mark.parametrize(("reset_every", "steps"), [("run", 12), ("round", 4), ("phase", 2)])
 def test_how_long_an_optimizer_remembers(federation, reset_every, steps):
-    """Adam counts its steps: a round has 90 = 45 + 45 private and 60 = 45 + 15 public samples."""
+    """Adam counts its steps: a round has 60 = 45 + 15 public and 90 = 45 + 45 private samples."""
     optimizer = {"name": "adam", "lr": 0.003, "reset_every": reset_every}
     fed = federation(optimizer=optimizer, local={"epochs": 1}, batch=45)
     targets = torch.full((60, 10), 0.1)
     for r in (1, 2, 3):
-        fed.round = r
-        fed.train_private()
+        fed.start_round(r)
         fed.distil(fed.public, targets)
+        fed.train_private()
     client = fed.clients[0]
     assert int(client.optimizer.state[client.vector]["step"]) == steps
+
+
+def test_the_second_time_in_a_round_has_minibatches_and_crops_of_its_own(federation):
+    """The same time twice is the same; the second is not the first, in order and in crops."""
+    targets = torch.full((60, 10), 0.1)
+
+    def after(part: int) -> tuple[torch.Tensor, torch.Tensor]:
+        new = federation(augment="crop_flip")
+        new.start_round(1)
+        new.train_private(part=part)
+        trained = new.clients[0].vector.detach().clone()
+        new.distil(new.public, targets, part=part)
+        return trained, new.clients[0].vector.detach().clone()
+
+    first, again, second = after(1), after(1), after(2)
+    assert all(map(torch.equal, first, again))
+    assert not any(map(torch.equal, first, second))
+    fed = federation(augment="crop_flip")
+    tasks = [private_tasks(fed.context, fed.clients, fed.public[:0], None, 0.0, p) for p in (1, 2)]
+    crops = [[drawn.initial_seed() for task in each if (drawn := task.augment)] for each in tasks]
+    assert len({*crops[0], *crops[1]}) == 2 * len(fed.clients)
+
+
+def test_a_server_that_is_distilled_as_a_learner_is_trained_by_its_own_engine(federation):
+    """Its seconds are not the clients', and native code that trains SGD takes no Adam from it."""
+    adam = {"name": "adam", "lr": 0.003}
+    server = {"model": "mlp(hidden=[16])", "epochs": 1, "optimizer": adam}
+    trained = []
+    for engine in ("loop", "auto"):
+        fed = federation(
+            engine=engine, method="feddf", rounds=1, server=server,
+            optimizer={"name": "sgd", "lr": 0.1},
+        )  # fmt: skip
+        fed.start_round(1)
+        fed.distil(fed.public, torch.full((60, 10), 0.1), learners=[fed.server])
+        assert "seconds_clients" not in fed.take_log()
+        trained.append(fed.server.vector.detach().clone())
+        assert fed.server.optimizer.state
+    torch.testing.assert_close(*trained, atol=1e-6, rtol=0)
+
+
+def test_more_probes_than_public_samples_are_refused(federation):
+    fed = federation()
+    with pytest.raises(FedlogitError, match=r"61 public samples are asked for.*there are 60"):
+        fed.probes(61)
 
 
 def test_a_sample_that_is_held_out_is_not_trained_on_where_samples_repeat(federation):

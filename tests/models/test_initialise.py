@@ -10,7 +10,8 @@ import torchvision
 from support.networks import network
 from torch import nn
 
-from fedlogit.models.init import Uninitialised, initialise
+from fedlogit.errors import FedlogitError
+from fedlogit.models.init import Uninitialised, check_deterministic, initialise
 
 
 def filled(make, seed: int = 5) -> nn.Module:
@@ -103,12 +104,56 @@ class _Gated(nn.Linear):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: nn.Sequential(nn.Linear(2, 2), _Scale()), r"layer '1' of type _Scale \(gain\)"),
-        (lambda: nn.Sequential(_Gated()), r"type _Gated \(bias, gate, weight\)"),
-        (lambda: nn.Sequential(nn.PReLU()), r"type PReLU \(weight\)"),
-        (lambda: nn.Sequential(nn.Embedding(3, 2, padding_idx=0)), r"type Embedding \(weight\)"),
+        (lambda: nn.Sequential(nn.Linear(2, 2), _Scale()), r"layer '1' \(_Scale\) .* first gain;"),
+        (lambda: nn.Sequential(_Gated()), r"layer '0' \(_Gated\) .* first gate;"),
     ],
 )
 def test_unknown_parameters_are_refused_not_left_uninitialised(make, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(FedlogitError, match=message):
         filled(make)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Conv1d(3, 4, 3),
+        lambda: nn.ConvTranspose2d(3, 4, 3),
+        lambda: nn.PReLU(),
+        lambda: nn.InstanceNorm2d(4, affine=True),
+        lambda: nn.GRU(3, 5),
+        lambda: nn.Embedding(3, 2, padding_idx=0),
+    ],
+)
+def test_other_layers_draw_as_in_pytorch_from_the_given_generator_alone(make):
+    before = torch.default_generator.get_state()
+    found = filled(make).state_dict()
+    assert torch.equal(torch.default_generator.get_state(), before)
+    seed = int(torch.randint(2**62, (), generator=torch.Generator().manual_seed(5)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        theirs = make()
+        theirs.reset_parameters()  # drawn anew: the constructor has drawn already
+        torch.manual_seed(seed)
+        theirs.reset_parameters()
+    for name, value in theirs.state_dict().items():
+        assert torch.equal(found[name], value), name
+    if found[name].unique().numel() > 2:  # not only zeros and ones
+        assert not torch.equal(found[name], filled(make, seed=6).state_dict()[name])
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Dropout(0.2),
+        nn.AlphaDropout(0.2),
+        nn.MultiheadAttention(4, 2, dropout=0.1),
+        nn.GRU(3, 5, num_layers=2, dropout=0.5),
+        nn.RReLU(),
+    ],
+)
+def test_layers_that_draw_in_training_are_refused(layer):
+    check_deterministic(nn.Sequential(nn.Dropout(0.0), nn.MultiheadAttention(4, 2)))
+    network = nn.Sequential(nn.Flatten(), layer)
+    message = f"layer '1' .{type(layer).__name__}. draws random numbers that no seed"
+    with pytest.raises(FedlogitError, match=message):
+        check_deterministic(network)

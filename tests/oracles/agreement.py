@@ -145,8 +145,7 @@ def compare_partition(
 
 def play(fed: Federation, method: methods.Method, r: int) -> dict[str, float]:
     """Do round `r` as a run does; return its row."""
-    fed.round = r
-    fed.ledger.start(r)
+    fed.start_round(r)
     method.round(fed, r)
     return fed.evaluate().row() | fed.take_log() | fed.ledger.of_round(r)
 

@@ -107,12 +107,11 @@ def test_an_empty_client_is_named_with_the_parameter():
     refuse("use a smaller s_max or s_min, or fewer clients", "pls(10, 20, 20)", clients=5)
 
 
-@pytest.mark.parametrize("call", ["shards", "dir_equal(1.0)"])
+@pytest.mark.parametrize("call", ["shards", "dir_equal(1.0)", "dir_client(0.05)", "sls", "fr"])
 def test_a_text_has_no_classes_to_divide_by(call):
-    name = call.partition("(")[0]
-    message = f"classes = 1: partition {name} divides by class and needs at least 2; use iid"
-    refuse(message, call, labels=np.zeros(200, int), classes=1)
-    assert len(make_split(LABELS % 2, 2, call, 4, 0).clients) == 4
+    message = f"partition {get(call)} divides by class, and a text has no classes; use iid"
+    refuse(message, call, labels=np.zeros(200, int), classes=1, length=8)
+    assert len(make_split(LABELS, 10, call, 4, 0).clients) == 4
 
 
 def test_quantity_that_never_reaches_min_size():

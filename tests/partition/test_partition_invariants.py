@@ -52,6 +52,14 @@ def test_all_partitions_of_the_papers_exist():
 
 
 @every
+def test_it_looks_at_labels_or_says_that_it_does_not(name):
+    """Then a text can be divided by it."""
+    others = [rule(name).split(y, CLIENTS, CLASSES, 0, GROUPS) for y in (LABELS, LABELS[::-1])]
+    same = all(np.array_equal(*parts) for parts in zip(*others, strict=True))
+    assert same is not rule(name).by_class
+
+
+@every
 def test_indices_are_valid_ascending_and_not_empty(name):
     parts = split(name, 0)
     assert len(parts) == CLIENTS

@@ -163,6 +163,8 @@ def test_a_checkpoint_restores_everything(federation, tmp_path):
     assert other.round == 1
     assert other.ledger.totals() == fed.ledger.totals()
     assert torch.equal(other.server_state["server"], torch.arange(3.0))
+    assert len(other.private_losses) == len(fed.clients)
+    assert other.private_losses == fed.private_losses
     for f in (fed, other):  # the next round needs parameters, buffers and moments to agree
         f.round = 2
         f.train_private()

@@ -87,9 +87,9 @@ class NativeEngine(LoopEngine):
         if not task.batches or not all(task.sizes()):  # a mean over nothing is no number
             return super().run(task)
         match task.client.model:
-            case MlpNetwork():
+            case MlpNetwork() if task.augment is None and _is_plain(task, "sgd"):
                 return self._at_once(task, _perceptron)
-            case LenetNetwork() if _is_plain_adam(task):
+            case LenetNetwork() if _is_plain(task, "adam"):
                 return self._at_once(task, _lenet)
             case _:
                 return super().run(task)
@@ -120,11 +120,12 @@ def _of_perceptrons(workload: Workload) -> dict[str, bool]:
     }
 
 
-def _is_plain_adam(task: ClientTask) -> bool:
-    """Return whether a task is plain Adam on the loss alone, and its labels, if any, are known."""
+def _is_plain(task: ClientTask, optimizer: str) -> bool:
+    """Return whether a task is a plain optimizer on the loss alone, and its labels are known."""
     settings = task.client.settings
     return (
-        (settings.name, settings.weight_decay, settings.clip) == ("adam", 0, None)
+        (settings.name, settings.momentum, settings.weight_decay) == (optimizer, 0, 0)
+        and settings.clip is None
         and not settings.zero_nonfinite_grads
         and task.prox_center is None
         and (task.labels is None or bool((task.labels != UNKNOWN).all()))
