@@ -77,7 +77,8 @@ def main(args: argparse.Namespace) -> None:
     result = read_json(args.out / layout.RESULT)
     accuracy = result["final"].get("accuracy")
     ended = f"{result['status']}: {result['message']}" if result["message"] else result["status"]
-    reached = "" if accuracy is None else f", test accuracy {accuracy:.4f}"
+    samples = "validation" if spec.evaluation.validation else "test"
+    reached = "" if accuracy is None else f", {samples} accuracy {accuracy:.4f}"
     print(f"{args.out}: {spec.method.name} on {spec.dataset}, {ended}{reached}")
 
 

@@ -24,6 +24,7 @@ _SHOWN = 3
 _NUMBER = ["table", "method", "dataset", "partition", "where", "metric"]
 _NEXT = {
     JUDGED_SCALE: "snakemake --cores all publish adds these runs to the cache (docs/cache.md)",
+    "smoke": "make reproduce: real data at the scale quick, in minutes (docs/scales.md)",
     "": "make reproduce trains the quick scale here; SCALE=paper what is missing (docs/scales.md)",
 }
 _LARGER = "make reproduce SCALE=paper DATASETS=mnist SEEDS=0: a part at full size (docs/scales.md)"

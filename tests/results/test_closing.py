@@ -41,6 +41,15 @@ def test_the_end_is_ten_lines_however_much_was_made(said):
     assert not any("not run" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("scale", "following"),
+    [("smoke", "make reproduce:"), ("quick", "make reproduce SCALE=paper"), ("paper", "snakemake")],
+)
+def test_the_next_step_is_one_scale_larger(tmp_path, scale, following):
+    last = where_to_look(tmp_path, tmp_path / "all.md", tmp_path, scale)[-1]
+    assert last.startswith(f"Next: {following}")
+
+
 def test_a_papers_own_method_and_numbers_with_a_verdict_come_first(said):
     rows = [
         AVERAGE.format("reduced scale"),

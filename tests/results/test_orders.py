@@ -205,10 +205,16 @@ def test_a_sentence_counts_pairs_by_order():
     names = (
         ["same order"] * 3 + ["opposite order"] * 2 + ["single run, same", "single run, opposite"]
     )
-    assert orders_sentence(pd.DataFrame({"order": names})) == (
+    said = (
         "Of 7 pairs of methods whose published numbers differ by more than a point, 3 are in the"
         " same order here, 2 in the opposite order and 2 have a single run (1 in the papers'"
         " direction)."
+    )
+    assert orders_sentence(pd.DataFrame({"order": names, "published": 0.05})) == said
+    apart = [0.5, -0.11, 0.1, -0.1, 0.02, 0.3, 0.3]
+    assert orders_sentence(pd.DataFrame({"order": names, "published": apart})) == (
+        f"{said} Of the 3 that differ by at most 10 points, 1 are in the same order here and 2 in"
+        " the opposite order."
     )
 
 

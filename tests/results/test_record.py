@@ -200,7 +200,8 @@ def test_verdicts_that_say_little_are_counted(answered):
         "Of the 2 reproduced numbers, 1 need no training (bytes and distances) and 1 are shares"
         " that are 0 or 1 in every run; 0 have none of these caveats, of which a"
         " number may have several. Of the 2 inconclusive ones, 1 have"
-        " an interval wider than ±3 points: too few seeds for any verdict."
+        " an interval wider than ±3 points: too few seeds to be reproduced or partly reproduced,"
+        " whatever the mean."
     )
     assert "shares" not in caveats(rows.assign(std=0.01), Notes())
     # Of a perplexity of 100 a point is 1: ±2.9 could be a verdict, ±3.1 could not.
@@ -209,6 +210,11 @@ def test_verdicts_that_say_little_are_counted(answered):
         rows[1:3].assign(**wide), Notes()
     )
     assert caveats(rows[2:3], Notes()) == ""
+    failed = rows.assign(verdict="not reproduced", published_std=[0.1, None, None, None])
+    assert caveats(failed, Notes()) == (
+        "Of the 4 not reproduced, 1 need no training and 2 have no ± in the paper, whose spread is"
+        " then taken as zero."
+    )
 
 
 def test_numbers_that_gave_a_setting_are_no_evidence(answered):

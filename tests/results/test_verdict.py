@@ -79,8 +79,9 @@ def test_what_a_paper_does_not_say_widens_the_interval(std, n, expected):
 
 
 # s = S = .003, n = N = 3: standard error .003 √(2/3) = .0024495, 4 degrees of freedom: 90 % is
-# ± 2.132 x .0024495 = .005222, 95 % is ± 2.776 x .0024495 = .006801. So the limits are
-# .01 - .005222 = .004778, .03 - .005222 = .024778 and .03 + .006801 = .036801.
+# ± 2.132 x .0024495 = .005222. 95 % is no narrower than that of either mean alone, which is
+# ± 4.303 x .003/√3 = .007452. So the limits are .01 - .005222 = .004778, .03 - .005222 = .024778
+# and .03 + .007452 = .037452.
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(
     ("difference", "expected"),
@@ -90,8 +91,8 @@ def test_what_a_paper_does_not_say_widens_the_interval(std, n, expected):
         (0.00479, "partly reproduced"),
         (0.02477, "partly reproduced"),
         (0.02479, "inconclusive"),
-        (0.03679, "inconclusive"),
-        (0.03681, "not reproduced"),
+        (0.03744, "inconclusive"),
+        (0.03747, "not reproduced"),
     ],
 )
 def test_a_verdict_compares_the_interval_with_one_and_three_points(difference, expected, sign):
@@ -117,6 +118,12 @@ def test_a_margin_belongs_to_what_is_within_it():
         assert verdict(Sample(margin + 1e-12, 0.0, 3), Sample(0.0, 0.0, 3)) == expected
         assert verdict(Sample(margin + 1e-12, 0.0, 3), Sample(0.0), exact=True) == expected
     assert verdict(Sample(0.03 + 1e-12, NAN, 1), Sample(0.0)) == "single run, within"
+
+
+@pytest.mark.parametrize("std", [0.0, 0.001, 0.01, 0.03, 0.05, 0.1])
+def test_noise_in_our_runs_makes_no_number_not_reproduced(std):
+    """The paper's .15 ± .05 of three is ± .124 alone; Welch's would be ± .08 with ours at .05."""
+    assert verdict(Sample(0.0, std, 3), Sample(0.15, 0.05, 3)) == "inconclusive"
 
 
 # Two runs of the paper's with S = .01: 95 % is ± 12.706 x .01/√2 = .0898, so .1 is not surely off.

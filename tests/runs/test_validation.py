@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+from support.calls import script
 from support.refusals import refused
-from support.small import built, small_spec
+from support.small import SMALL, built, small_spec
 
 GIVEN = {"train_size": 600, "public": {"size": 60}, "partition": "dir_client(0.5)"}
 
@@ -64,3 +67,10 @@ def test_without_samples_left_there_is_nothing_to_choose_on(digits):
 def test_two_sets_to_score_on_are_refused():
     with refused("give either test_size or evaluation.validation"):
         small_spec(test_size=9, evaluation={"validation": 9})
+
+
+def test_a_run_that_was_not_tested_does_not_say_test_accuracy(tmp_path):
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(SMALL | {"evaluation": {"validation": 60}, "rounds": 1}))
+    done = script("train", "--spec", str(path), "--out", str(tmp_path / "run"), "--quiet")
+    assert "finished, validation accuracy 0." in done.stdout

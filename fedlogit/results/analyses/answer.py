@@ -142,11 +142,11 @@ def _caption_sentences(
         most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
         sentences.append(
             f"Where several are named, the best is one of them with {_per_cent(1 - ALPHA)}"
-            " confidence: a method is excluded if another that the cell allows is above it by a"
-            f" one-sided paired t test over {most} seeds at {_per_cent(ALPHA)}, divided by the"
-            " number of others, so that one whose seeds differ much may be left though its mean is"
-            " lower. A cell names the two with the highest means, the number of others, and the"
-            " lowest of their means"
+            " confidence, in each cell by itself: a method is excluded if another that the cell"
+            f" allows is above it by a one-sided paired t test over {most} seeds at"
+            f" {_per_cent(ALPHA)}, divided by the number of others, so that one whose seeds differ"
+            " much may be left though its mean is lower. A cell names the two with the highest"
+            " means, the number of others, and the lowest of their means"
         )
         if bold:
             sentences.append("Bold: all others are excluded")

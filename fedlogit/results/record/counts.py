@@ -91,10 +91,19 @@ def caveats(rows: pd.DataFrame, notes: Notes) -> str:
             f"Of the {len(reproduced)} reproduced numbers, {in_words(parts)};"
             f" {rest} have none of these caveats, of which a number may have several."
         )
+    if len(failed := found[Verdict.NOT_REPRODUCED]):
+        why = {
+            "need no training": ~is_trained(failed),
+            "have no ± in the paper, whose spread is then taken as zero": is_trained(failed)
+            & failed["published_std"].isna(),
+        }
+        parts = [f"{int(numbers.sum())} {words}" for words, numbers in why.items() if numbers.any()]
+        if parts:
+            sentences.append(f"Of the {len(failed)} not reproduced, {in_words(parts)}.")
     if wide := int(_too_wide(inconclusive).sum()):
         sentences.append(
             f"Of the {len(inconclusive)} inconclusive ones, {wide} have an interval wider than"
-            " ±3 points: too few seeds for any verdict."
+            " ±3 points: too few seeds to be reproduced or partly reproduced, whatever the mean."
         )
     return " ".join(sentences)
 

@@ -14,6 +14,7 @@ from fedlogit.results.verdicts.orders import ORDERS, Order, read_orders
 
 __all__ = ["orders_sentence", "orders_table", "recorded_orders"]
 
+_FAR = 0.10  # of a share: such a difference is hard to miss, as from a method at chance
 _PLACE = ["paper", "table", "dataset", "partition", "where", "metric", "scale"]
 _SEVERAL_RUNS = {
     Order.SAME: "are in the same order here",
@@ -56,16 +57,24 @@ def orders_sentence(pairs: pd.DataFrame) -> str:
     """
     if pairs.empty:
         return ""
+    near = pairs[pairs["published"].abs() <= _FAR]
+    text = (
+        f"Of {len(pairs)} pairs of methods whose published numbers differ by more than a point,"
+        f" {_orders_in_words(pairs)}."
+    )
+    if len(near) in (0, len(pairs)):
+        return text
+    return f"{text} Of the {len(near)} that differ by at most 10 points, {_orders_in_words(near)}."
+
+
+def _orders_in_words(pairs: pd.DataFrame) -> str:
     found = _counts(pairs)
     parts = [f"{found[order]} {words}" for order, words in _SEVERAL_RUNS.items() if found[order]]
     if single := found[Order.SINGLE_SAME] + found[Order.SINGLE_OPPOSITE]:
         parts.append(
             f"{single} have a single run ({found[Order.SINGLE_SAME]} in the papers' direction)"
         )
-    return (
-        f"Of {len(pairs)} pairs of methods whose published numbers differ by more than a point,"
-        f" {in_words(parts)}."
-    )
+    return in_words(parts)
 
 
 def orders_table(pairs: pd.DataFrame, papers: Mapping[str, Paper]) -> str:

@@ -62,9 +62,9 @@ def _numbers_read_otherwise(
 
 
 def _readings_within_rounding(row: RecordedNumber, printed: _PrintedNumber) -> Iterator[Sample]:
-    """Yield the published number with its mean and ± half a unit less, as printed, and more."""
+    """Yield the published number with means of the range that is printed so, and ± of its ends."""
     mean, std = (_half_unit(text) for text in (printed["mean"], printed["std"]))
-    for up, wider in itertools.product((-1, 0, 1), repeat=2):
+    for up, wider in itertools.product(np.linspace(-1, 1, 21), (-1, 0, 1)):
         spread = float(np.maximum(row["published_std"] + wider * std, 0))  # NaN stays
         yield Sample(row["published"] + up * mean, spread, row["published_n"])
 

@@ -152,8 +152,9 @@ def verdict(ours: Sample, theirs: Sample, unit: float = 1.0, *, exact: bool = Fa
     if reach <= partly:
         return Verdict.REPRODUCED if reach <= within else Verdict.PARTLY_REPRODUCED
     known = not math.isnan(theirs.std) and theirs.n >= 2
-    least = theirs if known else Sample(theirs.mean, 0.0, 2)
-    outside = size - welch(ours, least, OUTSIDE) > partly
+    without_error = Sample(theirs.mean, 0.0, 2)
+    width = half_width(ours, theirs, OUTSIDE) if known else welch(ours, without_error, OUTSIDE)
+    outside = size - width > partly
     return Verdict.NOT_REPRODUCED if outside else Verdict.INCONCLUSIVE
 
 
