@@ -15,7 +15,7 @@ from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
 from fedlogit.methods import Method
-from fedlogit.runs.setup import divide, federate, sample_shape
+from fedlogit.runs.setup import divide, federate
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
@@ -53,7 +53,7 @@ def started(
     """
     configure_float32_matmul(device)
     method = methods.get(spec.method)
-    engines = choose_engines(spec, method, sample_shape(dataset), device.type, engine)
+    engines = choose_engines(spec, method, device.type, engine)
     fed = federate(spec, method, dataset, divide(spec, dataset), device, pool, engines)
     method.init(fed)
     return fed, method

@@ -323,16 +323,12 @@ def test_a_point_of_growth_is_a_round_with_a_first_step(tmp_path):
     assert min(found.values()) > 0
 
 
-SHAPES = {"mnist": (1, 28, 28), "fashion_mnist": (1, 28, 28), "cifar10": (3, 32, 32),
-          "sklearn_docs": (256,)}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_is_a_run_that_its_engines_play(name):
     workload = WORKLOADS[name]
     spec = methods.resolve(RunSpec.read(workload.spec, name))
     method = methods.get(spec.method)
-    kinds = client_workloads(spec, method, SHAPES[spec.dataset], "cpu")
+    kinds = client_workloads(spec, method, "cpu")
     for engine in workload.engines:
         check_engine(engine, kinds)
     elsewhere = {"resnet18", "tiny_gpt"}  # torchvision's and ours: `plain_rounds.model_of`

@@ -29,10 +29,8 @@ class Workload:
 
     Attributes:
         model: The architecture's name in `fedlogit.models`.
-        shape: Shape of a sample: (channels, height, width), or (length,) of a sequence.
         device: Type of the device: ``cpu`` or ``cuda``.
         optimizer: The optimizer's settings.
-        batch: Size of a minibatch.
         augment: Images are cropped and flipped.
         proximal: There is a proximal term.
         unlabelled: Some samples have labels that nobody knows.
@@ -40,10 +38,8 @@ class Workload:
     """
 
     model: str
-    shape: tuple[int, ...]
     device: str
     optimizer: Optimizer
-    batch: int
     augment: bool = False
     proximal: bool = False
     unlabelled: bool = False

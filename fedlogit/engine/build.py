@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import torch
 
@@ -41,7 +39,7 @@ def build_client(
     return Client(
         index=index,
         model=model.to(data.device),
-        architecture=json.dumps(architecture.model_dump(), sort_keys=True),
+        architecture=str(architecture),
         private=torch.as_tensor(private, dtype=torch.int64, device=data.device),
         validation=torch.as_tensor(
             none if held is None else held, dtype=torch.int64, device=data.device

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,7 +32,7 @@ def explain_single_sample(model: Client, phase: str) -> Iterator[None]:
     except ValueError as error:
         if not str(error).startswith(_PYTORCH):
             raise
-        name = json.loads(model.architecture)["name"]
+        name = model.architecture.partition("(")[0]
         raise FedlogitError(
             f"model {name}: {model.label} has a batch of one sample in {phase}, which has no"
             " statistics for batch norm; give it two or more (batch, private samples, public.size,"

@@ -163,22 +163,18 @@ class LossSum:
             Diverged: if one is not finite, or no sample had one.
         """
         totals, skipped = torch.stack([self._totals, self._skipped]).tolist()
-        found = zip(self._tasks, totals, skipped, strict=True)
-        return [_mean(task, total, int(lost)) for task, total, lost in found]
-
-
-def _mean(task: ClientTask, total: float, skipped: int) -> float:
-    seen = sum(task.sizes()) - skipped
-    return checked_mean(total if seen else math.nan, seen, task)
+        trained = [sum(task.sizes()) for task in self._tasks]
+        seen = [all_ - int(lost) for all_, lost in zip(trained, skipped, strict=True)]
+        return list(map(checked_mean, totals, seen, self._tasks))
 
 
 def checked_mean(total: float, samples: int, task: ClientTask) -> float:
     """Return the mean loss of a phase.
 
     Raises:
-        Diverged: if it is not finite.
+        Diverged: if it is not finite, or no sample had one.
     """
-    mean = total / max(samples, 1)
+    mean = total / samples if samples else math.nan
     if not math.isfinite(mean):
         raise Diverged(f"loss of {task.client.label} in {task.phase} is {mean}")
     return mean

@@ -49,10 +49,8 @@ class Predictions:
 
     def logits_of(self, model: Client, indices: torch.Tensor) -> torch.Tensor:
         """Return one model's logits, (n, classes)."""
-        outputs = list(self._engine.predict_one(model, self._inputs(indices)))
-        if not outputs:
-            return torch.empty(0, self._data.classes, device=self._data.device)
-        return _finite(model, torch.cat(outputs))
+        parts = self._engine.predict_one(model, self._inputs(indices))
+        return _finite(model, torch.cat(list(parts)))
 
     def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
         """Return what each model gets right on the test split, finite or not."""

@@ -47,7 +47,6 @@ def refuse_unfit(plan: Plan, runs: Iterable[str]) -> None:
         return
     # With PyTorch, which planning does without where nothing has to be checked.
     from fedlogit import methods
-    from fedlogit.data import card
     from fedlogit.engine.choose import check_engine
     from fedlogit.runs.workloads import client_workloads
 
@@ -55,10 +54,9 @@ def refuse_unfit(plan: Plan, runs: Iterable[str]) -> None:
     missing = [run for run in dict.fromkeys(runs) if not plan.finished(run)]
     reasons: Counter[str] = Counter()
     for spec in (spec for spec in map(plan.spec_of_run, missing) if not spec.ledger_only):
-        *sizes, channels = card(spec.dataset).shape or (0,)  # channels come last there
-        method, shape = methods.get(spec.method), (channels, *sizes)
+        workloads = client_workloads(spec, methods.get(spec.method), device)
         try:
-            check_engine(settings.engine, client_workloads(spec, method, shape, device))
+            check_engine(settings.engine, workloads)
         except FedlogitError as error:
             reasons[str(error)] += 1
     if reasons:

@@ -15,7 +15,7 @@ from fedlogit.federation import Federation
 from fedlogit.methods import Method
 from fedlogit.partition import Split
 from fedlogit.runs.provenance import Provenance
-from fedlogit.runs.setup import federate, sample_shape
+from fedlogit.runs.setup import federate
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
@@ -67,9 +67,7 @@ class RunContext:
         self._given = spec, method, dataset, split, options.device
         self._options = options
         f32_matmul = configure_float32_matmul(options.device)
-        self._engines = choose_engines(
-            spec, method, sample_shape(dataset), options.device.type, options.engine
-        )
+        self._engines = choose_engines(spec, method, options.device.type, options.engine)
         self.provenance = Provenance(
             spec, dataset, split, options.device, f32_matmul, self._engines.name
         )

@@ -29,7 +29,7 @@ from fedlogit.runs.leakage import check_disjoint
 from fedlogit.runs.workloads import Engines
 from fedlogit.spec import RunSpec
 
-__all__ = ["choose_device", "divide", "federate", "open_data", "sample_shape"]
+__all__ = ["choose_device", "divide", "federate", "open_data"]
 
 
 def choose_device(name: str) -> torch.device:
@@ -92,12 +92,6 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
             " is made again"
         )
     return dataset, implied
-
-
-def sample_shape(dataset: Dataset) -> tuple[int, ...]:
-    """Return the shape of a sample as models see it: (channels, height, width), or (length,)."""
-    *sizes, last = dataset.x_train.shape[1:]
-    return (last, *sizes)
 
 
 def federate(

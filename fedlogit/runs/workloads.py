@@ -33,9 +33,7 @@ class Engines:
         return f"{self.clients.name}{own}"
 
 
-def choose_engines(
-    spec: RunSpec, method: Method, shape: tuple[int, ...], device: str, name: str
-) -> Engines:
+def choose_engines(spec: RunSpec, method: Method, device: str, name: str) -> Engines:
     """Return the engines of a run.
 
     A named engine must fit the clients; the server's model is run by it too where it fits, and by
@@ -44,7 +42,6 @@ def choose_engines(
     Args:
         spec: A resolved spec.
         method: The method it names.
-        shape: Shape of a sample: (channels, height, width), or (length,).
         device: Type of the device.
         name: ``auto``, ``loop``, ``native``, ``unpadded``, ``graphed`` or ``stacked``.
 
@@ -53,33 +50,28 @@ def choose_engines(
     """
     if spec.ledger_only:
         return Engines(LedgerOnlyEngine, LedgerOnlyEngine)
-    clients = choose_engine(name, client_workloads(spec, method, shape, device))
+    clients = choose_engine(name, client_workloads(spec, method, device))
     if not method.server_model:
         return Engines(clients, clients)
-    workload = _server_workload(spec, shape, device)
+    workload = _server_workload(spec, device)
     if name == "auto":
         return Engines(clients, choose_engine(name, [workload]))
     return Engines(clients, LoopEngine if clients.unsupported(workload) else clients)
 
 
-def client_workloads(
-    spec: RunSpec, method: Method, shape: tuple[int, ...], device: str
-) -> list[Workload]:
+def client_workloads(spec: RunSpec, method: Method, device: str) -> list[Workload]:
     """Return the workload of each architecture that clients train.
 
     Args:
         spec: A resolved spec.
         method: The method it names.
-        shape: Shape of a sample: (channels, height, width), or (length,).
         device: Type of the device.
     """
     return [
         Workload(
             model=model,
-            shape=shape,
             device=device,
             optimizer=spec.optimizer,
-            batch=spec.batch,
             augment=spec.augment != "none",
             proximal=method.uses_proximal_term,
             unlabelled=spec.public is not None and spec.public.dataset is not None,
@@ -89,15 +81,13 @@ def client_workloads(
     ]
 
 
-def _server_workload(spec: RunSpec, shape: tuple[int, ...], device: str) -> Workload:
+def _server_workload(spec: RunSpec, device: str) -> Workload:
     """Return the workload of a server's model of its own, which has soft targets only."""
     assert spec.server is not None
     return Workload(
         model=spec.server.model.name,
-        shape=shape,
         device=device,
         optimizer=spec.server.optimizer or spec.optimizer,
-        batch=spec.server.batch or spec.batch,
         augment=spec.server.augment != "none",
         precision=spec.precision,
     )

@@ -14,11 +14,11 @@ from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.spec import Optimizer
 
 ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
-LENET = Workload("lenet", (1, 28, 28), "cpu", ADAM, 128)
-PERCEPTRON = Workload("mlp_net", (1, 28, 28), "cpu", SGD, 128)
-CONVOLUTIONS = Workload("tf_cnn", (3, 32, 32), "cpu", ADAM, 128)
+LENET = Workload("lenet", "cpu", ADAM)
+PERCEPTRON = Workload("mlp_net", "cpu", SGD)
+CONVOLUTIONS = Workload("tf_cnn", "cpu", ADAM)
 RESIDUAL = replace(CONVOLUTIONS, model="resnet18")
-GPT = Workload("tiny_gpt", (256,), "cpu", Optimizer(name="adamw", lr=0.001), 16)
+GPT = Workload("tiny_gpt", "cpu", Optimizer(name="adamw", lr=0.001))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def no_compiler(monkeypatch, tmp_path):
         ([PERCEPTRON], "native"),
         ([PERCEPTRON, replace(PERCEPTRON, model="mlp4w")], "native"),
         ([PERCEPTRON, RESIDUAL], "loop"),  # one engine runs all clients
-        ([replace(LENET, shape=(3, 32, 32), optimizer=SGD)], "native"),
+        ([replace(LENET, optimizer=SGD)], "native"),
         ([replace(LENET, augment=True, proximal=True, unlabelled=True)], "native"),
         ([replace(PERCEPTRON, augment=True)], "loop"),
         ([replace(PERCEPTRON, precision="bf16")], "loop"),
@@ -75,13 +75,6 @@ def test_the_fastest_on_a_cpu(workloads, wanted):
 def test_the_fastest_on_a_gpu(workloads, wanted):
     there = [replace(workload, device="cuda") for workload in workloads]
     assert choose_engine("auto", there).name == wanted
-
-
-@pytest.mark.usefixtures("compiler_found")
-def test_the_batch_and_the_number_of_clients_do_not_matter():
-    for batch in (1, 128, 4096):
-        alike = [replace(PERCEPTRON, batch=batch)] * batch
-        assert choose_engine("auto", alike).name == "native"
 
 
 @pytest.mark.usefixtures("compiler_found")

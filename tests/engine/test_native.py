@@ -437,8 +437,8 @@ def test_which_tasks_of_perceptrons_are_done_in_one_call(monkeypatch, optimizer,
     assert found == ("at once" if at_once else "a pass at a time")
 
 
-PERCEPTRON = Workload("mlp", (1, 8, 8), "cpu", SGD, 128)
-CNN = Workload("tf_cnn", (3, 32, 32), "cpu", SGD, 128, augment=True, proximal=True, unlabelled=True)
+PERCEPTRON = Workload("mlp", "cpu", SGD)
+CNN = Workload("tf_cnn", "cpu", SGD, augment=True, proximal=True, unlabelled=True)
 
 
 def optimizer(workload: Workload, **changes) -> Workload:

@@ -142,7 +142,7 @@ def test_a_network_is_the_same_as_without_it(monkeypatch, name, side, replaced, 
     ],
 )
 def test_what_it_cannot_run_is_refused(changes, need):
-    given = {"model": "resnet18", "shape": (3, 32, 32), "device": "cpu", "batch": 32}
+    given = {"model": "resnet18", "device": "cpu"}
     adamw = Optimizer(name="adamw", lr=0.001)
     assert check_engine("unpadded", [Workload(**given, optimizer=adamw)]) is not None
     with refused(f"engine = 'unpadded' needs {need}"):

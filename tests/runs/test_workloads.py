@@ -11,17 +11,16 @@ from fedlogit.runs import workloads
 from fedlogit.runs.workloads import choose_engines, client_workloads
 from fedlogit.spec import RunSpec
 
-SHAPE = (1, 8, 8)
 SGD = {"name": "sgd", "lr": 0.1}
 
 
 def of_clients(spec: RunSpec) -> list[Workload]:
-    return client_workloads(spec, methods.get(spec.method), SHAPE, "cpu")
+    return client_workloads(spec, methods.get(spec.method), "cpu")
 
 
 def test_each_architecture_of_the_clients_once():
-    spec = small_spec(models=["mlp([16])", "resnet_light(1)", "mlp([8])"], batch=7)
-    plain = Workload("mlp", SHAPE, "cpu", spec.optimizer, 7)
+    spec = small_spec(models=["mlp([16])", "resnet_light(1)", "mlp([8])"])
+    plain = Workload("mlp", "cpu", spec.optimizer)
     assert [found.model for found in of_clients(spec)] == ["mlp", "resnet_light"]
     assert of_clients(spec)[0] == plain
 
@@ -50,7 +49,7 @@ def test_the_precision_is_the_runs():
     assert of_clients(small_spec(precision="bf16"))[0].precision == "bf16"
 
 
-@pytest.mark.parametrize("given", [{}, {"optimizer": SGD}, {"batch": 9}, {"augment": "crop_flip"}])
+@pytest.mark.parametrize("given", [{}, {"optimizer": SGD}, {"augment": "crop_flip"}])
 def test_a_servers_model_has_settings_of_its_own_or_the_clients(monkeypatch, given):
     asked = []
 
@@ -62,16 +61,14 @@ def test_a_servers_model_has_settings_of_its_own_or_the_clients(monkeypatch, giv
     monkeypatch.setattr(workloads, "choose_engine", chosen)
     server = {"model": "mlp_net", "epochs": 1} | given
     spec = small_spec(method="feddf", server=server, augment="crop_flip")
-    choose_engines(spec, methods.get(spec.method), SHAPE, "cpu", "auto")
+    choose_engines(spec, methods.get(spec.method), "cpu", "auto")
     assert asked == [
         of_clients(spec),
         [
             Workload(
                 "mlp_net",
-                SHAPE,
                 "cpu",
                 spec.server.optimizer or spec.optimizer,
-                given.get("batch", 32),
                 augment="augment" in given,
             )
         ],

@@ -12,7 +12,7 @@ from fedlogit.data import Dataset
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.federation import Federation
 from fedlogit.runs import conformance
-from fedlogit.runs.setup import divide, federate, sample_shape
+from fedlogit.runs.setup import divide, federate
 from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
@@ -41,7 +41,7 @@ def built(
 ) -> Federation:
     """Return a federation that has not begun."""
     method, split, pool = methods.get(spec.method), divide(spec, data), WorkerPool(workers)
-    engines = choose_engines(spec, method, sample_shape(data), torch.device(device).type, engine)
+    engines = choose_engines(spec, method, torch.device(device).type, engine)
     return federate(spec, method, data, split, torch.device(device), pool, engines)
 
 
