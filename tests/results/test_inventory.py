@@ -38,6 +38,14 @@ def test_each_model_has_a_row_for_each_data_set(page):
     assert "mlp(hidden=[32])" not in page  # at scale smoke only
 
 
+def test_each_data_set_has_its_samples_and_digest(page):
+    table = page.partition("## Samples of data sets")[2].partition("## ")[0]
+    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in table.splitlines()]
+    assert ["MNIST", "60,000", "10,000", "10", "28 x 28 x 1", "`331cf54b8ca5`"] in rows
+    assert ["WikiText-2 (raw)", "text", "–", "–", "text", "not pinned"] in rows
+    assert [row[0] for row in rows if row][2:] == [card.title for card in DATASETS.values()]
+
+
 def test_each_data_set_has_its_licence(page):
     table = page.partition("## Licences of data sets")[2]
     rows = [line for line in table.splitlines() if line.startswith("| [")]

@@ -35,7 +35,9 @@ def inventory_page(papers: Sequence[Paper]) -> str:
     Args:
         papers: Their files; models are those of runs at any scale but ``smoke``.
     """
-    return render("inventory.md", models=_models(papers), datasets=_datasets())
+    return render(
+        "inventory.md", models=_models(papers), contents=_contents(), datasets=_datasets()
+    )
 
 
 def size(model: str, shape: tuple[int, ...], classes: int) -> tuple[int, int]:
@@ -99,6 +101,22 @@ def _sample(spec: RunSpec) -> tuple[tuple[int, ...], int]:
     about = card(spec.dataset)
     height, width, channels = about.shape
     return (channels, height, width), about.classes
+
+
+def _contents() -> str:
+    """Return a row per data set: its samples, classes, shape, and the digest of its content."""
+    rows = [
+        {
+            "Data set": about.title,
+            "Training": f"{about.train:,}" if about.train else "text",
+            "Test": f"{about.test:,}" if about.test else "–",
+            "Classes": f"{about.classes}" if about.classes else "–",
+            "Sample": " x ".join(map(str, about.shape)) or "text",
+            "SHA-256": f"`{about.digest[:12]}`" if about.digest else "not pinned",
+        }
+        for about in DATASETS.values()
+    ]
+    return markdown(pd.DataFrame(rows), right=("Training", "Test", "Classes"))
 
 
 def _datasets() -> str:
