@@ -22,7 +22,8 @@ from fedlogit.results.provenance import recorded, training_seconds
 __all__ = ["FILE", "read_training", "training_table", "write_training"]
 
 FILE = "training.csv"
-_TEXTS = ("paper", "scale", "id", "devices")
+_PLACE = ("paper", "scale", "id")
+_TEXTS = (*_PLACE, "devices")
 _COUNTS = ("runs", "finished", "cpu_mb", "gpu_mb")
 _HOURS = ("cpu_hours", "gpu_hours")
 _FACTS = ("device", "wall_seconds", "clients_started", "clients_wall_seconds")
@@ -34,7 +35,10 @@ def write_training(plan: Plan, results: Path) -> Path:
 
 
 def training_table(plan: Plan) -> pd.DataFrame:
-    """Return a row for each table and figure of every scale but ``smoke``.
+    """Return a row for each table and figure of every scale but ``smoke``, and one for all.
+
+    The last row has "all" as `paper`, `scale` and `id`. In it, a run that several tables share
+    counts once.
 
     Columns are `paper`, `scale`, `id`, `runs` (planned), `finished` (of these), and of the finished
     ones `cpu_hours` (of a core), `gpu_hours` (of a whole GPU), `cpu_mb` and `gpu_mb`, the largest
@@ -43,12 +47,16 @@ def training_table(plan: Plan) -> pd.DataFrame:
     Raises:
         DataError: if a result is damaged.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
+    everything: dict[str, None] = {}
     for paper in plan.papers.values():
         for scale in paper.scales:
             for artefact in plan.unfiltered_of(paper.paper, scale) if scale != TEST_SCALE else ():
                 place = {"paper": paper.paper, "scale": scale, "id": artefact.id}
-                rows.append(place | _costs_of_runs(plan, plan.runs(artefact)))
+                runs = plan.runs(artefact)
+                everything |= dict.fromkeys(runs)
+                rows.append(place | _costs_of_runs(plan, runs))
+    rows.append(dict.fromkeys(_PLACE, "all") | _costs_of_runs(plan, list(everything)))
     return pd.DataFrame(rows)
 
 

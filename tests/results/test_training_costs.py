@@ -61,6 +61,16 @@ def test_hours_and_peaks_are_of_the_finished_runs_and_a_gpus_are_apart(train):
     assert row["runs"] == len(plan.runs(plan.unfiltered_of("celm", "quick")[0])) > 3
 
 
+def test_the_last_row_has_each_run_once(train):
+    """Table 1's runs are Figure 5's, too."""
+    rows = training_table(train({"wall_seconds": 3600}, {"wall_seconds": 1800}))
+    *others, total = rows.to_dict("records")
+    assert [total[key] for key in ("paper", "scale", "id")] == ["all"] * 3
+    assert (total["finished"], total["cpu_hours"]) == (2, 1.5)
+    assert sum(row["finished"] for row in others) > 2
+    assert max(row["runs"] for row in others) < total["runs"] < sum(row["runs"] for row in others)
+
+
 @pytest.mark.parametrize("fact", ["wall_seconds", "device", "peak_memory_bytes"])
 def test_a_result_without_a_fact_that_every_run_records_is_named(make_run, fact):
     folder = make_run().dir
@@ -77,7 +87,7 @@ def test_a_result_without_a_kind_of_device_is_of_a_cpu(make_run):
 
 def test_tables_without_a_finished_run_have_a_row_and_smoke_has_none(train):
     rows = training_table(train())
-    assert set(rows["scale"]) == set(load_paper("celm", PAPERS).scales) - {"smoke"}
+    assert set(rows["scale"]) == {*load_paper("celm", PAPERS).scales, "all"} - {"smoke"}
     assert (rows["runs"] > 0).all()
     assert not rows[["finished", "cpu_hours", "cpu_mb", "gpu_hours", "gpu_mb"]].any(axis=None)
 
