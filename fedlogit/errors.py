@@ -16,9 +16,13 @@ __all__ = [
     "did_you_mean",
     "missing_package",
     "reading",
+    "shown",
     "unknown",
     "writing",
 ]
+
+
+_LONGEST_SHOWN = 100  # letters of a value that a message repeats
 
 
 class FedlogitError(ValueError):
@@ -113,6 +117,12 @@ def missing_package(
         raise error
     lacking = package or error.name
     return FedlogitError(f"{needed_by} needs the package {lacking}, which is not installed; {hint}")
+
+
+def shown(value: object) -> str:
+    """Return a value as a message repeats it; only the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:

@@ -628,6 +628,33 @@ def test_yaml_with_fewer_traps(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("010", "x.yaml: 010 at line 2 would be the number 8; write that, or put a text in"),
+        ("-0_7", "x.yaml: -0_7 at line 2 would be the number -7"),
+        ("1:30", "x.yaml: 1:30 at line 2 would be the number 90"),
+        ("1:30.5", "x.yaml: 1:30.5 at line 2 would be the number 90.5"),
+        ("010: 1", "x.yaml: 010 at line 2 would be the number 8; write that, or put a text in"),
+        ("0x" + "f" * 4000, "x.yaml: the number at line 2 has 4002 digits; give at most 100"),
+        ("1" * 5000, "x.yaml: the number at line 2 has 5000 digits; give at most 100"),
+    ],
+    ids=["octal", "with _", "base 60", "fraction in base 60", "key", "long in base 16", "long"],
+)
+def test_yaml_numbers_that_mean_another_one_or_are_endless_are_refused(tmp_path, text, said):
+    path = tmp_path / "x.yaml"
+    path.write_text(f"a: 1\nseeds: [{text}]\n")
+    with refused(said):
+        load_yaml(path)
+
+
+def test_yaml_numbers_that_mean_what_they_look_like_are_read(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text("[0, -0, 10, +3, 1_000, 0x1f, 0b11, .5, -.inf, 1.50, 08, '010', '1:30', 'a:b']")
+    found = [0, 0, 10, 3, 1000, 31, 3, 0.5, float("-inf"), 1.5, "08", "010", "1:30", "a:b"]
+    assert load_yaml(path) == found
+
+
+@pytest.mark.parametrize(
     ("stands_for", "said"),
     [
         ({}, "stands_for = {}: give table or axes"),
