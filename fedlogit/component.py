@@ -171,7 +171,7 @@ def _message(kind: str, given: Any, context: Mapping[str, Any], model: type[Base
 
 def _is_position(key: str) -> bool:
     """Return whether a parameter's key is its position among positional arguments (``"0"``, …)."""
-    return re.fullmatch("[0-9]{1,9}", key) is not None
+    return re.fullmatch("0|[1-9][0-9]{0,8}", key) is not None
 
 
 def unknown_key(cls: type[BaseModel], key: str) -> str:

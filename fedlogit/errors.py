@@ -129,7 +129,8 @@ def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:
     """Return the error for a name that is not among `options`, with the nearest one suggested."""
     names = sorted(options)
     hint = did_you_mean(name, names)
-    return FedlogitError(f"unknown {kind} {name!r}{hint} (one of: {', '.join(names)})")
+    known = f"one of: {', '.join(names)}" if names else "there are none"
+    return FedlogitError(f"unknown {kind} {shown(name)}{hint} ({known})")
 
 
 def did_you_mean(name: object, options: Iterable[str]) -> str:

@@ -39,11 +39,11 @@ _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
 
 def check_folder(spec: RunSpec, folder: Path) -> None:
-    """Refuse a folder that is another run's.
+    """Refuse a folder that is another run's, or in which no checkpoint could be written.
 
     Raises:
         FedlogitError: if the folder's name, or the spec in it, has another hash; if that spec
-            cannot be read.
+            cannot be read; if a checkpoint is a folder.
     """
     digest = spec.digest()
     match = _FOLDER.fullmatch(folder.name)
@@ -52,6 +52,9 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             f"the spec's hash is {digest[:8]}, but the folder is {folder.name}; "
             "one of them is from another run"
         )
+    for path in (folder / layout.CHECKPOINT, folder / layout.CHECKPOINT_BEFORE):
+        if path.is_dir():
+            raise FedlogitError(f"{path} is a folder; remove it, or give another folder")
     if (folder / layout.SPEC).exists():
         found = read_spec(folder).digest()
         left = {path.name for path in folder.iterdir()} - {layout.SPEC, layout.LOCK}

@@ -14,7 +14,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from support.refusals import refused
 
-from fedlogit import cli
+from fedlogit import cli, methods
 from fedlogit.component import ComponentRef, parse_call
 from fedlogit.config import Settings
 from fedlogit.data.isic import read_image
@@ -47,6 +47,18 @@ def test_what_only_looks_like_a_call(call):
 def test_a_data_set_that_is_no_plain_name(name):
     with pytest.raises(FedlogitError, match=r"dataset = .*should be a name: letters"):
         RunSpec.read({"dataset": name}, "spec.json")
+
+
+@pytest.mark.parametrize("read", [get, methods.get, lambda name: RunSpec.read({name: 1}, "spec")])
+def test_an_endless_name_is_repeated_in_part(read):
+    with refused(f" '{'a' * 99}… (one of: ") as error:
+        read("a" * 10_000)
+    assert len(str(error.value)) < 700
+
+
+def test_a_parameter_of_what_takes_none_says_so():
+    with refused("method average: unknown key 'x' (there are none)"):
+        methods.get("average(x=1)")
 
 
 HEADERS = ["-" * 9000, "1+" * 5000 + "1", "((((", "{[]:1}", "{'descr': '<f4'}", "\0"]
