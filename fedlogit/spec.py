@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fedlogit import dotted_keys
 from fedlogit.adversaries import Adversaries
@@ -64,6 +64,13 @@ class LocalTraining(FrozenConfig):
     epochs: PositiveInt | None = None
     first_epochs: PositiveInt | None = None
     steps: PositiveInt | None = None
+
+    @field_validator("epochs", "first_epochs", mode="before")
+    @classmethod
+    def _are_whole(cls, value: Any) -> Any:
+        if isinstance(value, float):
+            raise ValueError("should be a whole number; for a part of an epoch, give local.steps")
+        return value
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:

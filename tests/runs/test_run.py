@@ -519,6 +519,8 @@ def test_other_code_trains_again(train, tmp_path, capsys, monkeypatch):
     ("change", "message"),
     [
         ({"method": "avarage"}, "unknown method 'avarage'; did you mean 'average'?"),
+        ({"method": "fedmd"}, "give tally_train(signal='probabilities')"),
+        ({"local": {"epochs": 0.5}}, "local.epochs = 0.5: should be a whole number; for a part of"),
         ({"dataset": "digit"}, "unknown dataset 'digit'; did you mean 'digits'?"),
         ({"partition": "k_class(2)"}, "unknown partition 'k_class'; did you mean 'k_classes'?"),
         ({"models": ["lenett"]}, "unknown model 'lenett'; did you mean 'lenet'?"),
