@@ -96,9 +96,8 @@ class Card:
         if self.kind == "images":
             self._check_images()
             return
-        for key in ("shape", "mean", "std"):
-            if getattr(self, key) != ():
-                raise self._wrong(key, "(), which a text has")
+        if self.shape != ():
+            raise self._wrong("shape", "(), which a text has")
 
     def _check_images(self) -> None:
         """Refuse sizes that no images have, and moments that do not fit them.

@@ -154,12 +154,14 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
     column = name.partition("@")[0]
     if column in KNOWN_METRICS or {column, name} & {*labels}:
         return
-    logged = f"if a method logs the column {column!r}, give it a name under 'labels'"
+    logged = f"if a method logs the column {shown(column)}, give it a name under 'labels'"
     if meant := _meant_metric(column, KNOWN_METRICS):
-        raise FedlogitError(f"{where}: unknown metric {name!r}; did you mean {meant!r}? ({logged})")
+        raise FedlogitError(
+            f"{where}: unknown metric {shown(name)}; did you mean {meant!r}? ({logged})"
+        )
     if not re.fullmatch(r"[\w.-]+", column):
         raise FedlogitError(
-            f"{where} = {name!r}: should be a metric or a column of rounds.csv, such as"
+            f"{where} = {shown(name)}: should be a metric or a column of rounds.csv, such as"
             f" balanced_accuracy or accuracy@10 ({logged})"
         )
 
@@ -197,4 +199,4 @@ def unknown_metric(name: str, names: Iterable[str], where: str) -> FedlogitError
     column = name.partition("@")[0]
     meant = _meant_metric(column, known)
     hint = f"; did you mean {meant!r}?" if meant else did_you_mean(column, known)
-    return FedlogitError(f"{where}unknown metric {name!r}{hint} (one of: {', '.join(known)})")
+    return FedlogitError(f"{where}unknown metric {shown(name)}{hint} (one of: {', '.join(known)})")

@@ -21,6 +21,7 @@ from fedlogit.data.isic import read_image
 from fedlogit.data.raw import BoundedHeader
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
+from fedlogit.papers.metric_names import check_metric
 from fedlogit.partition import Split, get
 from fedlogit.results.formatting import markdown
 from fedlogit.results.runs.run import _read_rounds
@@ -49,9 +50,19 @@ def test_a_data_set_that_is_no_plain_name(name):
         RunSpec.read({"dataset": name}, "spec.json")
 
 
-@pytest.mark.parametrize("read", [get, methods.get, lambda name: RunSpec.read({name: 1}, "spec")])
+READERS = {
+    "partition": get,
+    "method": methods.get,
+    "call": lambda name: methods.get(f"{name}("),
+    "arguments": lambda name: methods.get(f"{name}(b)"),
+    "key": lambda name: RunSpec.read({name: 1}, "spec"),
+    "metric": lambda name: check_metric("metric", f"{name}!", {}),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_an_endless_name_is_repeated_in_part(read):
-    with refused(f" '{'a' * 99}… (one of: ") as error:
+    with refused("a" * 99 + "…") as error:
         read("a" * 10_000)
     assert len(str(error.value)) < 700
 
