@@ -52,9 +52,6 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
             f"the spec's hash is {digest[:8]}, but the folder is {folder.name}; "
             "one of them is from another run"
         )
-    for path in (folder / layout.CHECKPOINT, folder / layout.CHECKPOINT_BEFORE):
-        if path.is_dir():
-            raise FedlogitError(f"{path} is a folder; remove it, or give another folder")
     if (folder / layout.SPEC).exists():
         found = read_spec(folder).digest()
         left = {path.name for path in folder.iterdir()} - {layout.SPEC, layout.LOCK}
@@ -63,6 +60,9 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
                 f"{folder} holds the run {found[:8]}, not {digest[:8]}; give another folder, or"
                 " remove it"
             )
+    for path in (folder / layout.CHECKPOINT, folder / layout.CHECKPOINT_BEFORE):
+        if path.is_dir():
+            raise FedlogitError(f"{path} is a folder; remove it, or give another folder")
 
 
 def _check_vacant(folder: Path) -> None:
