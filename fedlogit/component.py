@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fedlogit.errors import FedlogitError, MissingKeyError, did_you_mean, unknown
+from fedlogit.errors import FedlogitError, MissingKeyError, did_you_mean, shown, unknown
 from fedlogit.stopping import raise_if_stopped
 
 __all__ = [
@@ -171,7 +171,7 @@ def _message(kind: str, given: Any, context: Mapping[str, Any], model: type[Base
 
 def _is_position(key: str) -> bool:
     """Return whether a parameter's key is its position among positional arguments (``"0"``, …)."""
-    return re.fullmatch("[0-9]{1,9}", key) is not None
+    return re.fullmatch("0|[1-9][0-9]{0,8}", key) is not None
 
 
 def unknown_key(cls: type[BaseModel], key: str) -> str:
@@ -244,7 +244,7 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
     if not match:
         cut = text.count("(") != text.count(")")  # as by a list in YAML
         hint = "; put a call that has a comma in quotes" if cut else ""
-        raise FedlogitError(f"{text!r} is not {A_CALL}{hint}")
+        raise FedlogitError(f"{shown(text)} is not {A_CALL}{hint}")
     name, arguments = match.groups()
     if not arguments:
         return name, {}
@@ -258,12 +258,13 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
         given += [(str(k.arg), ast.literal_eval(k.value)) for k in node.keywords]
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise FedlogitError(
-            f"{text!r}: arguments must be literals, as in 'dir_client(0.05)' or \"uwa(fit='em')\""
+            f"{shown(text)}: arguments must be literals, as in 'dir_client(0.05)' or"
+            " \"uwa(fit='em')\""
         ) from None
     keys = [key for key, _ in given]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice:  # of which a dictionary would keep the last
-        raise FedlogitError(f"{text!r}: {twice} is given twice; give it once")
+        raise FedlogitError(f"{shown(text)}: {twice} is given twice; give it once")
     return name, dict(given)
 
 

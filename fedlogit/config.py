@@ -33,7 +33,8 @@ def _same(value: Any) -> Any:
 
 
 def _flag(value: Any) -> Any:
-    return {"true": True, "false": False}.get(str(value).lower(), value)
+    """Return a shell's ``true`` or ``False`` as a truth value."""
+    return {"true": True, "false": False}.get(value.lower(), value) if type(value) is str else value
 
 
 def _several(value: Any) -> Any:

@@ -16,9 +16,13 @@ __all__ = [
     "did_you_mean",
     "missing_package",
     "reading",
+    "shown",
     "unknown",
     "writing",
 ]
+
+
+_LONGEST_SHOWN = 100  # letters of a value that a message repeats
 
 
 class FedlogitError(ValueError):
@@ -115,11 +119,18 @@ def missing_package(
     return FedlogitError(f"{needed_by} needs the package {lacking}, which is not installed; {hint}")
 
 
+def shown(value: object) -> str:
+    """Return a value as a message repeats it; only the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
 def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:
     """Return the error for a name that is not among `options`, with the nearest one suggested."""
     names = sorted(options)
     hint = did_you_mean(name, names)
-    return FedlogitError(f"unknown {kind} {name!r}{hint} (one of: {', '.join(names)})")
+    known = f"one of: {', '.join(names)}" if names else "there are none"
+    return FedlogitError(f"unknown {kind} {shown(name)}{hint} ({known})")
 
 
 def did_you_mean(name: object, options: Iterable[str]) -> str:

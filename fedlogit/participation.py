@@ -74,7 +74,8 @@ class Participation(FrozenConfig):
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value
         if value > 1:
-            whole = float(value).is_integer() and value < 10**6
+            # Larger ones may be too large for a floating-point number.
+            whole = value < 10**6 and float(value).is_integer()
             other = f"; give {{number: {value:.0f}}}" if whole else ""
             raise ValueError(f"alone it is a share, from 0 to 1{other}")
         return {"share": value}

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fedlogit import dotted_keys
 from fedlogit.adversaries import Adversaries
@@ -44,6 +44,13 @@ Export = Literal[
 ]
 
 
+def _each_once(entries: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse an entry that is given twice: it changes no number, but the run's hash."""
+    if twice := [entry for entry in entries if entries.count(entry) > 1]:
+        raise ValueError(f"{twice[0]!r} is given twice; give it once")
+    return entries
+
+
 class LocalTraining(FrozenConfig):
     """How much a client works in a phase of a round: whole epochs, or a number of minibatches.
 
@@ -57,6 +64,13 @@ class LocalTraining(FrozenConfig):
     epochs: PositiveInt | None = None
     first_epochs: PositiveInt | None = None
     steps: PositiveInt | None = None
+
+    @field_validator("epochs", "first_epochs", mode="before")
+    @classmethod
+    def _are_whole(cls, value: Any) -> Any:
+        if isinstance(value, float):
+            raise ValueError("should be a whole number; for a part of an epoch, give local.steps")
+        return value
 
     @model_validator(mode="after")
     def _one_unit(self) -> Self:
@@ -230,7 +244,7 @@ class Evaluation(FrozenConfig):
     """
 
     every: PositiveInt = 1
-    rounds: tuple[PositiveInt, ...] = ()
+    rounds: Annotated[tuple[PositiveInt, ...], AfterValidator(_each_once)] = ()
     tail: NonNegativeInt = 0
     validation: PositiveInt | None = None
 
@@ -314,7 +328,7 @@ class RunSpec(FrozenConfig):
     precision: Literal["f32", "bf16"] = "f32"
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
-    export: tuple[Export, ...] = ()
+    export: Annotated[tuple[Export, ...], AfterValidator(_each_once)] = ()
     ledger_only: bool = False
 
     @model_validator(mode="after")

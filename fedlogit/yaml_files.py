@@ -16,10 +16,14 @@ __all__ = ["check_keys", "load_yaml"]
 
 _DEEPEST = 100  # nested lists and mappings
 _LARGEST = 1_000_000  # values, each as often as aliases repeat it
+_DIGITS = 100  # of a number; Python does not print those of more than some thousand
+_OCTAL_OR_BASE_60 = re.compile(r"[-+]?0[0-7_]+|.*:.*")
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """PyYAML's safe loader, but ``1e-3`` is a number and a key given twice is an error.
+
+    So are numbers that mean another one: ``010`` would be 8, and ``1:30`` 90.
 
     It is the compiled one where there is one, which is several times as fast.
     """
@@ -39,7 +43,25 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             lines[key.value] = line
         return super().construct_mapping(node, deep)
 
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """Build a number, refusing one that is not what most people take it for."""
+        text, line = str(self.construct_scalar(node)), node.start_mark.line + 1
+        if len(text) > _DIGITS:
+            raise FedlogitError(
+                f"the number at line {line} has {len(text)} digits; give at most {_DIGITS}"
+            )
+        whole = node.tag.endswith("int")
+        number = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+        if _OCTAL_OR_BASE_60.fullmatch(text):
+            raise FedlogitError(
+                f"{text} at line {line} would be the number {number}; write that, or put a text in"
+                " quotes"
+            )
+        return number
 
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_number)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )

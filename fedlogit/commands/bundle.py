@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         files = spec_files(runs, args.data, Path(folder))
         pack(args.out / "specs.tar.gz", "inputs", files)
-    _print_size(args.out / "specs.tar.gz", f"specs of {len(runs)} runs")
+    _print_size(args.out / "specs.tar.gz", f"specs of {_runs(len(runs))}")
     for name in data:
         if args.without_data is None or (args.without_data and name not in args.without_data):
             pack(args.out / f"{name}.tar.gz", "inputs", data[name])
@@ -60,7 +60,12 @@ def main(args: argparse.Namespace) -> None:
             f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code"
             " and name its files in git archive (docs/tutorials/on-a-rented-gpu.md)"
         )
-    print(f"{len(runs)} runs are ready to travel in {args.out}")
+    is_or_are = "is" if len(runs) == 1 else "are"
+    print(f"{_runs(len(runs))} {is_or_are} ready to travel in {args.out}")
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number:,} runs"
 
 
 def _print_size(path: Path, what: str) -> None:

@@ -15,7 +15,9 @@ from pathlib import Path
 from fedlogit.commands._folders import papers_folder
 from fedlogit.commands._values import given_path
 from fedlogit.errors import FedlogitError
+from fedlogit.papers import load_paper
 from fedlogit.papers.plan_reader import read_plans
+from fedlogit.papers.published import check_places
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts.published import nothing_published, read_reference
 
@@ -34,6 +36,8 @@ def main(args: argparse.Namespace) -> None:
     kinds = sorted({(artefact.paper, artefact.scale) for artefact in artefacts})
     if len(kinds) > 1:
         raise FedlogitError(f"--artefacts: one paper at one scale, not {kinds}")
+    if args.reference and (args.papers / f"{artefacts[0].paper}.yaml").exists():
+        check_places(args.reference, load_paper(artefacts[0].paper, args.papers))
     reference = read_reference(args.reference) if args.reference else nothing_published()
     *_, summary = write_summary(artefacts, reference, args.out)
     print(summary.read_text(encoding="utf-8").rstrip("\n"))

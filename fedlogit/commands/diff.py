@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 
 from fedlogit.commands._values import given_file, given_path
+from fedlogit.papers.metric_names import check_round
 from fedlogit.results.formatting import write_csv
 from fedlogit.results.run_pairs import counts, differences, pairs, table
 
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return 1 if runs of one spec had other data."""
+    check_round("--metric", args.metric)
     found = differences(pairs(args.first, args.second), args.metric)
     print(f"{table(found, args.metric)}\n")
     print(counts(found, args.metric))

@@ -29,13 +29,15 @@ from fedlogit.results.formatting import write_csv
 from fedlogit.runs import layout
 from fedlogit.spec import SplitSpec
 
+_NEEDED = "(required without --spec)"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
     data_folder(parser)
     parser.add_argument("--spec", type=Path, help="JSON file with the settings below as keys")
-    parser.add_argument("--dataset", help="name of a prepared data set")
+    parser.add_argument("--dataset", help=f"name of a prepared data set {_NEEDED}")
     parser.add_argument(
         "--train-size",
         type=int,
@@ -43,10 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--partition",
-        help="a partition with its parameters, such as 'k_classes(2, class_sets=\"balanced\")'",
+        help="a partition with its parameters, such as 'k_classes(2, class_sets=\"balanced\")'"
+        f" {_NEEDED}",
     )
-    parser.add_argument("--clients", type=int, help="number of clients")
-    parser.add_argument("--seed", type=int, help="seed of the partition")
+    parser.add_argument("--clients", type=int, help=f"number of clients {_NEEDED}")
+    parser.add_argument("--seed", type=int, help=f"seed of the partition {_NEEDED}")
     parser.add_argument("--public-size", type=int, help="size of the public set")
     parser.add_argument("--public-classes", type=int, nargs="+", help="classes of the public set")
     parser.add_argument("--public-dataset", help="take the public set from this data set")
@@ -94,8 +97,15 @@ def write(split: Split, folder: Path, title: str) -> None:
 
 
 def _from_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what a split spec holds, as plain data; absent options are left out."""
-    keys = ("dataset", "train_size", "partition", "clients", "seed")
+    """Return what a split spec holds, as plain data; absent options are left out.
+
+    Raises:
+        FedlogitError: naming an option that is needed, or one of a public set that there is not.
+    """
+    needed = ("dataset", "partition", "clients", "seed")
+    if lacking := [key for key in needed if getattr(args, key) is None]:
+        raise FedlogitError(f"--{lacking[0]} is missing; give it, or a file with --spec")
+    keys = ("train_size", *needed)
     given = {key: value for key in keys if (value := getattr(args, key)) is not None}
     if args.public_size is not None:
         given["public"] = {"size": args.public_size, **_public(args)}

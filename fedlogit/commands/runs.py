@@ -15,6 +15,7 @@ import sys
 
 from fedlogit.commands._values import given_file, given_path
 from fedlogit.errors import FedlogitError
+from fedlogit.papers.metric_names import check_round
 from fedlogit.results.figures import write_figure
 from fedlogit.results.formatting import write_csv
 from fedlogit.results.runs_in_folders import beside_each_other, every_round, find_runs, run_table
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return 1 if a run is damaged."""
+    check_round("--metric", args.metric)
     found = find_runs(args.folders)
     for reason in found.damaged:
         print(f"left out: {reason}", file=sys.stderr)

@@ -7,7 +7,9 @@ and its `note` is shown with every result.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
+from typing import Any
 
 from fedlogit.errors import FedlogitError, unknown
 
@@ -16,6 +18,8 @@ __all__ = ["DATASETS", "Card", "card"]
 _TEXT = 256 << 20  # bytes of a text at most: its card does not say how many; WikiText-2 has 11e6
 _SLACK = 16 << 20  # bytes for what a mirror may hold besides, such as coarser labels
 _LABELS = 16  # bytes of a sample's label and group
+# What a field of each type may be, as its annotation is written below.
+_RIGHT = {"str": "a text in quotes", "int": "a whole number from 0", "bool": "True or False"}
 
 
 @dataclass(frozen=True)
@@ -80,27 +84,58 @@ class Card:
         Raises:
             FedlogitError: naming the card, the key, its value and what would be right.
         """
-        wrong = f"card of {self.name} in fedlogit/data/cards.py:"
+        for field in fields(self):
+            found = getattr(self, field.name)
+            typed = type(found).__name__ == field.type and (field.type != "int" or found >= 0)
+            if field.type in _RIGHT and not typed:
+                raise self._wrong(field.name, _RIGHT[str(field.type)])
         if self.kind not in ("images", "text"):
-            raise FedlogitError(f"{wrong} kind = {self.kind!r}: should be 'images' or 'text'")
-        if self.kind == "text":
+            raise self._wrong("kind", "'images' or 'text'")
+        if not re.fullmatch("([0-9a-f]{64})?", self.digest):
+            raise self._wrong("digest", "the 64 hex digits that prepare writes, or ''")
+        if self.kind == "images":
+            self._check_images()
             return
-        if len(self.shape) != 3:
-            raise FedlogitError(
-                f"{wrong} shape = {self.shape!r}: should be (height, width, channels)"
-            )
+        if self.shape != ():
+            raise self._wrong("shape", "(), which a text has")
+
+    def _check_images(self) -> None:
+        """Refuse sizes that no images have, and moments that do not fit them.
+
+        Raises:
+            FedlogitError: as `check`.
+        """
+        sides = self.shape if isinstance(self.shape, tuple) else ()
+        if len(sides) != 3 or not all(type(side) is int and side > 0 for side in sides):
+            raise self._wrong("shape", "(height, width, channels), whole numbers from 1")
+        for key, needed in (("train", True), ("test", self.classes > 0)):
+            if needed and not getattr(self, key):
+                raise self._wrong(key, "a number of images from 1")
+        if self.balanced and not self.classes:
+            raise self._wrong("balanced", "False where classes = 0")
         for key, least in (("mean", 0), ("std", 1e-6)):
-            found = getattr(self, key)
-            each = isinstance(found, tuple) and all(least <= value <= 1 for value in found)
-            if not each or len(found) != self.shape[2]:
-                raise FedlogitError(
-                    f"{wrong} {key} = {found!r}: should be a number for each of {self.shape[2]}"
-                    f" channels, of pixels from 0 to 1{', and above 0' if least else ''}"
-                )
+            if not _is_of_pixels(getattr(self, key), sides[2], least):
+                above = ", and above 0" if least else ""
+                right = f"a number for each of {sides[2]} channels, of pixels from 0 to 1{above}"
+                raise self._wrong(key, right)
+
+    def _wrong(self, key: str, right: str) -> FedlogitError:
+        """Return the error of a field, with what it should be."""
+        return FedlogitError(
+            f"card of {self.name} in fedlogit/data/cards.py: {key} = {getattr(self, key)!r}: should"
+            f" be {right}"
+        )
 
     def splits(self) -> list[tuple[str, int]]:
         """Return the splits of images that exist, and their sizes."""
         return [(s, n) for s, n in (("train", self.train), ("test", self.test)) if n]
+
+
+def _is_of_pixels(found: Any, channels: int, least: float) -> bool:
+    """Return whether this is a tuple of a number from `least` to 1 for each channel."""
+    if not isinstance(found, tuple) or len(found) != channels:
+        return False
+    return all(type(value) in (int, float) and least <= value <= 1 for value in found)
 
 
 # Means and deviations in common use; no paper gives its own.

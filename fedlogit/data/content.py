@@ -16,10 +16,19 @@ from fedlogit.data.cards import Card
 from fedlogit.errors import DataError
 from fedlogit.files import array_digest
 
-__all__ = ["TEXTS", "canonical", "check", "content_digest"]
+__all__ = ["TEXTS", "canonical", "check", "content_digest", "of_card"]
 
 Arrays = Mapping[str, np.ndarray]
 TEXTS = ("train", "valid", "test")
+
+
+def of_card(about: Card, arrays: Arrays) -> dict[str, np.ndarray]:
+    """Return the arrays that the data set of a card has; a file may hold others besides."""
+    if about.kind == "text":
+        return {key: array for key, array in arrays.items() if key in TEXTS}
+    kinds = {"x": True, "y": about.classes, "group": about.groups}
+    keys = {f"{kind}_{split}" for kind, has in kinds.items() if has for split, _ in about.splits()}
+    return {key: array for key, array in arrays.items() if key in keys}
 
 
 def check(about: Card, arrays: Arrays, where: str) -> str:
@@ -28,11 +37,13 @@ def check(about: Card, arrays: Arrays, where: str) -> str:
     Args:
         about: What they must be.
         arrays: ``x_train``, ``y_train``, … or the bytes of ``train``, ``valid``, ``test``.
+            Others are passed over.
         where: What errors call them.
 
     Raises:
         DataError: naming what is wrong: a missing array, a type, a shape, a label, the content.
     """
+    arrays = of_card(about, arrays)
     if about.kind == "text":
         _check_text(about, arrays, where)
     else:
@@ -97,7 +108,7 @@ def content_digest(arrays: Arrays, *, ordered: bool = True) -> str:
     """Return a SHA-256 of the content that does not depend on how it was stored.
 
     Args:
-        arrays: Images, labels and groups, or texts; integers of any width.
+        arrays: Images, labels and groups, or texts, and nothing else; integers of any width.
         ordered: If false, the rows of a split may come in any order.
     """
     if "train" in arrays:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fedlogit.data.cards import card
-from fedlogit.data.content import canonical, check
+from fedlogit.data.content import canonical, check, of_card
 from fedlogit.data.embedded import EMBEDDED
 from fedlogit.data.tokens import load_tokens, sequences, token_files, tokenise
 from fedlogit.errors import DataError, FedlogitError
@@ -224,4 +224,4 @@ def load_arrays(name: str, folder: Path) -> tuple[dict[str, np.ndarray], str]:
     else:
         raise DataError(f"{path} does not exist; make it with {preparing(name, Path(folder))}")
     digest = check(about, arrays, str(path))
-    return canonical(about, arrays), digest
+    return canonical(about, of_card(about, arrays)), digest

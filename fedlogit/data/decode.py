@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from fedlogit.data.cards import Card
+from fedlogit.data.content import of_card
 from fedlogit.data.embedded import EMBEDDED
 from fedlogit.data.raw import Raw
 from fedlogit.errors import DataError, unknown
@@ -28,7 +29,7 @@ _LABEL = 16  # characters of a label in JSON, with its comma and spaces
 
 
 def decode(name: str, raw: Raw, about: Card) -> Arrays:
-    """Return the arrays of a data set from its raw files.
+    """Return the arrays of a data set from its raw files, without what these may hold besides.
 
     Args:
         name: A key of `FORMATS`.
@@ -41,7 +42,7 @@ def decode(name: str, raw: Raw, about: Card) -> Arrays:
     """
     if name not in FORMATS:
         raise unknown("format", name, FORMATS)
-    return FORMATS[name](raw, about)
+    return of_card(about, FORMATS[name](raw, about))
 
 
 def read_idx(content: bytes, name: str, dims: int) -> np.ndarray:
@@ -166,6 +167,10 @@ def _shrunk(stream: IO[bytes], side: int, most: int) -> np.ndarray:
 def _npz(raw: Raw, about: Card) -> Arrays:
     """A mirror's plain arrays: images with or without a channel axis, ``x`` if unlabelled."""
     arrays = load_npz(raw.folder / f"{about.name}.npz", about.limit)
+    if {"x", "x_train"} <= arrays.keys():
+        raise DataError(
+            f"{about.name}.npz has both x and x_train, which are the same; leave one out"
+        )
     if "x" in arrays:
         arrays["x_train"] = arrays.pop("x")
     gray = len(about.shape) == 3 and about.shape[-1] == 1

@@ -45,9 +45,9 @@ def prepare(name: str, raw: Path, out: Path) -> dict[str, Any]:
         arrays = decode_isic(Raw(raw), Path(mark.source), about)
     else:
         arrays = decode(mark.format, Raw(raw), about)
+    digest = check(about, arrays, str(raw))
     if about.kind == "images":
         arrays = canonical(about, _typed(arrays))
-    digest = check(about, arrays, str(raw))
     description = describe(about, arrays, digest) | {"source": mark.source}
     path, written = out / f"{name}.npz", out / f"{name}.json"
     with held(out / f".{name}.lock", f"waiting for another preparation of {name}"):
@@ -61,10 +61,9 @@ def prepare(name: str, raw: Path, out: Path) -> dict[str, Any]:
 
 
 def _typed(arrays: Arrays) -> Arrays:
-    """Return contiguous arrays, labels and groups as int64, without what a mirror may add."""
-    kept = {k: a for k, a in arrays.items() if k[:2] in ("x_", "y_") or k.startswith("group_")}
+    """Return contiguous arrays, labels and groups as int64."""
     return {
-        k: np.ascontiguousarray(a if k[0] == "x" else a.astype(np.int64)) for k, a in kept.items()
+        k: np.ascontiguousarray(a if k[0] == "x" else a.astype(np.int64)) for k, a in arrays.items()
     }
 
 

@@ -108,6 +108,7 @@ def train_tokenizer(lines: list[str], vocabulary: int, where: str) -> Tokenizer:
     # Runs on tokens that were made before, and on images, do without the library.
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+    _check_size(vocabulary, sum(len(line.encode()) for line in lines), where)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -125,6 +126,21 @@ def train_tokenizer(lines: list[str], vocabulary: int, where: str) -> Tokenizer:
             " tokens; give that or less"
         )
     return tokenizer
+
+
+def _check_size(vocabulary: int, size: int, where: str) -> None:
+    """Refuse more tokens than a text of `size` bytes can have: each merge takes one of its pairs.
+
+    The library reserves memory for all that it is asked for, and ends the process without it.
+
+    Raises:
+        FedlogitError: naming how many tokens it can have.
+    """
+    if vocabulary > 256 + size:
+        raise FedlogitError(
+            f"text.vocabulary = {vocabulary}: the training split of {where} has {size} bytes, which"
+            f" yield at most {256 + size} tokens; give less"
+        )
 
 
 def load_tokens(name: str, folder: Path, vocabulary: int, texts: dict[str, np.ndarray]) -> Tokens:

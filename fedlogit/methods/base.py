@@ -8,11 +8,22 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation import Targets
-from fedlogit.component import Component, ComponentRef
+from fedlogit.component import Component, ComponentRef, catalogue
+from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
 
-__all__ = ["Method", "get"]
+__all__ = ["NAMES_IN_PAPERS", "Method", "get"]
+
+NAMES_IN_PAPERS = {
+    "fedmd": "tally_train(signal='probabilities')",
+    "rc_fd": "tally_train(signal='top_k')",
+    "no_consensus": "tally_train(signal='none', label_weight=1.0)",
+    "uwa_em": "uwa(fit='em')",
+    "meta_model_forest": "meta_model(aggregator='forest')",
+    "meta_model_boosting": "meta_model(aggregator='boosting')",
+}
+"""Methods that are calls of another: their short names in the papers' files, and the calls."""
 
 
 class Method(Component, ABC):
@@ -103,10 +114,16 @@ class Method(Component, ABC):
         """Do what comes after the last round."""
 
 
-def get(call: ComponentRef) -> Method:
+def get(call: ComponentRef | str) -> Method:
     """Return the method a call names.
 
     Raises:
-        FedlogitError: for an unknown name (with the nearest one) or a bad parameter.
+        FedlogitError: for an unknown name (with the nearest one, or the call that the papers' files
+            have for it) or a bad parameter.
     """
+    name = (call if isinstance(call, str) else call.name).partition("(")[0].strip()
+    if name in NAMES_IN_PAPERS and name not in catalogue("fedlogit.methods", Method):
+        raise FedlogitError(
+            f"unknown method {name!r}: only papers' files call it so; give {NAMES_IN_PAPERS[name]}"
+        )
     return Method.from_call("method", "fedlogit.methods", call)

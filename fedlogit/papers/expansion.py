@@ -162,4 +162,6 @@ def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
 
 
 def _cell_text(cell: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in cell.items())
+    """Return a cell as messages name it, in one line whatever its texts have."""
+    text = ", ".join(f"{key}={value}" for key, value in cell.items())
+    return text if text.isprintable() else ", ".join(f"{k}={v!r}" for k, v in cell.items())

@@ -97,7 +97,8 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
         yield from (str(value), str(scalar(value)))
         if isinstance(value, str) and value.startswith("{"):
-            yield from (str(inner) for _, inner in dotted_keys.flat(json.loads(value)))
+            with suppress(ValueError, RecursionError):  # whoever uses the axis refuses what is none
+                yield from (str(inner) for _, inner in dotted_keys.flat(json.loads(value)))
 
 
 def _default(key: str) -> Any:

@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable
 
-from fedlogit.errors import FedlogitError, did_you_mean
+from fedlogit.errors import FedlogitError, did_you_mean, shown
 
 __all__ = [
     "KNOWN_METRICS",
@@ -101,6 +101,7 @@ KNOWN_METRICS = SHARE_METRICS | {
 """The names of `fedlogit.results.metrics.METRICS`, which lies above this package."""
 
 _ALIKE = 0.85  # of 1: one letter of seven is wrong, or two are swapped
+_ROUND = re.compile("[0-9]{1,10}")  # more digits than a run may have rounds
 _SHORTEST = 3  # letters of an abbreviation
 
 
@@ -121,6 +122,23 @@ def is_counted(metric: str) -> bool:
     return metric.startswith(("bytes_", "mebibytes_", "payload_")) or metric == "reduction"
 
 
+def check_round(where: str, name: str) -> None:
+    """Refuse a metric at what is no round.
+
+    Args:
+        where: The key or option.
+        name: Such as ``accuracy`` or ``accuracy@10``.
+
+    Raises:
+        FedlogitError: one line, with what would be right.
+    """
+    _, at, when = name.partition("@")
+    if at and not (_ROUND.fullmatch(when) and int(when)):
+        raise FedlogitError(
+            f"{where} = {shown(name)}: should be a metric and a round from 1, such as accuracy@10"
+        )
+
+
 def check_metric(where: str, name: str, labels: Collection[str]) -> None:
     """Refuse a name that can be neither a metric's nor a column's that a method logs.
 
@@ -132,19 +150,18 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
     Raises:
         FedlogitError: one line, with the nearest metric.
     """
-    column, at, when = name.partition("@")
-    if at and not (when.isdecimal() and int(when)):
-        raise FedlogitError(
-            f"{where} = {name!r}: should be a metric and a round from 1, such as accuracy@10"
-        )
+    check_round(where, name)
+    column = name.partition("@")[0]
     if column in KNOWN_METRICS or {column, name} & {*labels}:
         return
-    logged = f"if a method logs the column {column!r}, give it a name under 'labels'"
+    logged = f"if a method logs the column {shown(column)}, give it a name under 'labels'"
     if meant := _meant_metric(column, KNOWN_METRICS):
-        raise FedlogitError(f"{where}: unknown metric {name!r}; did you mean {meant!r}? ({logged})")
+        raise FedlogitError(
+            f"{where}: unknown metric {shown(name)}; did you mean {meant!r}? ({logged})"
+        )
     if not re.fullmatch(r"[\w.-]+", column):
         raise FedlogitError(
-            f"{where} = {name!r}: should be a metric or a column of rounds.csv, such as"
+            f"{where} = {shown(name)}: should be a metric or a column of rounds.csv, such as"
             f" balanced_accuracy or accuracy@10 ({logged})"
         )
 
@@ -182,4 +199,4 @@ def unknown_metric(name: str, names: Iterable[str], where: str) -> FedlogitError
     column = name.partition("@")[0]
     meant = _meant_metric(column, known)
     hint = f"; did you mean {meant!r}?" if meant else did_you_mean(column, known)
-    return FedlogitError(f"{where}unknown metric {name!r}{hint} (one of: {', '.join(known)})")
+    return FedlogitError(f"{where}unknown metric {shown(name)}{hint} (one of: {', '.join(known)})")

@@ -18,7 +18,13 @@ from fedlogit.papers.metric_names import check_metric, is_share
 from fedlogit.papers.option_checks import check_known
 from fedlogit.papers.schema import Paper
 
-__all__ = ["check_published", "check_published_files", "place_of", "published_rows"]
+__all__ = [
+    "check_places",
+    "check_published",
+    "check_published_files",
+    "place_of",
+    "published_rows",
+]
 
 _AXES = ("dataset", "partition", "method")
 _PLACE = ("table", *_AXES, "metric", "where")
@@ -56,6 +62,15 @@ def check_published(path: Path, paper: Paper) -> None:
         DataError: naming the file, the line, and mostly the column.
         FedlogitError: if the paper's file has something stand for a number that is not there.
     """
+    _check_stands_for(check_places(path, paper), paper)
+
+
+def check_places(path: Path, paper: Paper) -> list[_Row]:
+    """Check the numbers in a file, and that the paper has their places; return the rows.
+
+    Raises:
+        DataError: naming the file, the line, and mostly the column.
+    """
     rows = list(published_rows(path))
     tables = {*paper.tables, *(claim.source for claim in paper.claims.values())}
     for line, row in rows:
@@ -64,7 +79,7 @@ def check_published(path: Path, paper: Paper) -> None:
             _check_place(f"{path}, row {line}, column", row, paper)
         except FedlogitError as error:
             raise DataError(str(error)) from None
-    _check_stands_for([row for _, row in rows], paper)
+    return [row for _, row in rows]
 
 
 def _check_place(where: str, row: _Row, paper: Paper) -> None:
@@ -88,7 +103,7 @@ def _check_place(where: str, row: _Row, paper: Paper) -> None:
         check_known(f"{where} where", axis, {"seed", *axes_of(paper, table)}, "axis")
         if axis in there:
             check_known(f"{where} where, axis {axis}", value, there[axis], "value")
-        if axis == "seed" and not value.isdecimal():
+        if axis == "seed" and not (value.isascii() and value.isdecimal()):
             raise FedlogitError(
                 f"{where} where, axis seed: {value!r} must be a whole number from 0"
             )
@@ -177,7 +192,12 @@ def _check_form(row: str, where: str) -> None:
 
 
 def _number(text: str) -> float:
-    """Return a number, or NaN for a text that is none."""
+    """Return a number, or NaN for a text that is none.
+
+    Python would read further digits and 1_000 as numbers, too; whoever reads the file does not.
+    """
+    if not text.isascii() or "_" in text:
+        return math.nan
     try:
         return float(text)
     except ValueError:
@@ -188,7 +208,8 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
     """Yield each row after its line in the file, from 1; columns that it lacks are empty.
 
     Raises:
-        DataError: if the file cannot be read, or a row has more cells than there are columns.
+        DataError: if the file cannot be read, lacks a column, or has one that is unknown or there
+            twice, or if a row has more cells than there are columns.
     """
     text = read_text(path).removeprefix("\ufeff")  # with which Excel begins a file
     lines = enumerate(text.splitlines(), 1)
@@ -204,6 +225,8 @@ def _rows(path: Path) -> Iterator[tuple[int, _Row]]:
     for name in columns:
         if name not in _KNOWN_COLUMNS:
             raise DataError(f"{path}: {unknown('column', name, _KNOWN_COLUMNS)}")
+        if list(columns).count(name) > 1:
+            raise DataError(f"{path}: column {name!r} is given twice; give it once")
     for found in reader:
         line = kept[reader.line_num - 1][0]
         if None in found:

@@ -14,7 +14,8 @@ from fedlogit.files import file_digest
 
 __all__ = ["external_code", "external_modules"]
 
-_OUTSIDE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")
+# A name is looked for where a word begins, not at each of its letters, which takes their square.
+_OUTSIDE = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 
 
 def external_code(spec: Any) -> dict[str, str]:

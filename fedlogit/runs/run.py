@@ -39,11 +39,11 @@ _FOLDER = re.compile(r"seed\d+-([0-9a-f]{8})")
 
 
 def check_folder(spec: RunSpec, folder: Path) -> None:
-    """Refuse a folder that is another run's.
+    """Refuse a folder that is another run's, or in which no checkpoint could be written.
 
     Raises:
         FedlogitError: if the folder's name, or the spec in it, has another hash; if that spec
-            cannot be read.
+            cannot be read; if a checkpoint is a folder.
     """
     digest = spec.digest()
     match = _FOLDER.fullmatch(folder.name)
@@ -60,6 +60,9 @@ def check_folder(spec: RunSpec, folder: Path) -> None:
                 f"{folder} holds the run {found[:8]}, not {digest[:8]}; give another folder, or"
                 " remove it"
             )
+    for path in (folder / layout.CHECKPOINT, folder / layout.CHECKPOINT_BEFORE):
+        if path.is_dir():
+            raise FedlogitError(f"{path} is a folder; remove it, or give another folder")
 
 
 def _check_vacant(folder: Path) -> None:

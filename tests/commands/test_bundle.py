@@ -66,6 +66,17 @@ def test_data_that_are_there_stay(tmp_path, bundle, named):
     assert archives(tmp_path) == ["specs.tar.gz"]
 
 
+@pytest.mark.parametrize(
+    ("seeds", "first", "last"), [([0], "1 run", "1 run is"), ([0, 1], "2 runs", "2 runs are")]
+)
+def test_one_run_is_not_called_runs(tmp_path, bundle, seeds, first, last):
+    prepared(tmp_path)
+    specs_of(tmp_path / "specs", *({"seed": seed} for seed in seeds))
+    said = bundle("--without-data").stdout.splitlines()
+    assert said[0].startswith(f"{tmp_path}/out/specs.tar.gz: specs of {first}, ")
+    assert said[-1] == f"{last} ready to travel in {tmp_path}/out"
+
+
 def test_modules_outside_fedlogit_that_the_specs_need_are_named_in_one_line(tmp_path, bundle):
     method = {"name": "aggregator", "params": {"function": "examples.median:median"}}
     specs_of(tmp_path / "specs", {}, {"method": method, "rounds": 1})

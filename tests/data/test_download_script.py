@@ -117,12 +117,33 @@ def test_a_damaged_file_of_the_mirror_is_named(tiny, web, mirror, sources, tmp_p
         ),
         ({"shape": (2, 3)}, "shape = (2, 3): should be (height, width, channels)"),
         ({"kind": "image"}, "kind = 'image': should be 'images' or 'text'"),
+        ({"mean": ("0.3",)}, "mean = ('0.3',): should be a number for each of 1 channels, of pix"),
+        ({"mean": (True,)}, "mean = (True,): should be a number for each of 1 channels"),
+        ({"std": (float("nan"),)}, "std = (nan,): should be a number for each of 1 channels"),
+        ({"shape": 4}, "shape = 4: should be (height, width, channels), whole numbers from 1"),
+        ({"shape": (2, 3.0, 1)}, "shape = (2, 3.0, 1): should be (height, width, channels)"),
+        ({"shape": (2, 0, 1)}, "shape = (2, 0, 1): should be (height, width, channels)"),
+        ({"shape": ("2", "3", "1")}, "shape = ('2', '3', '1'): should be (height, width, channel"),
+        ({"kind": "text"}, "shape = (2, 3, 1): should be (), which a text has"),
+        ({"train": "6"}, "train = '6': should be a whole number from 0"),
+        ({"train": 6.0}, "train = 6.0: should be a whole number from 0"),
+        ({"train": -6}, "train = -6: should be a whole number from 0"),
+        ({"train": 0}, "train = 0: should be a number of images from 1"),
+        ({"test": 0}, "test = 0: should be a number of images from 1"),
+        ({"classes": "2"}, "classes = '2': should be a whole number from 0"),
+        ({"classes": 2.5}, "classes = 2.5: should be a whole number from 0"),
+        ({"classes": True}, "classes = True: should be a whole number from 0"),
+        ({"classes": 0, "balanced": True}, "balanced = True: should be False where classes = 0"),
+        ({"groups": -1}, "groups = -1: should be a whole number from 0"),
+        ({"title": None}, "title = None: should be a text in quotes"),
+        ({"balanced": "yes"}, "balanced = 'yes': should be True or False"),
+        ({"digest": "abc"}, "digest = 'abc': should be the 64 hex digits that prepare writes"),
     ],
 )
 def test_a_card_that_does_not_fit_itself_is_refused_before_a_download(
     tiny, mirror, sources, tmp_path, monkeypatch, change, said
 ):
-    monkeypatch.setitem(DATASETS, "tiny", dataclasses.replace(tiny, digest="", **change))
+    monkeypatch.setitem(DATASETS, "tiny", dataclasses.replace(tiny, **{"digest": ""} | change))
     with refused(f"card of tiny in fedlogit/data/cards.py: {said}"):
         download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
     assert not (tmp_path / "raw").exists()

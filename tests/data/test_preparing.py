@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from support.refusals import refused
 
 from fedlogit.data import DATASETS, embedded, load
 from fedlogit.data.content import canonical, check, content_digest
@@ -160,6 +161,64 @@ def test_loading_does_not_depend_on_the_order_of_such_rows(tiny, arrays, tmp_pat
     first = load("tiny", tmp_path)
     np.savez(tmp_path / "tiny.npz", **{k: a[::-1] for k, a in arrays.items()})
     assert (load("tiny", tmp_path).x_train == first.x_train).all()
+
+
+FURTHER = {
+    "labels of a split that there is not": {"y_val": np.array(["a"])},
+    "labels of millions of classes": {"y_extra": np.array([3_000_000])},
+    "negative labels": {"y_extra": np.array([-1])},
+    "labels in two dimensions": {"y_extra": np.zeros((2, 2), int)},
+    "images of a split that there is not": {"x_val": np.array(["b"])},
+    "groups that are texts": {"group_train": np.array(["a"] * 6)},
+    "too few groups": {"group_train": np.zeros(2, int)},
+    "groups that are no numbers": {"group_test": np.full(4, np.nan)},
+    "an array called as a text's": {"train": np.zeros(3, np.uint8)},
+    "a text": {k: np.frombuffer(b"a b", np.uint8) for k in ("train", "valid", "test")},
+}
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("further", FURTHER.values(), ids=FURTHER)
+def test_what_a_mirror_holds_besides_is_left_out(
+    tiny, arrays, mirror, sources, tmp_path, monkeypatch, further, ordered
+):
+    digest = content_digest(arrays, ordered=ordered)
+    monkeypatch.setitem(DATASETS, "tiny", replace(tiny, ordered=ordered, digest=digest))
+    np.savez(mirror / "tiny.npz", **arrays, **further)
+    download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
+    about = prepare("tiny", tmp_path / "raw", tmp_path)
+    assert about["digest"] == digest
+    assert about["arrays"].keys() == arrays.keys()
+    assert about["class_counts"] == {"train": [3, 3], "test": [2, 2]}
+    np.savez(tmp_path / "tiny.npz", **arrays, **further)  # as older versions prepared it
+    data = load("tiny", tmp_path)
+    assert (data.digest, data.group_train) == (digest, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"x": np.zeros((6, 2, 3), np.uint8)}, "tiny.npz has both x and x_train, which are the"),
+        ({"y_train": np.full(6, 0.5)}, "y_train is float64 (6,); Tiny has integers (6,)"),
+        ({"y_train": np.array(["a"] * 6)}, "y_train is <U1 (6,); Tiny has integers (6,)"),
+        ({"group_train": np.zeros(2, int)}, "group_train is int64 (2,); Tiny has integers (6,)"),
+        ({"group_train": np.array(["a"] * 6)}, "group_train is <U1 (6,); Tiny has integers (6,)"),
+        ({"group_test": np.full(4, np.nan)}, "group_test is float64 (4,); Tiny has integers (4,)"),
+        ({"group_train": np.full(6, 2)}, "group_train has 2; Tiny has 0 to 1"),
+    ],
+)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_arrays_of_a_mirror_that_a_card_names_must_fit_it(
+    tiny, arrays, mirror, sources, tmp_path, monkeypatch, change, said, ordered
+):
+    monkeypatch.setitem(DATASETS, "tiny", replace(tiny, ordered=ordered, groups=2, digest=""))
+    right = arrays | {"group_train": np.zeros(6, int), "group_test": np.ones(4, int)}
+    np.savez(mirror / "tiny.npz", **right)
+    download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
+    assert prepare("tiny", tmp_path / "raw", tmp_path)["arrays"].keys() == right.keys()
+    np.savez(mirror / "tiny.npz", **(right | change))
+    with refused(said):
+        download("tiny", tmp_path / "again", mirror, sources(MIRROR))
 
 
 def test_tokenised_text_is_not_taken_for_raw_text():

@@ -100,8 +100,23 @@ def test_sequences_by_hand():
 
 def test_a_vocabulary_that_the_text_does_not_yield(texts):
     little = {**texts, "train": texts["train"][:200]}
-    with refused("text.vocabulary = 2048: the training split of docs yields only"):
-        tokenise(little, 2048, "docs")
+    with refused("text.vocabulary = 456: the training split of docs yields only"):
+        tokenise(little, 456, "docs")
+
+
+@pytest.mark.parametrize("vocabulary", [457, 2**31 - 1])
+def test_more_tokens_than_bytes_are_refused_before_the_library_reserves_memory_for_them(
+    texts, monkeypatch, vocabulary
+):
+    def ends_the_process(*_, **__):
+        raise AssertionError("the library was asked")
+
+    monkeypatch.setattr("tokenizers.trainers.BpeTrainer", ends_the_process)
+    with refused(
+        f"text.vocabulary = {vocabulary}: the training split of docs has 200 bytes, which yield at"
+        " most 456 tokens; give less"
+    ):
+        tokenise({**texts, "train": texts["train"][:200]}, vocabulary, "docs")
 
 
 def test_a_text_that_is_no_text(texts):

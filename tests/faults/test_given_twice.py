@@ -4,7 +4,7 @@ import pytest
 from support.refusals import refused
 from support.small import small_spec
 
-from fedlogit.component import parse_call
+from fedlogit.component import ComponentRef, parse_call
 from fedlogit.files import read_json
 from fedlogit.partition import get
 
@@ -20,6 +20,27 @@ from fedlogit.partition import get
 def test_a_parameter_given_twice_by_name(key, call):
     with refused("is given twice; give it once"):
         small_spec(**{key: [call] if key == "models" else call})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"export": ["logits", "logits"]},
+            "export = ['logits', 'logits']: 'logits' is given twice",
+        ),
+        ({"evaluation": {"rounds": [1, 2, 1]}}, "evaluation.rounds = [1, 2, 1]: 1 is given twice"),
+    ],
+)
+def test_an_entry_given_twice_which_changes_the_hash_alone(change, said):
+    with refused(f"{said}; give it once"):
+        small_spec(**change)
+
+
+@pytest.mark.parametrize("key", ["00", "-1", "+0", "٠", " 0", "0.0"])
+def test_a_place_of_a_parameter_that_is_none(key):
+    with refused(f"partition dir_client: unknown key {key!r} (one of: alpha)"):
+        get(ComponentRef(name="dir_client", params={key: 0.1}))
 
 
 def test_a_parameter_given_by_place_and_by_name():

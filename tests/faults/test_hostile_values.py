@@ -14,13 +14,14 @@ from PIL import Image
 from safetensors.torch import save_file
 from support.refusals import refused
 
-from fedlogit import cli
+from fedlogit import cli, methods
 from fedlogit.component import ComponentRef, parse_call
 from fedlogit.config import Settings
 from fedlogit.data.isic import read_image
 from fedlogit.data.raw import BoundedHeader
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
+from fedlogit.papers.metric_names import check_metric
 from fedlogit.partition import Split, get
 from fedlogit.results.formatting import markdown
 from fedlogit.results.runs.run import _read_rounds
@@ -47,6 +48,28 @@ def test_what_only_looks_like_a_call(call):
 def test_a_data_set_that_is_no_plain_name(name):
     with pytest.raises(FedlogitError, match=r"dataset = .*should be a name: letters"):
         RunSpec.read({"dataset": name}, "spec.json")
+
+
+READERS = {
+    "partition": get,
+    "method": methods.get,
+    "call": lambda name: methods.get(f"{name}("),
+    "arguments": lambda name: methods.get(f"{name}(b)"),
+    "key": lambda name: RunSpec.read({name: 1}, "spec"),
+    "metric": lambda name: check_metric("metric", f"{name}!", {}),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_an_endless_name_is_repeated_in_part(read):
+    with refused("a" * 99 + "…") as error:
+        read("a" * 10_000)
+    assert len(str(error.value)) < 700
+
+
+def test_a_parameter_of_what_takes_none_says_so():
+    with refused("method average: unknown key 'x' (there are none)"):
+        methods.get("average(x=1)")
 
 
 HEADERS = ["-" * 9000, "1+" * 5000 + "1", "((((", "{[]:1}", "{'descr': '<f4'}", "\0"]

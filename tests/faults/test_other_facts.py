@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,12 @@ def test_code_of_the_package_and_texts_with_a_colon_are_not_own_code():
     spec = small_spec(method=f"aggregator(function={average!r})")
     assert external_code(spec.model_dump(mode="json")) == {}
     assert external_code({"dataset": "no_such_module:x"}) == {}
+
+
+def test_a_long_text_is_searched_for_own_code_in_no_time():
+    begin = time.monotonic()
+    assert external_code({"method": "a" * 100_000, "models": ["b." * 50_000]}) == {}
+    assert time.monotonic() - begin < 2
 
 
 def test_own_code_is_found_in_a_call_and_in_its_parameters(tmp_path, monkeypatch):

@@ -6,6 +6,9 @@ import pytest
 from papers.test_expansion import REPOSITORY, load, small
 from support.refusals import refused
 
+from fedlogit import methods
+from fedlogit.component import ComponentRef
+from fedlogit.methods.base import NAMES_IN_PAPERS
 from fedlogit.papers import list_papers, load_paper
 from fedlogit.papers.component_checks import check_components
 
@@ -111,6 +114,18 @@ def test_parameters_of_methods_from_outside_are_left_to_who_uses_them(tmp_path):
     data["tables"]["t"]["columns"] = ["partition", "method.ft"]
     data.pop("claims")
     check_components(load(tmp_path, data))
+
+
+@pytest.mark.parametrize("name", NAMES_IN_PAPERS)
+def test_a_name_of_papers_files_leads_to_the_call_that_they_have_for_it(name):
+    entries = {}
+    for paper in ("tally_train", "who_to_trust"):
+        entries |= load_paper(paper, PAPERS).methods
+    entry, call = entries[name], NAMES_IN_PAPERS[name]
+    assert call == (entry if isinstance(entry, str) else entry["method"])
+    assert methods.get(call)
+    with refused(f"unknown method {name!r}: only papers' files call it so; give {call}"):
+        methods.get(ComponentRef(name=name))
 
 
 @pytest.mark.parametrize("name", list_papers(PAPERS))

@@ -65,6 +65,7 @@ def test_an_axis_that_is_there_twice_is_refused(tmp_path):
         ("public.siz=2000", "row 2, column where: unknown axis 'public.siz'"),
         ("public.size=2001", "row 2, column where, axis public.size: unknown value '2001'"),
         ("public.size=2000.0", "row 2, column where, axis public.size: unknown value '2000.0'"),
+        ("seed=٠", "row 2, column where, axis seed: '٠' must be a whole number from 0"),
         ("seed=first", "row 2, column where, axis seed: 'first' must be a whole number from 0"),
     ],
 )
@@ -83,6 +84,9 @@ def test_an_axis_or_value_that_no_run_has_is_refused(tmp_path, where, said):
         (",0.5,", ",50,", "row 2, column mean: accuracy = 50 must be a fraction, from 0 to 1"),
         (",0.5,,", ",0.5,2.5,", "row 2, column std: accuracy = 2.5 must be a fraction, from 0"),
         (",n\n", ",N\n", "tally_train.csv: unknown column 'N' (one of: dataset,"),
+        (",n\n", ",mean\n", "tally_train.csv: column 'mean' is given twice; give it once"),
+        (",0.5,", ",٠.5,", "row 2, column mean: '٠.5' must be a number"),
+        (",0.5,,", ",0.5,,1_0", "row 2, column n: '1_0' must be a whole number from 1, or empty"),
     ],
 )
 def test_a_number_that_no_run_can_be_compared_with_is_refused(tmp_path, old, new, said):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from support.refusals import refused
 
 from fedlogit.cli import call
 from fedlogit.commands import partition
-from fedlogit.errors import FedlogitError
 from fedlogit.partition import Split
 
 
@@ -76,8 +76,14 @@ def test_an_option_of_a_public_set_is_not_dropped(tmp_path, options, said):
     assert not (tmp_path / "x").exists()
 
 
-def test_a_missing_option_is_named(tmp_path):
-    with pytest.raises(FedlogitError, match="options: key 'clients' is missing"):
-        call(
-            "partition", ["--dataset", "digits", "--partition", "iid", "--seed", "0", "--out", "x"]
-        )
+@pytest.mark.parametrize("missing", ["dataset", "partition", "clients", "seed"])
+def test_a_missing_option_is_named_and_help_says_that_it_is_required(capsys, missing):
+    given = {"dataset": "digits", "partition": "iid", "clients": "3", "seed": "0"}
+    options = [f"--{key}={value}" for key, value in given.items() if key != missing]
+    with refused(f"--{missing} is missing; give it, or a file with --spec"):
+        call("partition", [*options, "--out", "x"])
+    with suppress(SystemExit):
+        call("partition", ["--help"])
+    help_ = " ".join(capsys.readouterr().out.split())
+    of_option = help_.partition(f" --{missing} {missing.upper()} ")[2].partition(" --")[0]
+    assert "(required without" in of_option

@@ -209,6 +209,26 @@ def test_a_plan_of_what_a_paper_no_longer_has_is_refused(call, artefact, tmp_pat
     assert call(command, *given[:2], "--papers", tmp_path / "none", *given[4:]).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("\ntable1,", "\ntable9,", "column table: unknown table 'table9'; did you mean 'table1'"),
+        (",uwa,", ",uva,", "column method: unknown method 'uva'; did you mean 'uwa'"),
+    ],
+)
+def test_published_numbers_of_what_a_paper_lacks_are_not_compared(
+    call, artefact, tmp_path, old, new, said
+):
+    reference, out = tmp_path / "reference.csv", tmp_path / "out"
+    reference.write_text(REFERENCE.read_text().replace(old, new))
+    done = call("compare", "--artefacts", artefact(), "--reference", reference, "--out", out)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {reference}, row ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not out.exists()
+
+
 def test_blocks_of_a_page_are_written_and_checked(call, tmp_path):
     page, part, picture = (tmp_path / name for name in ("docs/page.md", "a.md", "plots/b.png"))
     page.parent.mkdir()

@@ -137,6 +137,15 @@ def test_an_unknown_metric_is_refused_with_those_there_are(make_run, tmp_path):
         main(["runs", str(tmp_path), "--metric", "acuracy"])
 
 
+@pytest.mark.parametrize("when", ["0", "first", "1" * 5000, "٣", "-1", ""])
+@pytest.mark.parametrize("command", [["runs"], ["diff", "runs"]])
+def test_a_metric_at_what_is_no_round_is_refused(tmp_path, command, when):
+    with refused(": should be a metric and a round from 1, such as accuracy@10") as error:
+        main([*command, str(tmp_path), "--metric", f"accuracy@{when}"])
+    assert str(error.value).startswith("--metric = 'accuracy@")
+    assert len(str(error.value)) < 200
+
+
 @pytest.mark.parametrize("option", ["--curves", "--csv"])
 @pytest.mark.parametrize("where", [".", "..", "/"])
 def test_a_folder_where_a_file_is_wanted_is_refused_in_one_line(make_run, tmp_path, option, where):

@@ -184,6 +184,17 @@ def test_a_checkpoint_has_what_is_to_be_exported_and_no_more(federation, tmp_pat
     assert other.exported["aggregation"]["weights"].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "checkpoint.previous.safetensors"])
+@pytest.mark.parametrize("further", [[], ["--restart"]])
+def test_a_checkpoint_that_is_a_folder_is_refused_before_training(tmp_path, name, further):
+    write_json(tmp_path / "spec.json", SMALL)
+    (tmp_path / "run" / name).mkdir(parents=True)
+    places = ["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path / "run")]
+    with refused(f"{tmp_path / 'run' / name} is a folder; remove it, or give another folder"):
+        call("train", [*places, "--data", str(tmp_path), *further])
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [name]
+
+
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(federation, tmp_path):
     fed = federation()
     fed.round = 1
@@ -508,6 +519,8 @@ def test_other_code_trains_again(train, tmp_path, capsys, monkeypatch):
     ("change", "message"),
     [
         ({"method": "avarage"}, "unknown method 'avarage'; did you mean 'average'?"),
+        ({"method": "fedmd"}, "give tally_train(signal='probabilities')"),
+        ({"local": {"epochs": 0.5}}, "local.epochs = 0.5: should be a whole number; for a part of"),
         ({"dataset": "digit"}, "unknown dataset 'digit'; did you mean 'digits'?"),
         ({"partition": "k_class(2)"}, "unknown partition 'k_class'; did you mean 'k_classes'?"),
         ({"models": ["lenett"]}, "unknown model 'lenett'; did you mean 'lenet'?"),

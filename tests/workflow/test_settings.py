@@ -92,6 +92,7 @@ def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anyth
         ({"seeds": [True]}, "options: seeds.0 = True"),
         ({"scale": 3}, "options: scale = 3"),
         ({"frozen": "maybe"}, "options: frozen = 'maybe'"),
+        ({"frozen": 16**4000}, "options: not plain data (Exceeds the limit (4300 digits)"),
         ({"device": "cuda0"}, "should be auto, cpu, cuda or cuda:<number>"),
         ({"device": "cuda:100"}, "device = 'cuda:100': should be auto, cpu, cuda or cuda:<number>"),
         ({"workers": 100000}, "workers = 100000: Input should be less than or equal to 1024"),
