@@ -23,12 +23,17 @@ REFERENCES = str(PAPERS.parent / "reference")
 
 @pytest.fixture
 def planned(tmp_path) -> Callable[..., tuple[Plan, RuleInputs]]:
-    """Return a function from settings, and rules to be forced, to a plan and its rules' inputs."""
+    """Return a function from settings, and folders to be forced, to a plan and its rules' inputs."""
 
     def make(paper: str, forced: tuple[str, ...] = (), **settings) -> tuple[Plan, RuleInputs]:
         given = {"papers": paper, "scale": "smoke", **settings}
         plan = Plan(Settings.load(given, "options"), PAPERS, tmp_path)
-        return plan, RuleInputs(plan, REFERENCES, lambda rule: rule in forced)
+        folders = {str(tmp_path / folder) for folder in forced}
+
+        def asked(files: list[str]) -> bool:
+            return not folders.isdisjoint(str(Path(file).parents[4]) for file in files)
+
+        return plan, RuleInputs(plan, REFERENCES, asked)
 
     return make
 
@@ -75,9 +80,9 @@ def test_a_finished_run_needs_nothing_unless_it_is_forced(planned, tmp_path):
     run = run_of(plan, "fedavg")
     touch(tmp_path, "runs", run, "result.json")
     assert inputs.train(run) == {}
-    _, forced = planned("celm", forced=("train",))
+    _, forced = planned("celm", forced=("runs",))
     assert forced.train(run).keys() == {"spec", "data", "split"}
-    _, other = planned("celm", forced=("train_clients",))
+    _, other = planned("celm", forced=("clients",))
     assert other.train(run) == {}
 
 
