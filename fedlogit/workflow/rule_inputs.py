@@ -174,16 +174,14 @@ class RuleInputs:
         """Return all that papers have at the configured scale: drawings, summary, page and runs.
 
         A run that is asked for by name is trained where it is missing, also if its tables exist.
-        Where there is no table, there is nothing to sum up.
+        Where there is no table, or with `partial` no run of one, there is nothing to sum up.
         """
         names = list(names)
         artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
         scale = self._plan.settings.scale
+        judged = {a.paper.paper for a in artefacts if a.kind == "table" or a.claims}
         summaries = [
-            file
-            for name in names
-            if self._plan.judged(name, scale)
-            for file in self._summary_files(name, scale)
+            file for name in names if name in judged for file in self._summary_files(name, scale)
         ]
         return [
             *self.drawn(artefacts),
@@ -193,7 +191,15 @@ class RuleInputs:
         ]
 
     def covered(self) -> list[str]:
-        """Return the tables, figures, report and record, at any scale, that finished runs cover."""
+        """Return the tables, figures, report and record, at any scale, that finished runs cover.
+
+        Without `partial`, all their other runs would be trained, too; that is refused.
+        """
+        if not self._plan.settings.partial:
+            raise FedlogitError(
+                "covered draws what finished runs cover, so it needs partial = true: make figures,"
+                " or snakemake --config frozen=true partial=true -- covered"
+            )
         suffixes = _OF_RECORD if self.record() else ()
         record = [str(self._layout.root / f"record.{suffix}") for suffix in suffixes]
         return [*self.drawn(self._plan.covered()), *record, str(self._layout.root / "report.html")]
