@@ -76,6 +76,21 @@ def test_an_option_of_a_public_set_is_not_dropped(tmp_path, options, said):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--seed", "0"], "--seed = 0: --spec has all settings; change them there"),
+        (["--train-size", "9"], "--train-size = 9: "),
+        (["--public-anchors", "5"], "--public-anchors = 5: "),
+        (["--public-overlap"], "--public-overlap = True: "),
+    ],
+)
+def test_an_option_beside_a_file_of_settings_is_not_dropped(tmp_path, options, said):
+    (tmp_path / "split.json").write_text("{}")
+    with refused(said):
+        call("partition", ["--spec", f"{tmp_path}/split.json", "--out", f"{tmp_path}/x", *options])
+
+
 def test_a_missing_option_is_named(tmp_path):
     with pytest.raises(FedlogitError, match="options: key 'clients' is missing"):
         call(
