@@ -52,8 +52,9 @@ def of_finished_runs(folder: Path, papers: Sequence[str] = (), **others: Any) ->
         others: Other settings.
 
     Raises:
-        FedlogitError: if there is no paper, or a name that can be none's.
+        FedlogitError: if there is no paper, or a name that can be none's, or for another setting.
     """
+    Settings.load(others, "options")  # whose errors name no folder of papers
     chosen = list(papers) or papers_in(folder)
     return Settings.load(
         {"papers": chosen, "scale": "paper", "frozen": True, "partial": True} | others,
