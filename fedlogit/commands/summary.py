@@ -5,10 +5,10 @@
     python -m fedlogit summary --config config.yaml
     python -m fedlogit summary
 
-It reads what `compare` wrote. With --scale, it writes all numbers to results/summary.md. Without,
-it covers everything that finished runs cover, and the numbers are in results/record.md, or, for a
-study without published numbers, in results/summary/<paper>/<scale>/summary.md; scales without a
-comparison are skipped.
+It reads what `compare` wrote. With --scale or --config, it writes all numbers to
+results/summary.md. Without, it covers everything that finished runs cover, and the numbers are in
+results/record.md, or, for a study without published numbers, in
+results/summary/<paper>/<scale>/summary.md; scales without a comparison are skipped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NOT_COMPARED = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("papers", nargs="*", help="papers (default: all)")
-    parser.add_argument("--scale", help="scale (default: all)")
+    parser.add_argument("--scale", help="scale (default: that of --config, else all)")
     parser.add_argument("--datasets", nargs="*", help="only papers with a run on these data sets")
     parser.add_argument("--seeds", nargs="*", help="seeds that were used instead of the papers'")
     parser.add_argument(

@@ -47,7 +47,17 @@ def test_help_names_every_command_and_imports_none():
 
 def test_commands_that_train_nothing_start_without_pytorch():
     # A workflow calls them hundreds of times, and PyTorch takes a second or more to import.
-    names = ["compare", "download", "figure", "page", "partition", "power", "prepare", "publish"]
+    names = [
+        "compare",
+        "diff",
+        "download",
+        "figure",
+        "page",
+        "partition",
+        "power",
+        "prepare",
+        "publish",
+    ]
     names += ["record", "redraw", "report", "runs", "summary", "table"]
     code = (
         "import sys; from fedlogit.commands._registry import load;"
