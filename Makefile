@@ -20,9 +20,14 @@ export DVC_NO_ANALYTICS := 1
 # Images of containers set it; each of hundreds of processes would then compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A misspelt PAPERS would train everything. A make that another calls gets settings of that one, too.
-SETTINGS := $(strip PAPERS SCALE SEEDS DATASETS ENGINE CORES ARGS PYTHON VENV PUBLISH CHECK TESTS BENCH \
-	$(if $(filter mutation-test,$(MAKECMDGOALS)),SEED SAMPLE))
+# A misspelt PAPERS would train everything, and `make pull PAPERS=celm` fetch everything: what no target
+# uses is refused. A make that another calls gets settings of that one, too.
+of = $(if $(filter $(2),$(or $(MAKECMDGOALS),reproduce)),$(1))
+PLANNING := reproduce figures report bench bench-peers
+SETTINGS := $(strip $(call of,PAPERS SCALE SEEDS DATASETS ENGINE,$(PLANNING)) $(call of,SCALE,redraw) \
+	$(call of,CORES,$(PLANNING) redraw publish) $(call of,ARGS,$(PLANNING) publish) \
+	$(call of,PUBLISH,publish) $(call of,CHECK,redraw) $(call of,TESTS,test test-fast) \
+	$(call of,BENCH,bench bench-peers) $(call of,SEED SAMPLE,mutation-test) PYTHON VENV)
 GIVEN := $(foreach v,$(if $(filter 0,$(MAKELEVEL)),$(.VARIABLES)),$(if $(filter command,$(origin $v)),$v))
 $(foreach v,$(filter-out $(SETTINGS),$(GIVEN)),$(error $v is no setting of \
 	make$(if $(MAKECMDGOALS), $(MAKECMDGOALS)); $(or $(filter $vS $(v:S=),$(SETTINGS)),one of $(SETTINGS)) is))
@@ -35,6 +40,8 @@ CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(
 	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(ENGINE),engine=$(ENGINE)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
 WITH_CONFIG = $(if $(strip $(CONFIG)),--config $(CONFIG))
 SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
+# It makes nothing that could be summed up.
+DRY_RUN := $(filter -n% -pn --dry-run --dryrun,$(ARGS))
 # What finished runs cover, of all papers at every scale.
 COVERED = --config frozen=true partial=true scale=paper $(CONFIG) \
 	$(if $(PAPERS),,'papers=$(call list,$(basename $(notdir $(wildcard workflow/papers/*.yaml))))')
@@ -53,8 +60,8 @@ environment: $(STAMP) ## Install the locked packages into .venv
 .PHONY: reproduce
 reproduce: $(STAMP) ## Download real data, train, and make every table and figure
 	@$(SNAKEMAKE) $(WITH_CONFIG) -- all
-	@python -m fedlogit summary --config config.yaml $(if $(SCALE),--scale $(SCALE)) \
-		$(if $(SEEDS),--seeds $(SEEDS)) $(if $(DATASETS),--datasets $(DATASETS)) -- $(PAPERS)
+	@$(if $(DRY_RUN),:,python -m fedlogit summary --config config.yaml $(if $(SCALE),--scale $(SCALE)) \
+		$(if $(SEEDS),--seeds $(SEEDS)) $(if $(DATASETS),--datasets $(DATASETS)) -- $(PAPERS))
 
 .PHONY: figures
 figures: $(STAMP) ## Pull the finished runs and make every table and figure they cover; trains nothing

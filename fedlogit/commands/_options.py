@@ -41,7 +41,9 @@ def run_options(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="the run's spec (JSON); - reads standard input",
     )
-    parser.add_argument("--split", type=Path, help="indices.npz from partition (default: computed)")
+    parser.add_argument(
+        "--split", type=given_path, help="indices.npz from partition (default: computed)"
+    )
     engine_options(parser)
     parser.add_argument(
         "--runs-per-gpu", type=count, default=1, metavar="N",

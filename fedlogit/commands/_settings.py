@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.commands._folders import papers_folder, results_folder
+from fedlogit.commands._values import given_path
 from fedlogit.config import Settings
 from fedlogit.errors import DataError
 from fedlogit.papers import papers_in
@@ -26,7 +27,7 @@ def folder_options(parser: argparse.ArgumentParser) -> None:
     results_options(parser)
     parser.add_argument(
         "--references",
-        type=Path,
+        type=given_path,
         default=Path("workflow/reference"),
         help="folder of published numbers, one CSV per paper",
     )
@@ -51,8 +52,9 @@ def of_finished_runs(folder: Path, papers: Sequence[str] = (), **others: Any) ->
         others: Other settings.
 
     Raises:
-        FedlogitError: if there is no paper, or a name that can be none's.
+        FedlogitError: if there is no paper, or a name that can be none's, or for another setting.
     """
+    Settings.load(others, "options")  # whose errors name no folder of papers
     chosen = list(papers) or papers_in(folder)
     return Settings.load(
         {"papers": chosen, "scale": "paper", "frozen": True, "partial": True} | others,

@@ -9,12 +9,11 @@ Uses the aggregator of the spec's method, or any importable function.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
 from fedlogit.commands._options import read_spec
-from fedlogit.commands._values import given_file
+from fedlogit.commands._values import given_file, given_path
 from fedlogit.component import ComponentRef
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.methods import OneShot
@@ -26,9 +25,13 @@ from fedlogit.runs.target_files import save_diverged_targets, save_targets
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--spec", type=Path, help="the run's spec (JSON); - reads standard input")
+    which.add_argument(
+        "--spec", type=given_path, help="the run's spec (JSON); - reads standard input"
+    )
     which.add_argument("--function", help="the aggregator, as package.module:function")
-    parser.add_argument("--logits", type=Path, required=True, help="logits.npz from export_logits")
+    parser.add_argument(
+        "--logits", type=given_path, required=True, help="logits.npz from export_logits"
+    )
     parser.add_argument("--out", type=given_file, required=True, help="targets.npz to write")
 
 

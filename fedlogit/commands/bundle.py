@@ -13,13 +13,14 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fedlogit.commands._error_lines import print_first
 from fedlogit.commands._folders import data_folder
 from fedlogit.commands._many.archive import pack
 from fedlogit.commands._many.inputs import data_files, modules_of, spec_files
 from fedlogit.commands._many.report import states
 from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._values import given_path
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.errors import unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,16 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 
 
-def main(args: argparse.Namespace) -> None:
-    """Carry the command out."""
+def main(args: argparse.Namespace) -> int:
+    """Carry the command out; return the exit code."""
     selected = selected_runs(args)
     if selected.refused:
-        raise FedlogitError("; ".join(f"{where}: {why}" for where, why in selected.refused.items()))
+        errors = [f"error: {where}: {why}" for where, why in selected.refused.items()]
+        print_first(errors, args.results / "bundle.errors.txt")
+        return 2
     known = states(selected, args.results, {})
     runs = {run: spec for run, spec in selected.runs.items() if known[run] != "finished"}
     if not runs:
-        print(f"all {len(known)} runs are finished; there is nothing to bundle")
-        return
+        print(f"{_runs_are(len(known))} finished; there is nothing to bundle")
+        return 0
     data = data_files(runs.values(), args.data)
     for name in args.without_data or ():
         if name not in data:
@@ -50,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
     with TemporaryDirectory() as folder:
         files = spec_files(runs, args.data, Path(folder))
         pack(args.out / "specs.tar.gz", "inputs", files)
-    _print_size(args.out / "specs.tar.gz", f"specs of {_runs(len(runs))}")
+    _print_size(args.out / "specs.tar.gz", "specs and partitions")
     for name in data:
         if args.without_data is None or (args.without_data and name not in args.without_data):
             pack(args.out / f"{name}.tar.gz", "inputs", data[name])
@@ -60,12 +63,12 @@ def main(args: argparse.Namespace) -> None:
             f"Not in these archives: {', '.join(modules)}, which the specs name; commit your code"
             " and name its files in git archive (docs/tutorials/on-a-rented-gpu.md)"
         )
-    is_or_are = "is" if len(runs) == 1 else "are"
-    print(f"{_runs(len(runs))} {is_or_are} ready to travel in {args.out}")
+    print(f"{_runs_are(len(runs))} ready to travel in {args.out}")
+    return 0
 
 
-def _runs(number: int) -> str:
-    return "1 run" if number == 1 else f"{number:,} runs"
+def _runs_are(number: int) -> str:
+    return "1 run is" if number == 1 else f"{number:,} runs are"
 
 
 def _print_size(path: Path, what: str) -> None:

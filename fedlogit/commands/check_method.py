@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from fedlogit import methods
 from fedlogit.commands._folders import data_folder
+from fedlogit.commands._values import given_path
 from fedlogit.files import read_json
 from fedlogit.runs.conformance import SMALL_SPEC, Finding, findings
 from fedlogit.runs.setup import open_data
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("method", help="a name or package.module:Class, with parameters if needed")
     parser.add_argument(
-        "--spec", type=Path, help="spec (JSON) of a short run that suits the method"
+        "--spec", type=given_path, help="spec (JSON) of a short run that suits the method"
     )
     data_folder(parser)
 

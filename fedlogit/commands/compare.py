@@ -10,7 +10,6 @@ summary.md into OUT, and prints summary.md.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from fedlogit.commands._folders import papers_folder
 from fedlogit.commands._values import given_path
@@ -24,8 +23,12 @@ from fedlogit.results.verdicts.published import nothing_published, read_referenc
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--artefacts", type=Path, nargs="+", required=True, help="tables (JSON)")
-    parser.add_argument("--reference", type=Path, help="published numbers (CSV), if there are any")
+    parser.add_argument(
+        "--artefacts", type=given_path, nargs="+", required=True, help="tables (JSON)"
+    )
+    parser.add_argument(
+        "--reference", type=given_path, help="published numbers (CSV), if there are any"
+    )
     papers_folder(parser)
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mirror",
-        type=Path,
+        type=given_path,
         default=mirror and Path(mirror),
         help="folder of data sets, tried last (default: FEDLOGIT_MIRROR)",
     )

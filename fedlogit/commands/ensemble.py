@@ -9,11 +9,10 @@ The logits are those of `export_logits`; nothing is trained.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from fedlogit.aggregation.custom import load_function
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.commands._values import given_file
+from fedlogit.commands._values import given_file, given_path
 from fedlogit.errors import DataError
 from fedlogit.files import write_sealed
 from fedlogit.runs.logit_files import load_logits
@@ -24,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--function", required=True, help="the aggregator, as package.module:function"
     )
-    parser.add_argument("--logits", type=Path, required=True, help="logits.npz from export_logits")
+    parser.add_argument(
+        "--logits", type=given_path, required=True, help="logits.npz from export_logits"
+    )
     parser.add_argument("--out", type=given_file, required=True, help="JSON file to write")
 
 

@@ -9,7 +9,6 @@ from a finished run that exported them (export: [weights]).
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from fedlogit import methods
 from fedlogit.commands._options import own_device, read_spec, run_context, run_options
@@ -28,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     run_options(parser)
     parser.add_argument(
-        "--weights", type=Path, required=True, help="weights.safetensors of the clients"
+        "--weights", type=given_path, required=True, help="weights.safetensors of the clients"
     )
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
 

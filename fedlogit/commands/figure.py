@@ -6,9 +6,8 @@ python -m fedlogit figure --artefact figure1.json --out results/figures/who_to_t
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from fedlogit.commands._values import given_file
+from fedlogit.commands._values import given_file, given_path
 from fedlogit.papers.artefact import read_artefact
 from fedlogit.results.figures import write_figure
 from fedlogit.results.verdicts.published import read_reference
@@ -18,12 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "--artefact",
-        type=Path,
+        type=given_path,
         required=True,
         help="description of the figure (JSON), from results/plan",
     )
     parser.add_argument(
-        "--reference", type=Path, help="published numbers (CSV) to draw next to ours"
+        "--reference", type=given_path, help="published numbers (CSV) to draw next to ours"
     )
     parser.add_argument(
         "--out", type=given_file, required=True, help="path to write to; a suffix is replaced"

@@ -6,10 +6,9 @@ python -m fedlogit page --artefacts results/plan/celm/paper/*.json --out celm.ht
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from fedlogit.commands._folders import papers_folder, results_folder
-from fedlogit.commands._values import given_file
+from fedlogit.commands._values import given_file, given_path
 from fedlogit.papers.plan_reader import read_plans
 from fedlogit.results.pages.chapter import write_page
 
@@ -17,7 +16,7 @@ from fedlogit.results.pages.chapter import write_page
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--artefacts", type=Path, nargs="+", required=True, help="tables and figures (JSON)"
+        "--artefacts", type=given_path, nargs="+", required=True, help="tables and figures (JSON)"
     )
     results_folder(parser)
     papers_folder(parser)

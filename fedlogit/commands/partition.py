@@ -2,7 +2,8 @@ r"""Partition the training split of a prepared data set among clients.
 
 Writes ``indices.npz`` (each client's samples), ``counts.csv`` (samples per client and class),
 ``distances.json`` (distances from a uniform partition, totals, digest, notes) and a picture,
-``bubbles.png`` and ``bubbles.pdf``. Give the settings as a JSON file or as options:
+``bubbles.png`` and ``bubbles.pdf``. Give the settings as a JSON file or as options, of which
+--dataset, --partition, --clients and --seed are needed:
 
     python -m fedlogit partition --spec split.json --out results/partitions/example
     python -m fedlogit partition --dataset fashion_mnist --partition 'dir_client(0.05)' \
@@ -30,13 +31,15 @@ from fedlogit.runs import layout
 from fedlogit.spec import SplitSpec
 
 _NEEDED = "(required without --spec)"
+_SETTINGS = ("dataset", "train_size", "partition", "clients", "seed")
+_PUBLIC = ("classes", "dataset", "anchors", "overlap")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--out", type=given_path, required=True, help="folder to write to")
     data_folder(parser)
-    parser.add_argument("--spec", type=Path, help="JSON file with the settings below as keys")
+    parser.add_argument("--spec", type=given_path, help="JSON file with the settings below as keys")
     parser.add_argument("--dataset", help=f"name of a prepared data set {_NEEDED}")
     parser.add_argument(
         "--train-size",
@@ -56,8 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--public-anchors",
         type=int,
-        default=0,
-        help="labelled samples of --dataset in such a public set",
+        help="labelled samples of --dataset in such a public set (default: 0)",
     )
     parser.add_argument(
         "--public-overlap", action="store_true", help="keep public samples in the private pool"
@@ -67,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     if args.spec:
+        _refuse_idle(args)
         spec = SplitSpec.read(read_json(args.spec), str(args.spec))
     else:
         spec = SplitSpec.read(_from_options(args), "options")
@@ -96,17 +99,26 @@ def write(split: Split, folder: Path, title: str) -> None:
     bubble_plot(split.counts, folder / "bubbles.png", title, split.roles)
 
 
+def _refuse_idle(args: argparse.Namespace) -> None:
+    """Refuse an option of a setting beside --spec, whose file alone says how to divide."""
+    public = (f"public_{key}" for key in ("size", *_PUBLIC))
+    for key in (*_SETTINGS, *public):
+        value = getattr(args, key)
+        if value is not None and value is not False:  # but 0 was given
+            option = f"--{key.replace('_', '-')}"
+            raise FedlogitError(f"{option} = {value!r}: --spec has all settings; change them there")
+
+
 def _from_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return what a split spec holds, as plain data; absent options are left out.
 
     Raises:
         FedlogitError: naming an option that is needed, or one of a public set that there is not.
     """
-    needed = ("dataset", "partition", "clients", "seed")
+    needed = [key for key in _SETTINGS if key != "train_size"]
     if lacking := [key for key in needed if getattr(args, key) is None]:
         raise FedlogitError(f"--{lacking[0]} is missing; give it, or a file with --spec")
-    keys = ("train_size", *needed)
-    given = {key: value for key in keys if (value := getattr(args, key)) is not None}
+    given = {key: value for key in _SETTINGS if (value := getattr(args, key)) is not None}
     if args.public_size is not None:
         given["public"] = {"size": args.public_size, **_public(args)}
     elif idle := _public(args):
@@ -118,6 +130,5 @@ def _from_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _public(args: argparse.Namespace) -> dict[str, Any]:
     """Return what the options say of the public set but its size, as plain data."""
-    keys = ("classes", "dataset", "anchors", "overlap")
-    given = {key: value for key in keys if (value := getattr(args, f"public_{key}"))}
+    given = {key: value for key in _PUBLIC if (value := getattr(args, f"public_{key}"))}
     return given | ({"stratified": False} if args.public_dataset else {})

@@ -17,7 +17,9 @@ from fedlogit.data.prepare import prepare
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("dataset", help="name of a data set in data/sources.yaml")
-    parser.add_argument("--raw", type=Path, help="folder of raw files (default: data/raw/DATASET)")
+    parser.add_argument(
+        "--raw", type=given_path, help="folder of raw files (default: data/raw/DATASET)"
+    )
     parser.add_argument(
         "--out", type=given_path, default=Path("data/prepared"), help="folder to write to"
     )

@@ -21,13 +21,14 @@ from fedlogit.commands._folders import runs_folder
 from fedlogit.commands._many.selection import names_paper, paper_options, planned_runs
 from fedlogit.commands._objects import put_in_place
 from fedlogit.commands._remote import check_remote
+from fedlogit.commands._values import given_path
 from fedlogit.errors import FedlogitError, unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "folders", nargs="*", type=Path, metavar="FOLDER",
+        "folders", nargs="*", type=given_path, metavar="FOLDER",
         help="only runs in these folders, such as mnist or results/runs/mnist",
     )  # fmt: skip
     paper_options(parser)

@@ -5,10 +5,10 @@
     python -m fedlogit summary --config config.yaml
     python -m fedlogit summary
 
-It reads what `compare` wrote. With --scale, it writes all numbers to results/summary.md. Without,
-it covers everything that finished runs cover, and the numbers are in results/record.md, or, for a
-study without published numbers, in results/summary/<paper>/<scale>/summary.md; scales without a
-comparison are skipped.
+It reads what `compare` wrote. With --scale or --config, it writes all numbers to
+results/summary.md. Without, it covers everything that finished runs cover, and the numbers are in
+results/record.md, or, for a study without published numbers, in
+results/summary/<paper>/<scale>/summary.md; scales without a comparison are skipped.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from fedlogit.commands._folders import papers_folder, results_folder
 from fedlogit.commands._settings import of_finished_runs, refuse_missing
+from fedlogit.commands._values import given_path
 from fedlogit.config import Settings, read_settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlannedArtefact, list_papers
@@ -43,15 +44,17 @@ _NOT_COMPARED = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("papers", nargs="*", help="papers (default: all)")
-    parser.add_argument("--scale", help="scale (default: all)")
+    parser.add_argument("--scale", help="scale (default: that of --config, else all)")
     parser.add_argument("--datasets", nargs="*", help="only papers with a run on these data sets")
     parser.add_argument("--seeds", nargs="*", help="seeds that were used instead of the papers'")
-    parser.add_argument("--config", type=Path, help="config.yaml to take the other settings from")
+    parser.add_argument(
+        "--config", type=given_path, help="config.yaml to take the other settings from"
+    )
     results_folder(parser)
     papers_folder(parser, "--papers-folder")
     parser.add_argument(
         "--report",
-        type=Path,
+        type=given_path,
         default=Path("results/report.html"),
         help="the report to name, if it exists",
     )

@@ -6,9 +6,8 @@ python -m fedlogit table --artefact table1.json --out results/tables/who_to_trus
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from fedlogit.commands._values import given_file
+from fedlogit.commands._values import given_file, given_path
 from fedlogit.papers.artefact import read_artefact
 from fedlogit.results.tables import write_table
 
@@ -17,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "--artefact",
-        type=Path,
+        type=given_path,
         required=True,
         help="description of the table (JSON), from results/plan",
     )

@@ -46,10 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="delete checkpoints and start over",
     )
     parser.add_argument(
-        "--clients", type=Path, help="trained clients: the folder that train_clients wrote"
+        "--clients", type=given_path, help="trained clients: the folder that train_clients wrote"
     )
-    parser.add_argument("--logits", type=Path, help="their logits: logits.npz from export_logits")
-    parser.add_argument("--targets", type=Path, help="the targets: targets.npz from aggregate")
+    parser.add_argument(
+        "--logits", type=given_path, help="their logits: logits.npz from export_logits"
+    )
+    parser.add_argument(
+        "--targets", type=given_path, help="the targets: targets.npz from aggregate"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

@@ -26,7 +26,7 @@ from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._many.tasks import Task, Tasks
 from fedlogit.commands._many.worker import Outcome
 from fedlogit.commands._options import checkpoint_option, engine_options, wanted_device
-from fedlogit.commands._values import count, given_file, positive
+from fedlogit.commands._values import count, given_file, given_path, positive
 from fedlogit.errors import FedlogitError
 from fedlogit.runs.paths import ResultsLayout
 from fedlogit.runs.progress import Counter, counter
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     selection_options(parser)
     engine_options(parser)
     parser.add_argument(
-        "--partitions", type=Path, help="folder of partitions (default: those in RESULTS)"
+        "--partitions", type=given_path, help="folder of partitions (default: those in RESULTS)"
     )
     parser.add_argument(
         "--jobs", type=count, default=1, help="number of runs at a time, over all GPUs"

@@ -19,8 +19,13 @@ from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import load_paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolutionCache, ResolvedRun, RunIndex
-from fedlogit.papers.schema import Paper
-from fedlogit.papers.selection import no_such_scale, with_datasets, without_scale
+from fedlogit.papers.schema import JUDGED_SCALE, Paper
+from fedlogit.papers.selection import (
+    no_such_scale,
+    not_planned,
+    with_datasets,
+    without_scale,
+)
 from fedlogit.runs import layout
 from fedlogit.runs.paths import ResultsLayout
 from fedlogit.spec import RunSpec
@@ -64,8 +69,9 @@ class Plan:
         self._artefacts: dict[tuple[str, str], list[PlannedArtefact]] = {}
         self._unfiltered: dict[tuple[str, str], dict[str, PlannedArtefact]] = {}
         self._lacking_scale = without_scale(papers, settings.scale)
-        # What finished runs cover is drawn at every scale.
-        if len(self._lacking_scale) == len(papers) and not (settings.frozen and settings.partial):
+        # What finished runs cover is drawn at every scale, whichever is named beside it.
+        at_any = settings.frozen and settings.partial and settings.scale == JUDGED_SCALE
+        if len(self._lacking_scale) == len(papers) and not at_any:
             raise no_such_scale(papers, settings.scale)
         scaled = [name for name in self.papers if name not in self._lacking_scale]
         self.artefacts: list[PlannedArtefact] = [
@@ -131,11 +137,13 @@ class Plan:
         """Return one table or figure.
 
         Raises:
-            FedlogitError: if there is none of that name, with the nearest one.
+            FedlogitError: if there is none of that name, with the nearest one, or no run of it.
         """
         found = {artefact.id: artefact for artefact in self.artefacts_of(paper, scale)}
         if id_ not in found:
-            raise unknown(f"table or figure of {paper} at scale {scale}", id_, found)
+            unfinished = id_ in self._unfiltered[paper, scale]
+            datasets = self.settings.datasets or ()
+            raise not_planned(self._paper(paper), scale, id_, datasets, unfinished=unfinished)
         return found[id_]
 
     def at_every_scale(self) -> list[PlannedArtefact]:

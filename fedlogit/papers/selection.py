@@ -1,4 +1,4 @@
-"""Which of the chosen papers have the chosen data sets and scale."""
+"""Which of the chosen papers have the chosen data sets and scale; errors for what is not there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fedlogit.errors import FedlogitError, did_you_mean, unknown
 from fedlogit.papers.schema import Paper
 
-__all__ = ["no_such_scale", "with_datasets", "without_scale"]
+__all__ = ["no_such_scale", "not_planned", "with_datasets", "without_scale"]
 
 
 def with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, Paper]:
@@ -37,3 +37,27 @@ def no_such_scale(papers: Mapping[str, Paper], scale: str) -> FedlogitError:
     known = {name for paper in papers.values() for name in paper.scales}
     each = "; ".join(f"{name} has {', '.join(paper.scales)}" for name, paper in papers.items())
     return FedlogitError(f"unknown scale {scale!r}{did_you_mean(scale, known)} ({each})")
+
+
+def not_planned(
+    paper: Paper, scale: str, id_: str, datasets: Iterable[str], *, unfinished: bool
+) -> FedlogitError:
+    """Return the error for a table or figure that cannot be drawn at a scale.
+
+    Args:
+        paper: The paper.
+        scale: One of its scales.
+        id_: The name of the table or figure.
+        datasets: The only data sets asked for, if any.
+        unfinished: Whether it has runs, of which none has finished.
+    """
+    names = paper.scale(scale).include or tuple(paper.artefacts)
+    what = f"{id_} of {paper.paper} at scale {scale}"
+    if unfinished:
+        return FedlogitError(
+            f"partial = true, but no run of {what} has finished here; make pull may bring them"
+        )
+    if id_ in names:
+        on = f" on {', '.join(datasets)}; give other datasets" if datasets else ""
+        return FedlogitError(f"{what} has no run{on}")
+    return unknown(f"table or figure of {paper.paper} at scale {scale}", id_, names)

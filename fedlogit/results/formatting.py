@@ -124,7 +124,8 @@ def read_csv(
         if lacking := [column for column in columns if column not in rows]:
             raise ValueError(f"column {lacking[0]!r} is missing")
     except (OSError, ValueError) as error:  # ValueError: also what is empty, or no table
-        reason = " ".join(str(error).split())
+        # Of an OSError without its path, which the message has.
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise DataError(f"cannot read {path}: {reason}; {hint}") from None
     return rows
 

@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-
-import torch
-from safetensors.torch import load_file
+from typing import TYPE_CHECKING
 
 from fedlogit.runs import layout
+
+if TYPE_CHECKING:  # `diff` compares rows alone, and PyTorch takes a second to import
+    import torch
 
 __all__ = [
     "approximate_difference",
@@ -35,6 +36,8 @@ def untimed_rows(folder: Path) -> list[dict[str, str]]:
 
 def exported_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Return the final weights of a run that exported them."""
+    from safetensors.torch import load_file
+
     return load_file(folder / layout.EXPORTS / layout.WEIGHTS)
 
 
@@ -50,6 +53,8 @@ def total_bytes(folder: Path) -> dict[str, int]:
 
 def exact_difference(one: Path, other: Path) -> str:
     """Return the first cell or tensor in which two runs are not equal bit by bit, or ""."""
+    import torch
+
     for column, number, a, b in _cells(one, other):
         if a != b:
             return f"round {number}: {column} is {a or 'missing'} and {b or 'missing'}"

@@ -39,14 +39,14 @@ class RuleInputs:
     Args:
         plan: What is to be made; files of plans are written when a rule needs them.
         references: The folder of the papers' published numbers.
-        forced: Whether a rule was asked to make again what is there, by the rule's name.
+        forced: Whether it was asked to make any of these files again, by name or by their rule.
 
     Wrong published numbers are refused at once. All methods raise a `FedlogitError` for what the
     plan does not have, and for runs that are missing where they could not be trained.
     """
 
     def __init__(
-        self, plan: Plan, references: str, forced: Callable[[str], bool] = lambda _: False
+        self, plan: Plan, references: str, forced: Callable[[list[str]], bool] = lambda _: False
     ) -> None:
         self._plan = plan
         self._writer = PlanWriter(plan)
@@ -66,14 +66,14 @@ class RuleInputs:
     def partition(self, split: str) -> Files:
         """Return what dividing the data needs: nothing where the partition is there."""
         spec = self._plan.spec_of_split(split)
-        if self._has_outputs("partition", self._layout.partition(split), _OF_PARTITION):
+        if self._has_outputs(self._layout.partition(split), _OF_PARTITION):
             return {}
         return {"spec": self._writer.split_file(split), "data": self._data_files(spec)}
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, its clients' logits and targets made of them."""
         spec = self._plan.spec_of_run(run)
-        if self._has_outputs("train", self._layout.run(run), layout.OUTPUTS_OF_RUN):
+        if self._has_outputs(self._layout.run(run), layout.OUTPUTS_OF_RUN):
             return {}
         refuse_unfit(self._plan, [run])
         found: Files = {"spec": self._writer.spec_file(run)}
@@ -88,7 +88,7 @@ class RuleInputs:
     def train_clients(self, run: str) -> Files:
         """Return what the clients of one-shot runs need."""
         spec = self._plan.spec_of_clients(run)
-        if self._has_outputs("train_clients", self._layout.clients(run), layout.OUTPUTS_OF_CLIENTS):
+        if self._has_outputs(self._layout.clients(run), layout.OUTPUTS_OF_CLIENTS):
             return {}
         return {"spec": self._writer.clients_file(run)} | self._divided_data(run, spec)
 
@@ -174,16 +174,14 @@ class RuleInputs:
         """Return all that papers have at the configured scale: drawings, summary, page and runs.
 
         A run that is asked for by name is trained where it is missing, also if its tables exist.
-        Where there is no table, there is nothing to sum up.
+        Where there is no table, or with `partial` no run of one, there is nothing to sum up.
         """
         names = list(names)
         artefacts = [a for a in self._plan.artefacts if a.paper.paper in names]
         scale = self._plan.settings.scale
+        judged = {a.paper.paper for a in artefacts if a.kind == "table" or a.claims}
         summaries = [
-            file
-            for name in names
-            if self._plan.judged(name, scale)
-            for file in self._summary_files(name, scale)
+            file for name in names if name in judged for file in self._summary_files(name, scale)
         ]
         return [
             *self.drawn(artefacts),
@@ -193,7 +191,15 @@ class RuleInputs:
         ]
 
     def covered(self) -> list[str]:
-        """Return the tables, figures, report and record, at any scale, that finished runs cover."""
+        """Return the tables, figures, report and record, at any scale, that finished runs cover.
+
+        Without `partial`, all their other runs would be trained, too; that is refused.
+        """
+        if not self._plan.settings.partial:
+            raise FedlogitError(
+                "covered draws what finished runs cover, so it needs partial = true: make figures,"
+                " or snakemake --config frozen=true partial=true -- covered"
+            )
         suffixes = _OF_RECORD if self.record() else ()
         record = [str(self._layout.root / f"record.{suffix}") for suffix in suffixes]
         return [*self.drawn(self._plan.covered()), *record, str(self._layout.root / "report.html")]
@@ -237,13 +243,13 @@ class RuleInputs:
         refuse_missing(self._plan, artefacts)
         refuse_unfit(self._plan, (run for a in artefacts for run in self._plan.runs(a)))
 
-    def _has_outputs(self, rule: str, folder: Path, outputs: Iterable[str]) -> bool:
+    def _has_outputs(self, folder: Path, outputs: Iterable[str]) -> bool:
         """Return whether all outputs of a rule are there and nobody asked to make them again.
 
         If one is missing, the rule runs for it, and needs its inputs; the others are made again.
         """
-        there = all((folder / name).exists() for name in outputs)
-        return there and not self._forced(rule)
+        paths = [folder / name for name in outputs]
+        return all(path.exists() for path in paths) and not self._forced([str(p) for p in paths])
 
     def _result_files(self, artefacts: Iterable[PlannedArtefact]) -> list[str]:
         runs = dict.fromkeys(run for artefact in artefacts for run in self._plan.runs(artefact))

@@ -9,6 +9,9 @@ from pathlib import Path
 __all__ = ["error_in", "failure", "no_such_target"]
 
 _ERROR = "error: "
+# What there is no rule for with `frozen`; without, there is one for each.
+_TRAINING = ("train", "train_clients", "export_logits", "aggregate", "ensemble")
+_TRAINED = ("results/runs", "results/clients", "results/targets", "results/ensembles")
 
 
 def error_in(logs: Iterable[str]) -> str | None:
@@ -32,10 +35,35 @@ def failure(outputs: Iterable[str], logs: Iterable[str]) -> str:
 
 def no_such_target(target: str, known: Iterable[str]) -> str:
     """Return the error for a target that no rule makes, with the nearest rule or path."""
-    # A path is less like its pattern, with wildcards, than a misspelt name is like the right one.
-    near = difflib.get_close_matches(target, list(known), n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    known = list(known)
+    if target in _TRAINING or (_folder(target) in _TRAINED and not _in_folder(target, known)):
+        return f"no rule makes {target!r}: frozen = true leaves out the rules that train"
+    near = _nearest_path(target, known) if "/" in target else _nearest_name(target, known)
+    hint = f"; did you mean {near!r}?" if near else ""
     return f"no rule makes {target!r}{hint} (config/README.md lists the targets)"
+
+
+def _nearest_name(target: str, known: Iterable[str]) -> str:
+    names = [name for name in known if "/" not in name]
+    return next(iter(difflib.get_close_matches(target, names, n=1, cutoff=0.5)), "")
+
+
+def _nearest_path(target: str, known: list[str]) -> str:
+    """Return the nearest path in the same folder, or in the one that may have been misspelt."""
+    # A path is less like its pattern, with wildcards, than a misspelt folder is like the right one.
+    folders = {_folder(path) for path in known if "/" in path}
+    of = difflib.get_close_matches(_folder(target), folders, n=1, cutoff=0.8)
+    paths = _in_folder(of[0], known) if of else []
+    return next(iter(difflib.get_close_matches(target, paths, n=1, cutoff=0)), "")
+
+
+def _in_folder(target: str, known: Iterable[str]) -> list[str]:
+    return [path for path in known if "/" in path and _folder(path) == _folder(target)]
+
+
+def _folder(path: str) -> str:
+    """Return the first two names of a path, which say what it is of."""
+    return "/".join(path.split("/")[:2])
 
 
 def _lines(log: str) -> list[str]:

@@ -66,15 +66,12 @@ def test_data_that_are_there_stay(tmp_path, bundle, named):
     assert archives(tmp_path) == ["specs.tar.gz"]
 
 
-@pytest.mark.parametrize(
-    ("seeds", "first", "last"), [([0], "1 run", "1 run is"), ([0, 1], "2 runs", "2 runs are")]
-)
-def test_one_run_is_not_called_runs(tmp_path, bundle, seeds, first, last):
+@pytest.mark.parametrize(("seeds", "said"), [([0], "1 run is"), ([0, 1], "2 runs are")])
+def test_one_run_is_not_called_runs(tmp_path, bundle, seeds, said):
     prepared(tmp_path)
     specs_of(tmp_path / "specs", *({"seed": seed} for seed in seeds))
-    said = bundle("--without-data").stdout.splitlines()
-    assert said[0].startswith(f"{tmp_path}/out/specs.tar.gz: specs of {first}, ")
-    assert said[-1] == f"{last} ready to travel in {tmp_path}/out"
+    *_, last = bundle("--without-data").stdout.splitlines()
+    assert last == f"{said} ready to travel in {tmp_path}/out"
 
 
 def test_modules_outside_fedlogit_that_the_specs_need_are_named_in_one_line(tmp_path, bundle):
@@ -102,7 +99,7 @@ def test_names_of_methods_partitions_and_models_lead_to_their_modules():
 def test_nothing_is_written_when_all_is_finished(tmp_path, bundle):
     (spec,) = specs_of(tmp_path / "specs", {})
     write_json(folder_of(tmp_path, spec) / "result.json", {})
-    assert bundle().stdout == "all 1 runs are finished; there is nothing to bundle\n"
+    assert bundle().stdout == "1 run is finished; there is nothing to bundle\n"
     assert archives(tmp_path) == []
 
 
@@ -121,10 +118,20 @@ def test_data_that_are_missing_are_named_with_what_makes_them(tmp_path, bundle, 
     assert archives(tmp_path) == []
 
 
-def test_a_spec_that_is_none(tmp_path, bundle):
+def test_of_many_specs_that_are_none_the_first_are_told_a_line_each(tmp_path, bundle):
     (tmp_path / "specs").mkdir()
-    (tmp_path / "specs/x.json").write_text("{}")
-    assert "error: " in bundle().stderr
+    for number in range(7):
+        (tmp_path / f"specs/x{number}.json").write_text("{}")
+    done = bundle()
+    assert done.returncode == 2
+    *first, rest = done.stderr.splitlines()
+    files = [f"{tmp_path}/specs/x{number}.json: " for number in range(5)]
+    assert [
+        line for line, file in zip(first, files, strict=True) if f"error: {file}" in line
+    ] == first
+    everything = tmp_path / "results/bundle.errors.txt"
+    assert rest == f"and 2 more: {everything}"
+    assert everything.read_text().count("\n") == 7
     assert archives(tmp_path) == []
 
 

@@ -47,7 +47,17 @@ def test_help_names_every_command_and_imports_none():
 
 def test_commands_that_train_nothing_start_without_pytorch():
     # A workflow calls them hundreds of times, and PyTorch takes a second or more to import.
-    names = ["compare", "download", "figure", "page", "partition", "power", "prepare", "publish"]
+    names = [
+        "compare",
+        "diff",
+        "download",
+        "figure",
+        "page",
+        "partition",
+        "power",
+        "prepare",
+        "publish",
+    ]
     names += ["record", "redraw", "report", "runs", "summary", "table"]
     code = (
         "import sys; from fedlogit.commands._registry import load;"
@@ -207,28 +217,26 @@ def test_a_command_that_imports_torchvision_ends_without_complaints():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def _outs() -> dict[str, argparse.Action]:
-    """Return the option --out of each command that has it."""
-    found = {}
-    for name in command_names():
-        parser = argparse.ArgumentParser()
-        load(name).add_arguments(parser)
-        for action in parser._actions:
-            if "--out" in action.option_strings:
-                found[name] = action
-    return found
+def _paths(name: str) -> dict[str, argparse.Action]:
+    """Return the options and arguments of a command that are paths."""
+    parser = argparse.ArgumentParser()
+    load(name).add_arguments(parser)
+    given = [action for action in parser._actions if action.type]
+    return {action.dest: action for action in given if isinstance(action.type("3"), Path)}
 
 
-@pytest.mark.parametrize("name", sorted(_outs()))
-def test_an_empty_path_to_write_to_is_refused_by_every_command(name):
-    with pytest.raises(argparse.ArgumentTypeError, match="is empty; give a path"):
-        _outs()[name].type("")
+@pytest.mark.parametrize("name", command_names())
+def test_an_empty_path_as_of_a_variable_that_is_not_set_is_refused_by_every_option(name):
+    """It would be the current folder; ``pull ""`` fetched all runs."""
+    for action in _paths(name).values():
+        with pytest.raises(argparse.ArgumentTypeError, match="is empty; give a path"):
+            action.type("")
 
 
 @pytest.mark.parametrize("name", ["aggregate", "ensemble", "figure", "page", "report", "table"])
 def test_a_command_that_writes_files_refuses_a_folder_to_write_to(name):
     with pytest.raises(argparse.ArgumentTypeError, match="is a folder; give the name of a file"):
-        _outs()[name].type(".")
+        _paths(name)["out"].type(".")
 
 
 def test_a_path_that_the_system_refuses_is_one_line(tmp_path):

@@ -9,7 +9,9 @@ import pytest
 import yaml
 from support.calls import ROOT, script
 from support.comparisons import HEAD
+from support.refusals import refused
 
+from fedlogit.commands._settings import of_finished_runs
 from fedlogit.config import Settings
 from fedlogit.files import write_json
 from fedlogit.papers import Plan
@@ -134,3 +136,8 @@ def test_seeds_and_precision_of_the_configuration_say_which_runs_there_are(folde
 def test_seeds_without_a_scale_are_refused(folder):
     done = summary(folder, "--seeds", "0")
     assert (done.returncode, done.stderr) == (2, "error: seeds: give a scale, too\n")
+
+
+def test_a_mistake_in_an_option_does_not_name_the_papers_files(folder):
+    with refused("options: seeds.0 = -1: "):
+        of_finished_runs(folder / "papers", seeds=[-1])

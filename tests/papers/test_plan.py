@@ -82,6 +82,19 @@ def test_asked_for_what_is_not_there(tmp_path):
         here.artefact("who_to_thrust", "smoke", "table1")
 
 
+def test_a_table_none_of_whose_runs_is_here_is_no_unknown_one(tmp_path):
+    here = plan(tmp_path, papers=["celm"], scale="paper", partial=True)
+    with refused("partial = true, but no run of table1 of celm at scale paper has finished here"):
+        here.artefact("celm", "paper", "table1")
+    with refused("'tabel1'; did you mean 'table1'?"):
+        here.artefact("celm", "paper", "tabel1")
+    table = next(a for a in plan(tmp_path, papers=["celm"], scale="paper").artefacts
+                 if {cell.spec.dataset for cell in a.cells} == {"cifar10"})  # fmt: skip
+    other = plan(tmp_path, papers=["celm"], scale="paper", datasets=["fashion_mnist"])
+    with refused(f"{table.id} of celm at scale paper has no run on fashion_mnist; give other data"):
+        other.artefact("celm", "paper", table.id)
+
+
 def test_files_are_written_once(tmp_path):
     here = plan(tmp_path)
     artefact = here.artefacts[0]
@@ -287,11 +300,20 @@ def test_a_scale_that_no_paper_has_is_an_error_that_names_what_each_has(tmp_path
         plan(tmp_path, studies, papers=["study", "trial"], scale="papr")
     with refused("unknown scale of paper study 'smoke'"):
         plan(tmp_path, studies, papers=["study"], partial=True)
-    # What finished runs cover is asked for at any scale.
-    here = plan(tmp_path, studies, papers=["study"], partial=True, frozen=True)
-    planned = plan(tmp_path, studies, papers=["study"], scale="paper")
+    finished = {"partial": True, "frozen": True}
+    with refused("unknown scale of paper study 'papr'; did you mean 'paper'?"):
+        plan(tmp_path, studies, papers=["study"], scale="papr", **finished)
+
+
+def test_what_finished_runs_cover_is_drawn_of_papers_without_the_judged_scale(tmp_path, studies):
+    file = studies / "study.yaml"
+    data = yaml.safe_load(file.read_text())
+    data["scales"] = {"heavy": data["scales"]["paper"]}
+    file.write_text(yaml.safe_dump(data))
+    here = plan(tmp_path, studies, papers=["study"], scale="paper", partial=True, frozen=True)
+    planned = plan(tmp_path, studies, papers=["study"], scale="heavy")
     finish(tmp_path, planned.runs(planned.artefacts[0])[0])
-    assert {artefact.scale for artefact in here.at_every_scale()} == {"paper"}
+    assert {artefact.scale for artefact in here.at_every_scale()} == {"heavy"}
 
 
 def test_a_path_of_a_paper_that_is_not_configured_says_how_to_add_it(tmp_path, studies):

@@ -87,3 +87,18 @@ def test_a_missing_option_is_named_and_help_says_that_it_is_required(capsys, mis
     help_ = " ".join(capsys.readouterr().out.split())
     of_option = help_.partition(f" --{missing} {missing.upper()} ")[2].partition(" --")[0]
     assert "(required without" in of_option
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--seed", "0"], "--seed = 0: --spec has all settings; change them there"),
+        (["--train-size", "9"], "--train-size = 9: "),
+        (["--public-anchors", "5"], "--public-anchors = 5: "),
+        (["--public-overlap"], "--public-overlap = True: "),
+    ],
+)
+def test_an_option_beside_a_file_of_settings_is_not_dropped(tmp_path, options, said):
+    (tmp_path / "split.json").write_text("{}")
+    with refused(said):
+        call("partition", ["--spec", f"{tmp_path}/split.json", "--out", f"{tmp_path}/x", *options])

@@ -117,11 +117,18 @@ def test_a_comparison_that_is_none_is_one_line(tmp_path, text, said):
     assert str(error.value).endswith("; run python -m fedlogit compare first")
 
 
-@pytest.mark.parametrize("text", [None, "", "id,text\n"])
-def test_missing_or_damaged_claims_are_one_line(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (None, "No such file or directory; "),  # without the path once more
+        ("", "No columns to parse from file; "),
+        ("id,text\n", ""),
+    ],
+)
+def test_missing_or_damaged_claims_are_one_line(tmp_path, text, why):
     folder = tmp_path / "summary/celm/quick"
     write_text(folder / "compare.csv", f"{HEAD}\n{NOT_RUN}")
     if text is not None:
         write_text(folder / "claims.csv", text)
-    with refused(f"cannot read {folder / 'claims.csv'}: "):
+    with refused(f"cannot read {folder / 'claims.csv'}: {why}"):
         overview(tmp_path, "quick", {"celm": {}})

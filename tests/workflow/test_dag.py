@@ -190,6 +190,20 @@ def test_forced_training_asks_for_its_inputs(dry, copy):
     assert jobs["prepare"] == 1
 
 
+FORCED = [("--force",), ("--forcerun", "{}"), ("--forcerun", "./{}"), ("--forcerun", "train")]
+
+
+@pytest.mark.parametrize("how", FORCED, ids=" ".join)
+def test_a_run_that_is_forced_in_any_way_asks_for_its_inputs(dry, tmp_path, how):
+    """Without them, its file would be deleted, and `train` would find no spec."""
+    file = f"results/runs/{run_dir(plan('who_to_trust')[0].cells[0].spec)}/result.json"
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text("{}")
+    assert dry(tmp_path, file) == {}
+    jobs = dry(tmp_path, file, options=tuple(part.format(file) for part in how))
+    assert jobs == {"train": 1, "partition": 1, "prepare": 1, "download": 1}
+
+
 def test_methods_of_one_round_share_their_clients(dry, made, copy):
     """Six methods and Local are made of one set of clients; a new aggregator trains none anew."""
     split = "digits/pathological-classes_per_client3"

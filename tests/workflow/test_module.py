@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from support.calls import ROOT
 
+from fedlogit.papers import expand, load_paper, run_dir
+
 pytestmark = pytest.mark.slow
 DEPLOYED = """
 configfile: "config/config.yaml"
@@ -104,6 +106,18 @@ def test_rules_under_other_names_feed_rules_of_ones_own(other, python):
     snakemake(other, python=python)
     assert (other / "mine.csv").read_text().startswith("dataset")
     assert "Nothing to be done" in snakemake(other, python=python)
+
+
+@pytest.mark.parametrize("how", [("-f",), ("-R", "{}"), ("-R", "fedlogit_train")], ids=" ".join)
+def test_a_run_forced_in_a_module_asks_for_its_inputs(other, python, how):
+    (other / "workflow/Snakefile").write_text(BY_HAND)
+    first = expand(load_paper("fedol", ROOT / "workflow/papers"), "smoke")[0].cells[0]
+    file = f"results/runs/{run_dir(first.spec)}/result.json"
+    (other / file).parent.mkdir(parents=True)
+    (other / file).write_text("{}")
+    assert "Nothing to be done" in snakemake(other, "-n", "--", file, python=python)
+    asked = [part.format(file) for part in how]
+    assert "rule fedlogit_partition:" in snakemake(other, "-n", *asked, "--", file, python=python)
 
 
 def test_a_mistake_does_not_name_a_file_that_has_no_part_in_it(other, python):

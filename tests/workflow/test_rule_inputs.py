@@ -23,12 +23,17 @@ REFERENCES = str(PAPERS.parent / "reference")
 
 @pytest.fixture
 def planned(tmp_path) -> Callable[..., tuple[Plan, RuleInputs]]:
-    """Return a function from settings, and rules to be forced, to a plan and its rules' inputs."""
+    """Return a function from settings, and folders to be forced, to a plan and rules' inputs."""
 
     def make(paper: str, forced: tuple[str, ...] = (), **settings) -> tuple[Plan, RuleInputs]:
         given = {"papers": paper, "scale": "smoke", **settings}
         plan = Plan(Settings.load(given, "options"), PAPERS, tmp_path)
-        return plan, RuleInputs(plan, REFERENCES, lambda rule: rule in forced)
+        folders = {str(tmp_path / folder) for folder in forced}
+
+        def asked(files: list[str]) -> bool:
+            return not folders.isdisjoint(str(Path(file).parents[4]) for file in files)
+
+        return plan, RuleInputs(plan, REFERENCES, asked)
 
     return make
 
@@ -75,9 +80,9 @@ def test_a_finished_run_needs_nothing_unless_it_is_forced(planned, tmp_path):
     run = run_of(plan, "fedavg")
     touch(tmp_path, "runs", run, "result.json")
     assert inputs.train(run) == {}
-    _, forced = planned("celm", forced=("train",))
+    _, forced = planned("celm", forced=("runs",))
     assert forced.train(run).keys() == {"spec", "data", "split"}
-    _, other = planned("celm", forced=("train_clients",))
+    _, other = planned("celm", forced=("clients",))
     assert other.train(run) == {}
 
 
@@ -188,6 +193,18 @@ def test_a_paper_has_drawings_a_summary_a_page_and_its_runs(planned, tmp_path):
     runs = {run for artefact in plan.artefacts for run in plan.runs(artefact)}
     assert results == list(dict.fromkeys(results))
     assert {*results} == {f"{tmp_path}/runs/{run}/result.json" for run in runs}
+
+
+def test_with_partial_and_no_finished_run_nothing_is_made_again(planned):
+    """What is committed would be written over with "nothing was run"."""
+    _, inputs = planned("who_to_trust", partial=True)
+    assert inputs.papers(["who_to_trust"]) == []
+
+
+def test_what_finished_runs_cover_is_not_drawn_with_training(planned):
+    _, inputs = planned("who_to_trust")
+    with refused("covered draws what finished runs cover, so it needs partial = true"):
+        inputs.covered()
 
 
 def test_a_table_is_three_files_and_so_is_a_figure(planned, tmp_path):

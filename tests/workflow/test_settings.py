@@ -160,13 +160,28 @@ def test_the_summary_of_make_reproduce_is_of_what_was_asked_for(tmp_path, overri
     assert summary.split() == ["python", "-m", "fedlogit", "summary", *asked.split()]
 
 
+@pytest.mark.parametrize("option", ["-n", "--dry-run", "-p -n", "-np"])
+def test_a_dry_run_of_make_reproduce_is_not_summed_up(option):
+    command = ["make", "-C", str(REPOSITORY), "-n", "reproduce", "SCALE=smoke", f"ARGS={option}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "snakemake" in done.stdout
+    assert "fedlogit summary" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("asked", "refused"),
     [
         ("reproduce PAPER=celm", "PAPER is no setting of make reproduce; PAPERS is."),
         ("reproduce SEED=1", "SEED is no setting of make reproduce; SEEDS is."),
         ("reproduce SCALES=paper", "SCALES is no setting of make reproduce; SCALE is."),
-        ("redraw X=1", "X is no setting of make redraw; one of PAPERS SCALE "),
+        ("redraw X=1", "X is no setting of make redraw; one of SCALE CORES CHECK "),
+        ("pull PAPERS=x", "PAPERS is no setting of make pull; one of PYTHON VENV is."),
+        ("redraw SEEDS=0", "SEEDS is no setting of make redraw; one of "),
+        ("publish PAPERS=x", "PAPERS is no setting of make publish; one of "),
+        ("publish CHECK=1", "CHECK is no setting of make publish; one of "),
+        ("redraw PUBLISH=quick", "PUBLISH is no setting of make redraw; one of "),
+        ("publish PUBLISH=quick", None),
+        ("pull reproduce PAPERS=celm", None),
         ("redraw CHECK=1", None),
         ("mutation-test SEED=1 SAMPLE=2", None),
     ],

@@ -71,6 +71,27 @@ def test_a_target_that_no_rule_makes_has_the_nearest_rule_or_pattern():
     )
 
 
+def test_of_a_path_only_what_is_in_its_folder_is_near():
+    known = ["tally_train", "results/record.csv", "results/report/{paper}/{scale}.html"]
+    known += [f"results/figures/{{paper}}/{{scale}}/{{id}}.{suffix}" for suffix in ("md", "png")]
+    said = no_such_target("results/figures/celm/smoke/figure2.svg", known)
+    assert "did you mean 'results/figures/{paper}/{scale}/{id}." in said
+    assert "did you mean 'results/record.csv'?" in no_such_target("results/recrd.csv", known)
+    assert "did you mean" not in no_such_target("results/elsewhere/celm/smoke.txt", known)
+
+
+@pytest.mark.parametrize("target", ["train", "results/runs/a/b/c/seed0-00000000/result.json"])
+def test_that_frozen_leaves_out_what_trains_is_said(target):
+    known = ["tally_train", "results/record.csv"]
+    said = no_such_target(target, known)
+    assert said == f"no rule makes {target!r}: frozen = true leaves out the rules that train"
+    known = ["results/runs/{run}/result.json"]
+    said = no_such_target("results/runs/a/reslt.json", known)
+    assert said.startswith(
+        "no rule makes 'results/runs/a/reslt.json'; did you mean 'results/runs/{"
+    )
+
+
 @pytest.mark.parametrize(
     ("raised", "last"),
     [

@@ -115,9 +115,15 @@ def of_wildcards(method):
     return lambda wildcards: checked(method, **dict(wildcards.items()))
 
 
-def is_forced(rule):
-    """Return whether ``--force`` options ask to make again what a rule has made."""
-    return workflow.dag_settings.forceall or rule in workflow.dag_settings.forcerun
+def is_forced(files):
+    """Return whether options, such as ``--force``, ask to make again some of a rule's files.
+
+    They name files or rules, and in a module rules have other names; Snakemake has resolved both.
+    """
+    named, makers = workflow.dag.forcefiles, workflow.dag.forcerules
+    return not named.isdisjoint(files) or any(
+        maker.is_producer(file) for file in files for maker in makers
+    )
 
 
 def gpus(spec_of):

@@ -10,7 +10,7 @@ from typing import Any
 
 from fedlogit import methods
 from fedlogit.commands._folders import papers_folder, results_folder
-from fedlogit.commands._values import count
+from fedlogit.commands._values import count, given_path
 from fedlogit.errors import DataError, FedlogitError, missing_package
 from fedlogit.files import read_json
 from fedlogit.runs.paths import run_dir
@@ -43,7 +43,7 @@ class SelectedRuns:
 def selection_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say which runs."""
     parser.add_argument(
-        "specs", nargs="*", type=Path, metavar="SPECS",
+        "specs", nargs="*", type=given_path, metavar="SPECS",
         help="a folder of specs, or a JSON file with one spec or a list of specs",
     )  # fmt: skip
     paper_options(parser)
