@@ -178,6 +178,18 @@ def test_a_bomb_is_refused_before_it_is_in_memory(tmp_path):
     assert not list((tmp_path / "out").rglob("spec.json"))
 
 
+@pytest.mark.parametrize("name", ["result.json", "rounds.csv", "spec.json"])
+def test_a_table_or_record_that_would_fill_the_memory_is_refused_before_it_is_read(archive, name):
+    size = (1 << 24) + 1
+    listed(archive, lambda files: files.update({f"{RUN}/{name}": b"[" * size}))
+    with (
+        refused(f"'{RUN}/{name}' has {size:,} bytes; of JSON and CSV at most 16,777,216 are taken"),
+        memory_below(1 << 22),
+    ):
+        unpack(archive, archive.parent / "out")
+    assert not (archive.parent / "out").exists()
+
+
 @pytest.mark.parametrize(
     "listing", [b"[]", b"{", b"[" * 100_000, b'{"kind": "other"}', b'{"format": 2}', b"\xff"]
 )
@@ -248,10 +260,9 @@ def test_numbers_that_were_changed(archive):
         files[name] = json.dumps(result | {"status": "diverged"}).encode()
 
     listed(archive, better)
-    assert (
-        f"error: {archive}: refused {RUN}: {name} is damaged: its digest does not"
-        in filed(archive)[1]
-    )
+    said = filed(archive)[1]
+    assert f"error: {archive}: refused {RUN}: {name} is damaged: its digest does not" in said
+    assert "run it again" not in said  # it was never here
 
 
 @pytest.mark.parametrize("name", ["aggregation.npz", "more.npz"])
