@@ -26,7 +26,7 @@ from fedlogit.partition import Partition
 from fedlogit.results import analyses, figures
 from fedlogit.results.formatting import markdown
 from fedlogit.results.metrics import METRICS
-from fedlogit.results.runs.run import Result
+from fedlogit.results.runs.result import Result
 from fedlogit.results.verdicts.claim_tests import TESTS
 from fedlogit.spec import RunSpec
 from scripts.docs_site.docstrings import about, attributes, in_markdown

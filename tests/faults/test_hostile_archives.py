@@ -265,6 +265,22 @@ def test_numbers_that_were_changed(archive):
     assert "run it again" not in said  # it was never here
 
 
+def test_values_that_no_run_has_are_not_filed_though_their_digests_agree(archive):
+    name = f"{RUN}/result.json"
+
+    def sealed(files: dict[str, bytes]) -> None:
+        result = json.loads(files[name])
+        result.pop("digest")
+        result["provenance"]["device"] = "\x1b[2JHi"
+        files[name] = json.dumps(result | {"digest": json_digest(result)}).encode()
+
+    listed(archive, sealed)
+    code, said, files = filed(archive)
+    assert (code, files) == (2, [])
+    assert rf"{name}: provenance.device = '\x1b[2JHi': should be a text of one line" in said
+    assert said.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", ["aggregation.npz", "more.npz"])
 def test_an_export_that_the_result_does_not_list(archive, name, tmp_path):
     class Bomb:

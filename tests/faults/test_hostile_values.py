@@ -5,6 +5,7 @@ import tarfile
 import zipfile
 from contextlib import suppress
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,11 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.partition import Split, get
 from fedlogit.results.formatting import markdown
-from fedlogit.results.runs.run import _read_rounds
+from fedlogit.results.runs.result import as_result
+from fedlogit.results.runs.rounds import read_rounds
 from fedlogit.runs.gpus import visible_gpus
 from fedlogit.runs.logit_files import load_logits
+from fedlogit.runs.provenance import differences
 from fedlogit.runs.tensors import read_tensors
 from fedlogit.spec import RunSpec
 from fedlogit.yaml_files import load_yaml
@@ -192,10 +195,95 @@ def test_weights_of_a_type_that_digests_cannot_read(tmp_path):
         read_tensors(tmp_path / "weights.safetensors", "weights")
 
 
-def test_text_in_place_of_a_rounds_numbers(tmp_path):
-    (tmp_path / "rounds.csv").write_text("round,accuracy\n1,0.5\n2,high\n")
-    with refused("column 'accuracy' has text, and should have numbers"):
-        _read_rounds(tmp_path / "rounds.csv")
+@pytest.mark.parametrize(
+    ("head", "value", "said"),
+    [
+        ("accuracy", "high", "'accuracy' has text, and should have numbers"),
+        ("mine", "True", "'mine' has text, and should have numbers"),
+        ("accuracy", "inf", "'accuracy' has inf in round 2, should have numbers from 0 to 1"),
+        ("balanced_accuracy", "57", "'balanced_accuracy' has 57 in round 2, should have numbers"),
+        ("ece", "-0.1", "'ece' has -0.1 in round 2"),
+        ("seconds", "1e400", "'seconds' has inf in round 2, should have numbers from 0 to 1e+10"),
+        ("seconds", "", "'seconds' has nan in round 2"),
+        ("seconds_test", "-1", "'seconds_test' has -1 in round 2"),
+        ("bytes_up", "-1", "'bytes_up' has -1 in round 2"),
+        ("bytes_down.logits", "1e20", "'bytes_down.logits' has 1e+20 in round 2"),
+        ("mine,accuracy,mine", "1,1,1", "'mine' is there twice, should be there once"),
+        ("\x1b[2J", "1", r"'\x1b[2J' should have a name of printable letters"),
+    ],
+)
+def test_what_no_round_of_a_run_has(tmp_path, head, value, said):
+    first = value if value == "True" else ",".join("1" * len(value.split(",")))
+    (tmp_path / "rounds.csv").write_text(f"round,{head}\n1,{first}\n2,{value}\n")
+    with refused(f"rounds.csv: column {said}"):
+        read_rounds(tmp_path / "rounds.csv")
+
+
+def test_rounds_without_a_test_and_numbers_of_ones_own_are_taken(tmp_path):
+    text = "round,accuracy,bytes_up.logits,mine,seconds\n1,,,inf,0\n2,1.0,5,-3,2e-6\n"
+    (tmp_path / "rounds.csv").write_text(text)
+    assert len(read_rounds(tmp_path / "rounds.csv")) == 2
+
+
+PRINTED = "should be a text of one line, without control characters"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("status", "running", "status = 'running': Input should be 'finished' or 'diverged'"),
+        ("final.accuracy", 57.0, "final.accuracy = 57.0: Input should be less than or equal to 1"),
+        ("final.accuracy", True, "final.accuracy = True: Input should be a valid number"),
+        ("final.accuracy_std", np.nan, "final.accuracy_std = nan: Input should be a finite number"),
+        ("final.accuracy_std", -0.1, "final.accuracy_std = -0.1: Input should be greater than"),
+        ("final.per_class", [0.5, 1.5], "final.per_class.1 = 1.5: Input should be less than"),
+        ("final.per_client", [np.inf], "final.per_client.0 = inf: Input should be a finite"),
+        ("split.counts", [[1], [2, 3]], "counts has 1 classes of a client and 2 of another"),
+        ("split.counts", [[1], [-1]], "split.counts.1.0 = -1: Input should be greater than"),
+        ("split.counts", [[1], [10**30]], f"split.counts.1.0 = {10**30}: "),
+        ("split.counts", [], "split.counts = []: List should have at least 1 item"),
+        (
+            "split.rare_classes",
+            [99],
+            "rare_classes = [99]: should be different numbers from 0 to 2",
+        ),
+        ("split.rare_classes", [1, 1], "rare_classes = [1, 1]: should be different numbers"),
+        ("split.free_riders", [2], "free_riders = [2]: should be different numbers from 0 to 1"),
+        ("bytes.up", {"logits": 10**400}, "bytes.up.logits: Input should be less than or equal"),
+        ("bytes.down", {"logits": -5}, "bytes.down.logits = -5: Input should be greater than"),
+        ("bytes.up", {"\x1b[2J": 5}, PRINTED),
+        ("provenance.wall_seconds", "5", "provenance.wall_seconds = '5': Input should be a valid"),
+        ("provenance.wall_seconds", np.inf, "provenance.wall_seconds = inf: "),
+        ("provenance.wall_seconds", -1.0, "provenance.wall_seconds = -1.0: "),
+        ("provenance.peak_memory_bytes", -1, "provenance.peak_memory_bytes = -1: "),
+        ("provenance.finished", 5, "provenance.finished = 5: should be a text; put it in quotes"),
+        ("provenance.device", "\x1b[2JHi", rf"provenance.device = '\x1b[2JHi': {PRINTED}"),
+        ("provenance.device", "\ud800", r"provenance.device = '\ud800': "),
+        ("provenance.command", "a\nb", rf"provenance.command = 'a\nb': {PRINTED}"),
+        ("provenance.dataset_note", "\u202ebad", PRINTED),
+        ("provenance.own_code", {"my.module": "\x9b2J"}, PRINTED),
+    ],
+)
+def test_what_no_result_of_a_run_has(key, value, said):
+    texts = ("spec_digest", "code_version", "device", "engine", "precision", "dataset_digest")
+    source = dict.fromkeys((*texts, "split_digest"), "CPU Intel(R) – 2.8\u00a0GHz")
+    result = {
+        "status": "finished",
+        "final": {"accuracy": 1.0, "accuracy_std": 0.0, "per_class": [0.5, None, 1]},
+        "split": {"counts": [[1, 0, 3], [0, 2, 3]], "rare_classes": [2], "free_riders": [1]},
+        "bytes": {"up": {"logits": 2**40}},
+        "provenance": source | {"wall_seconds": 3},
+    }
+    assert as_result(result, Path("result.json")).status == "finished"
+    part, _, last = key.rpartition(".")
+    (result[part] if part else result)[last] = value
+    with refused(f"result.json: {said}" if said.startswith(key) else said):
+        as_result(result, Path("result.json"))
+
+
+def test_a_fact_of_a_run_from_elsewhere_commands_no_terminal():
+    found = differences({"code_version": "\x1b[2J"}, {"code_version": "0.3.0"})
+    assert found == r"code_version '\x1b[2J' -> 0.3.0"
 
 
 def test_an_image_so_narrow_that_enlarging_it_would_fill_the_memory(tmp_path):

@@ -21,6 +21,8 @@ def _rare_accuracy(run: Run) -> float:
     """Mean recall over the rare classes (CELM Table 2)."""
     rare = _given(run, "rare_classes", run.result.split.rare_classes)
     recall = run.result.final.per_class
+    if not recall:
+        raise DataError(f"{run.folder}: nothing was tested: it has no accuracy of rare classes")
     unseen = [c for c in rare if recall[c] is None]
     if unseen:
         raise DataError(f"{run.folder}: the test split has no sample of the rare class {unseen[0]}")
