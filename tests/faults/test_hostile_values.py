@@ -115,9 +115,13 @@ ALIASES = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("a: !!bool x", "is not valid YAML"),
         ("a: !!timestamp x", "is not valid YAML"),
         ('a: !!float ""', "is not valid YAML"),
+        ('a:\n  b: "\\e[2JHi"', r"text '\x1b[2JHi' at line 2 should have no control characters"),
+        ('"\\0": 1', r"text '\x00' at line 1 should have no control characters"),
     ],
 )
-def test_yaml_that_would_fill_the_memory_or_overrun_the_stack(tmp_path, text, said):
+def test_yaml_that_would_fill_the_memory_overrun_the_stack_or_command_a_terminal(
+    tmp_path, text, said
+):
     (tmp_path / "a.yaml").write_text(text)
     with refused(said):
         load_yaml(tmp_path / "a.yaml")
