@@ -24,6 +24,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import load_npz
 from fedlogit.partition import Split, get
 from fedlogit.results.formatting import markdown
+from fedlogit.results.runs.exports import check_arrays
 from fedlogit.results.runs.result import as_result
 from fedlogit.results.runs.rounds import read_rounds
 from fedlogit.runs.gpus import visible_gpus
@@ -283,6 +284,61 @@ def test_what_no_result_of_a_run_has(key, value, said):
     (result[part] if part else result)[last] = value
     with refused(f"result.json: {said}" if said.startswith(key) else said):
         as_result(result, Path("result.json"))
+
+
+EXPORTS = {
+    "test_logits": {"logits": np.zeros((3, 5, 4), np.float32), "labels": np.arange(5) % 4},
+    "evidence": {"evidence": np.full((2, 3, 4), np.nan)},
+    "probes": {"images": np.zeros((4, 4, 1, 2, 2)), "owned": np.ones((3, 4), bool)},
+    "shapley": {"values": np.zeros(3)},
+    "aggregation": {
+        "weights": np.ones((3, 5)), "labels": np.array([-1, 0, 1, 2, 3]),
+        "owned": np.ones((3, 4), bool), "held_out_logits": np.zeros((2, 4)),
+        "held_out_labels": np.array([0, 3]), "held_out_clients": np.array([0, 2]),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("export", "name", "array", "said"),
+    [
+        ("test_logits", "labels", None, "is missing"),
+        ("test_logits", "labels", np.array(3), "has shape (), should have (5 samples)"),
+        ("test_logits", "labels", np.zeros(1, int), "has shape (1,), should have (5 samples)"),
+        ("test_logits", "labels", np.full(5, 4), "should have integers from 0 to 3"),
+        ("test_logits", "labels", np.full(5, -1), "should have integers from 0 to 3"),
+        ("test_logits", "labels", np.full(5, "a"), "should have integers from 0 to 3"),
+        ("test_logits", "labels", np.zeros(5), "should have integers from 0 to 3"),
+        ("test_logits", "logits", np.full((3, 5, 4), np.nan), "has numbers that are not finite"),
+        ("test_logits", "logits", np.full((3, 5, 4), "a"), "is of <U1, should be of numbers"),
+        ("test_logits", "logits", np.zeros((5, 4)), "should have (predictors, samples, 4 classes)"),
+        (
+            "test_logits",
+            "logits",
+            np.zeros((0, 5, 4)),
+            "should have (predictors, samples, 4 classes)",
+        ),
+        ("evidence", "evidence", np.zeros((2, 3, 9)), "should have (rounds, 3 clients, 4 classes)"),
+        ("evidence", "evidence", np.full((2, 3, 4), np.inf), "has numbers that are not finite"),
+        ("probes", "images", np.zeros((3, 4, 1, 2, 2)), "should have (4 models, 4 classes"),
+        ("probes", "owned", np.full((3, 4), 0.5), "is of float64, should be of bool"),
+        ("shapley", "values", np.zeros(7), "should have (3 clients)"),
+        ("aggregation", "weights", np.ones((5, 3)), "should have (3 clients, points)"),
+        ("aggregation", "labels", np.full(5, -2), "should have integers from -1 to 3"),
+        ("aggregation", "held_out_labels", np.zeros(3, int), "should have (2 held-out samples)"),
+        ("aggregation", "held_out_clients", np.array([0, 3]), "should have integers from 0 to 2"),
+    ],
+)
+def test_arrays_of_an_export_that_no_metric_can_read(export, name, array, said):
+    path, sizes = Path(f"exports/{export}.npz"), {"clients": 3, "models": 4, "classes": 4}
+    arrays = dict(EXPORTS[export])
+    check_arrays(path, arrays, arrays, sizes)
+    needed = list(arrays)
+    arrays |= {name: array}
+    if array is None:
+        del arrays[name]
+    with refused(f"{path}: array {name!r} {said}" if said[0] != "s" else said):
+        check_arrays(path, arrays, needed, sizes)
 
 
 def test_a_fact_of_a_run_from_elsewhere_commands_no_terminal():

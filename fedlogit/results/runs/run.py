@@ -17,6 +17,7 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.files import load_npz
 from fedlogit.partition import Roles
+from fedlogit.results.runs.exports import check_arrays
 from fedlogit.results.runs.result import Result, as_result
 from fedlogit.results.runs.rounds import read_rounds
 from fedlogit.runs import layout
@@ -69,18 +70,20 @@ class Run:
         return self.rounds[columns].to_numpy(dtype=np.float64)
 
     def export(self, name: str, *needed: str) -> dict[str, np.ndarray]:
-        """Return the arrays of ``exports/<name>.npz``.
+        """Return the arrays of ``exports/<name>.npz`` that are needed.
 
         Raises:
-            DataError: if the run did not export them, the file is damaged, or lacks one of those
-                that are needed.
+            DataError: if the run did not export them, the file is damaged, or one of them is
+                missing or has another shape, kind or range than what it holds.
         """
         self.check_export(f"{name}.npz")
         path = self.folder / layout.EXPORTS / f"{name}.npz"
         found = load_npz(path)
-        if lacking := [key for key in needed if key not in found]:
-            raise DataError(f"{path}: array {lacking[0]!r} is missing")
-        return found
+        sizes = {"clients": self.spec.clients, "models": 1 + self.spec.clients}
+        if self.spec.text is None:  # a text's classes are its tokens
+            sizes["classes"] = self.counts().shape[1]
+        check_arrays(path, found, needed, sizes)
+        return {key: found[key] for key in needed}
 
     def check_export(self, name: str) -> None:
         """Refuse an export that is there but not as the run wrote it.
