@@ -1,7 +1,6 @@
 """What tables and figures read of ``result.json``, and the values that each of its keys may have.
 
-A digest shows that a file is as it was written, not that a run wrote it: results also arrive from
-others (`unpack`, `pull`), and all of them are read here.
+Results also arrive from others (`unpack`, `pull`), and all of them are read here.
 """
 
 from __future__ import annotations
@@ -10,87 +9,59 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from fedlogit.component import explain
 from fedlogit.errors import DataError
+from fedlogit.runs.recorded_values import Count, Recorded, Seconds, Share, Text
 
-__all__ = ["Result", "as_result", "is_printed"]
+__all__ = ["Result", "as_result"]
 
-# Control characters, line ends, and marks that turn the direction of what follows. A terminal would
-# obey them, and a row of a table end there. `isprintable` refuses more: a no-break space, too.
-_UNPRINTED = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 # A file of the run's own folder: no path, not hidden, and arrays alone.
 _EXPORT = re.compile(r"\w[\w.+-]{0,99}\.(?:npz|safetensors)")
-_MOST = 2**63 - 1  # what NumPy and pandas count with
-
-
-def is_printed(text: str) -> bool:
-    """Return whether a text can be printed in one line, to a terminal as to a file."""
-    return not _UNPRINTED.search(text)
-
-
-def _printed(text: str) -> str:
-    if not is_printed(text):
-        raise ValueError("should be a text of one line, without control characters")
-    return text
-
-
-_Text = Annotated[str, AfterValidator(_printed)]
-_Share = Annotated[float, Field(ge=0, le=1)]
-_Seconds = Annotated[float, Field(ge=0, le=1e10)]
-_Count = Annotated[int, Field(ge=0, le=_MOST)]
 _Samples = Annotated[int, Field(ge=0, le=2**40)]  # so that no sum of them overflows
 _Rows = Annotated[list[Annotated[list[_Samples], Field(min_length=1)]], Field(min_length=1)]
 
 
-class _Read(BaseModel):
-    """Of JSON: no text in place of a number, no number that is none; other keys are left alone."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class Final(_Read):
+class Final(Recorded):
     """Metrics after the last round."""
 
-    accuracy: _Share | None = None
-    accuracy_std: _Share | None = None
-    balanced_accuracy: _Share | None = None
-    per_class: list[_Share | None] = []
-    per_client: list[_Share] = []
+    accuracy: Share | None = None
+    accuracy_std: Share | None = None
+    balanced_accuracy: Share | None = None
+    per_class: list[Share | None] = Field(default_factory=list)
+    per_client: list[Share] = Field(default_factory=list)
 
 
-class Bytes(_Read):
+class Bytes(Recorded):
     """All bytes of the run by kind of message, summed over clients and rounds."""
 
-    up: dict[_Text, _Count] = {}
-    down: dict[_Text, _Count] = {}
+    up: dict[Text, Count] = Field(default_factory=dict)
+    down: dict[Text, Count] = Field(default_factory=dict)
 
 
-class Provenance(_Read):
+class Provenance(Recorded):
     """Where a result comes from; what tables and figures say of it."""
 
-    spec_digest: _Text
-    code_version: _Text
-    own_code: dict[_Text, _Text] = {}  # digests of modules from outside the library
-    device: _Text
-    device_type: _Text = ""
-    engine: _Text
-    precision: _Text
-    dataset_note: _Text = ""
-    wall_seconds: _Seconds
-    clients_wall_seconds: _Seconds = 0.0  # of clients that a run in stages shares with others
-    clients_started: _Text = ""  # when these began
-    finished: _Text = ""
-    command: _Text = ""
-    torch: _Text = ""  # its version
-    peak_memory_bytes: _Count = 0
-    dataset_digest: _Text  # this and the next three: of what the run saw
-    split_digest: _Text
-    tokenizer_digest: _Text = ""  # of a run on text
-    probes_digest: _Text = ""  # of a run with images of another data set
+    spec_digest: Text
+    code_version: Text
+    own_code: dict[Text, Text] = Field(default_factory=dict)  # digests of modules from outside
+    device: Text
+    device_type: Text = ""
+    engine: Text
+    precision: Text
+    dataset_note: Text = ""
+    wall_seconds: Seconds
+    clients_wall_seconds: Seconds = 0.0  # of clients that a run in stages shares with others
+    clients_started: Text = ""  # when these began
+    finished: Text = ""
+    command: Text = ""
+    torch: Text = ""  # its version
+    peak_memory_bytes: Count = 0
+    dataset_digest: Text  # this and the next three: of what the run saw
+    split_digest: Text
+    tokenizer_digest: Text = ""  # of a run on text
+    probes_digest: Text = ""  # of a run with images of another data set
 
     @property
     def whole_version(self) -> str:
@@ -99,12 +70,12 @@ class Provenance(_Read):
         return " ".join([self.code_version, *own])
 
 
-class Split(_Read):
+class Split(Recorded):
     """The partition of the data: counts (clients, classes), and roles where there are some."""
 
     counts: _Rows
-    rare_classes: list[_Samples] = []
-    free_riders: list[_Samples] = []
+    rare_classes: list[_Samples] = Field(default_factory=list)
+    free_riders: list[_Samples] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -121,7 +92,7 @@ class Split(_Read):
         return self
 
 
-class Result(_Read):
+class Result(Recorded):
     """The part of ``result.json`` that tables and figures use."""
 
     status: Literal["finished", "diverged"]

@@ -12,8 +12,8 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_text
-from fedlogit.results.runs.result import is_printed
 from fedlogit.runs.hints import rerun_hint
+from fedlogit.runs.recorded_values import is_printed
 
 __all__ = ["read_rounds"]
 
