@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = ["Count", "Recorded", "Seconds", "Share", "Text", "is_printed"]
+__all__ = ["Count", "Line", "Recorded", "Seconds", "Share", "Text", "is_printed"]
 
 # Control characters, line ends, and marks that turn the direction of what follows. A terminal would
 # obey them, and a row of a table end there. `isprintable` refuses more: a no-break space, too.
@@ -31,7 +31,8 @@ def _printed(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_printed)]
+Line = Annotated[str, AfterValidator(_printed)]
+Text = Annotated[str, Field(max_length=1000), AfterValidator(_printed)]  # captions print it
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=1e10)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]  # what NumPy and pandas count with

@@ -88,7 +88,8 @@ def _checked(
         raise DataError(f"{path}: code_version should be a text of one line")
     found = Targets(*(torch.from_numpy(arrays[name]) for name in ("distributions", "weights")))
     try:
-        return as_targets(found, answers.public, str(method))
+        who = str(method.params.get("function", method.name))
+        return as_targets(found, answers.public, who)
     except FedlogitError as error:
         raise DataError(f"{path}: {error}") from None
 

@@ -451,7 +451,8 @@ def test_a_run_made_before_results_listed_exports_is_still_read(exported, tmp_pa
     seal(exported)
     path = exported / "exports" / "weights.safetensors"
     save_tensors(path, read_tensors(path, "weights")[0])  # which had no header either
-    assert check_run(tmp_path, exported).export("aggregation", "weights")["weights"].shape == (4, 60)
+    found = check_run(tmp_path, exported).export("aggregation", "weights")
+    assert found["weights"].shape == (4, 60)
     assert len(load_weights(path, small_spec())) == 4
 
 

@@ -153,6 +153,10 @@ def test_a_run_on_data_of_other_clients_is_refused(make_run, make_artefact):
     [
         ({"final": {"accuracy": 0.5, "per_class": [0.5] * 9}},
          "final.per_class has 9 classes, split.counts has 10; remove"),
+        (
+            {"final": {"accuracy": 0.5, "per_client": [0.5] * 5}},
+            "final.per_client has 5 values for 4 clients; remove",
+        ),
         ({"status": "diverged", "rounds": 4}, "rounds.csv has 4 rounds, the spec has 3; remove"),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from fedlogit.component import explain
 from fedlogit.errors import DataError
-from fedlogit.runs.recorded_values import Count, Recorded, Seconds, Share, Text
+from fedlogit.runs.recorded_values import Count, Line, Recorded, Seconds, Share, Text
 
 __all__ = ["Result", "as_result"]
 
@@ -55,7 +55,7 @@ class Provenance(Recorded):
     clients_wall_seconds: Seconds = 0.0  # of clients that a run in stages shares with others
     clients_started: Text = ""  # when these began
     finished: Text = ""
-    command: Text = ""
+    command: Line = ""
     torch: Text = ""  # its version
     peak_memory_bytes: Count = 0
     dataset_digest: Text  # this and the next three: of what the run saw

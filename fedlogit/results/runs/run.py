@@ -164,6 +164,10 @@ def _refuse_misfit(run: Run) -> None:
         raise DataError(
             f"{path}: final.per_class has {tested} classes, split.counts has {classes}; {hint}"
         )
+    if (models := len(run.result.final.per_client)) > clients:
+        raise DataError(
+            f"{path}: final.per_client has {models} values for {clients} clients; {hint}"
+        )
     if len(run.rounds) > run.spec.rounds:
         raise DataError(
             f"{run.folder / layout.ROUNDS} has {len(run.rounds)} rounds, the spec has"
