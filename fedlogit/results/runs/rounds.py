@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,12 @@ _BOUNDS = (
 )
 
 
+@lru_cache(maxsize=1 << 10)  # thousands of runs have the same columns
+def _bound(name: str) -> float | None:
+    """Return the most that a number in a column can be; None of a column that may be anybody's."""
+    return next((most for pattern, most in _BOUNDS if pattern.fullmatch(name)), None)
+
+
 def read_rounds(path: Path) -> pd.DataFrame:
     """Read ``rounds.csv``, whose rounds must count up from 1.
 
@@ -47,8 +54,10 @@ def read_rounds(path: Path) -> pd.DataFrame:
         return rounds
     if "round" not in rounds or list(rounds["round"]) != list(range(1, len(rounds) + 1)):
         raise DataError(f"{path}: column 'round' must count 1, 2, 3, …")
-    for name in rounds:
-        _check_column(path, str(name), rounds[name])
+    _check_kinds(path, rounds)
+    for name in map(str, rounds):
+        if (most := _bound(name)) is not None:
+            _check_column(path, name, rounds[name].to_numpy(), most)
     return rounds
 
 
@@ -63,20 +72,21 @@ def _check_header(path: Path, text: str) -> None:
         raise DataError(f"{path}: column {odd[:100]!r} should have a name of printable letters")
 
 
-def _check_column(path: Path, name: str, column: pd.Series) -> None:
-    """Refuse text, and numbers that the column of a run never has."""
-    of = f"{path}: column {name[:100]!r}"
-    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-        raise DataError(f"{of} has text, and should have numbers")
-    most = next((most for pattern, most in _BOUNDS if pattern.fullmatch(name)), None)
-    if most is None:
-        return
-    values = column.to_numpy(dtype=np.float64)
-    bad = (values < 0) | (values > most)
-    if name in _ALWAYS:
-        bad |= np.isnan(values)
+def _check_kinds(path: Path, rounds: pd.DataFrame) -> None:
+    """Refuse text; a column of True and False would count as numbers, too."""
+    for name, kind in rounds.dtypes.items():
+        if kind.kind not in "fiu":
+            raise DataError(f"{path}: column {str(name)[:100]!r} has text, and should have numbers")
+
+
+def _check_column(path: Path, name: str, values: np.ndarray, most: float) -> None:
+    """Refuse numbers that the column of a run never has."""
+    bad = ~((values >= 0) & (values <= most))
+    if name not in _ALWAYS:
+        bad &= ~np.isnan(values)
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"{of} has {values[row]:g} in round {row + 1}, should have numbers from 0 to {most:g}"
+            f"{path}: column {name[:100]!r} has {values[row]:g} in round {row + 1}, should have"
+            f" numbers from 0 to {most:g}"
         )
