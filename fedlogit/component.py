@@ -122,6 +122,7 @@ def explain(error: ValidationError, where: str, cls: type[BaseModel] = BaseModel
     """
     first = min(error.errors(), key=lambda found: found["type"] == "missing")
     key = ".".join(str(part) for part in first["loc"])
+    key = key if key.isprintable() else ascii(key)[1:-1]  # of a file from elsewhere
     if first["type"] == "extra_forbidden":
         *inside, last = first["loc"]
         place = ": ".join(filter(None, [where, ".".join(map(str, inside))]))

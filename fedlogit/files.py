@@ -24,6 +24,7 @@ import numpy as np
 from fedlogit.errors import DataError, reading, writing
 
 __all__ = [
+    "LARGEST_JSON",
     "LIMIT",
     "array_digest",
     "arrays_digest",
@@ -48,6 +49,10 @@ __all__ = [
 LIMIT = 4 << 30
 """Bytes that an archive may unpack to where nothing says how many it should: far more than a run
 writes, and than the largest data set has (Fed-ISIC2019, 3.5e9)."""
+
+LARGEST_JSON = 1 << 26
+"""Bytes of JSON that are read at most: Python makes objects of it that take forty times as many.
+The record of a run with 5,000 clients and 1,000 classes has 5e7."""
 
 _OF_SAFETENSORS = r"\.tmp[A-Za-z0-9]{6}"  # its own, before it renames to the name it was given
 
@@ -191,13 +196,22 @@ def write_json(path: Path, data: Any) -> Path:
     return path
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, limit: int = LARGEST_JSON) -> Any:
     """Read JSON.
 
+    Args:
+        path: The file.
+        limit: Bytes that it may have.
+
     Raises:
-        DataError: if the file is missing or not JSON, or gives a key twice.
+        DataError: if the file is missing, too large or not JSON, or gives a key twice.
     """
     with reading(path):
+        size = Path(path).stat().st_size
+        if size > limit:
+            raise DataError(
+                f"{path} is refused: it has {size:,} bytes of JSON, more than {limit:,}"
+            )
         content = Path(path).read_bytes()
     try:
         return json.loads(content.decode(), object_pairs_hook=_each_once)

@@ -18,6 +18,7 @@ _DEEPEST = 100  # nested lists and mappings
 _LARGEST = 1_000_000  # values, each as often as aliases repeat it
 _DIGITS = 100  # of a number; Python does not print those of more than some thousand
 _OCTAL_OR_BASE_60 = re.compile(r"[-+]?0[0-7_]+|.*:.*")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # without tabs and line ends
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -58,6 +59,19 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 " quotes"
             )
         return number
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+        r"""Refuse control characters, which only an escape can write, as ``"\e"`` does.
+
+        A terminal that shows the text would obey them, and figures and pages have no sign for them.
+        """
+        value = super().construct_scalar(node)
+        if isinstance(value, str) and _CONTROL.search(value):
+            line = node.start_mark.line + 1
+            raise FedlogitError(
+                f"text {value[:100]!r} at line {line} should have no control characters"
+            )
+        return value
 
 
 for _kind in ("int", "float"):

@@ -14,12 +14,11 @@ from fedlogit import methods
 from fedlogit.commands._options import own_device, read_spec, run_context, run_options
 from fedlogit.commands._values import given_path
 from fedlogit.errors import Diverged
-from fedlogit.files import read_sealed
 from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.hints import remake_hint
 from fedlogit.runs.logit_files import save_diverged_logits
 from fedlogit.runs.progress import clients_bar
+from fedlogit.runs.stage_records import ClientsRecord, read_record
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
 
 
@@ -42,7 +41,7 @@ def main(args: argparse.Namespace) -> None:
         weights = load_weights(args.weights, spec, trained, exported=True)
     except Diverged as error:
         path = args.weights.with_name(layout.CLIENTS)
-        digest = read_sealed(path, remake_hint(path))["weights_digest"]
+        digest = read_record(ClientsRecord, path).weights_digest
         save_diverged_logits(spec, str(error), digest, args.out)
         print(f"{args.out}: the clients diverged: {error}")
         return

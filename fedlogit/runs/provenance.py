@@ -53,6 +53,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _short(fact: Any) -> str:
     text = "none" if fact is None else str(fact)
+    text = text if text.isprintable() else ascii(text)  # of a run from elsewhere
     return text if len(text) <= 32 else f"{text[:12]}…"
 
 

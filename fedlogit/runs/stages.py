@@ -31,13 +31,14 @@ from fedlogit.component import ComponentRef
 from fedlogit.engine.client import Client
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.files import read_sealed, remove_leftovers
+from fedlogit.files import remove_leftovers
 from fedlogit.methods import Method, get, resolve
 from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.hints import remake_hint
 from fedlogit.runs.logit_files import ClientLogits, load_logits, save_diverged_logits, save_logits
 from fedlogit.runs.provenance import differences
+from fedlogit.runs.stage_records import ClientsRecord, LogitsRecord, read_record
 from fedlogit.runs.target_files import load_targets
 from fedlogit.runs.tensors import model_tensors, save_tensors, tensor_digest
 from fedlogit.spec import Evaluation, RunSpec
@@ -251,24 +252,25 @@ def load_precomputed(
     digest = clients_spec(spec).digest()
     trained, answered = weights.with_name(layout.CLIENTS), logits.with_name(layout.LOGITS_RECORD)
     models, answers, diverged = _clients_and_answers(spec, digest, weights, logits)
-    clients = read_sealed(trained, remake_hint(trained))
-    exported = read_sealed(answered, remake_hint(answered))
+    clients = read_record(ClientsRecord, trained)
+    exported = read_record(LogitsRecord, answered)
     specs = (digest, spec.digest())  # clients predict the same under that of any run on them
     # Clients that diverged have no weights; their record has the digest of the reason.
-    of = weights_digest(models) if models else clients["weights_digest"]
-    for path, record in ((trained, clients), (answered, exported)):
-        if record["spec_digest"] not in specs or record["weights_digest"] != of:
+    of = weights_digest(models) if models else clients.weights_digest
+    records: tuple[tuple[Path, ClientsRecord | LogitsRecord], ...]
+    records = ((trained, clients), (answered, exported))
+    for path, record in records:
+        if record.spec_digest not in specs or record.weights_digest != of:
             raise DataError(f"{path} is of other clients than {weights}; {remake_hint(path)}")
     made = None if diverged else targets
     taught, note = load_targets(made, answers, spec.method) if made else (None, {})
-    note |= {f"clients_{key}": clients[key] for key in _OF_CLIENTS if key in clients}
+    note |= {f"clients_{key}": value for key, value in clients.given(_OF_CLIENTS).items()}
     note |= {
-        "logits_digest": exported["logits_digest"],
-        "logits_code_version": exported["code_version"],
+        "logits_digest": exported.logits_digest,
+        "logits_code_version": exported.code_version,
     }
-    data = {k: clients[k] for k in _OF_DATA if k in clients}
-    loss = clients.get("loss_private")
-    return Precomputed(models, answers, taught, note, data, diverged, loss)
+    data = clients.given(_OF_DATA)
+    return Precomputed(models, answers, taught, note, data, diverged, clients.loss_private)
 
 
 def _clients_and_answers(

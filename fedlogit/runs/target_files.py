@@ -9,12 +9,14 @@ import numpy as np
 import torch
 
 from fedlogit.aggregation import Targets
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.component import ComponentRef
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import arrays_digest, load_npz, save_npz
 from fedlogit.runs.hints import adding_hint
 from fedlogit.runs.library_code import code_version
 from fedlogit.runs.logit_files import ClientLogits
+from fedlogit.runs.recorded_values import is_printed
 
 __all__ = ["load_targets", "save_diverged_targets", "save_targets"]
 
@@ -54,8 +56,8 @@ def load_targets(
         The targets, and where they come from, for the run's record.
 
     Raises:
-        DataError: if the file is another thing, damaged, or made of other logits or by another
-            method.
+        DataError: if the file is another thing, damaged, made of other logits or by another method,
+            or has no distribution and weight for each public sample.
     """
     with adding_hint(f"remove {path} and aggregate again"):
         arrays = load_npz(path)
@@ -68,13 +70,28 @@ def load_targets(
             raise DataError(f"{path}: targets made of other logits than the run's")
         if str(arrays["method"]) != _canonical(method):
             raise DataError(f"{path}: targets made by {arrays['method']}, not by {method}")
-    targets = Targets(
-        torch.from_numpy(arrays["distributions"]), torch.from_numpy(arrays["weights"])
-    )
+        targets = _checked(path, arrays, answers, method)
     return targets, {
         "targets_digest": digest,
         "targets_code_version": str(arrays["code_version"]),
     }
+
+
+def _checked(
+    path: Path, arrays: dict[str, np.ndarray], answers: ClientLogits, method: ComponentRef
+) -> Targets:
+    """Return the targets, if an aggregator may give them: a digest does not say who wrote them."""
+    for name in ("distributions", "weights"):
+        if arrays[name].dtype.kind != "f":
+            raise DataError(f"{path}: {name} are of {arrays[name].dtype}, should be of float32")
+    if arrays["code_version"].shape or not is_printed(str(arrays["code_version"])):
+        raise DataError(f"{path}: code_version should be a text of one line")
+    found = Targets(*(torch.from_numpy(arrays[name]) for name in ("distributions", "weights")))
+    try:
+        who = str(method.params.get("function", method.name))
+        return as_targets(found, answers.public, who)
+    except FedlogitError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _canonical(method: ComponentRef) -> str:

@@ -26,7 +26,7 @@ from fedlogit.partition import Partition
 from fedlogit.results import analyses, figures
 from fedlogit.results.formatting import markdown
 from fedlogit.results.metrics import METRICS
-from fedlogit.results.runs.run import Result
+from fedlogit.results.runs.result import Result
 from fedlogit.results.verdicts.claim_tests import TESTS
 from fedlogit.spec import RunSpec
 from scripts.docs_site.docstrings import about, attributes, in_markdown
@@ -287,10 +287,10 @@ def _result_file() -> str:
         " [What a run leaves behind](docs/run-folder.md) has the other files.",
         fields_table(Result),
     ]
-    for name, field in Result.model_fields.items():
+    for field in Result.model_fields.values():
         model = next(filter(_is_model, [field.annotation, *get_args(field.annotation)]), None)
         if model:
-            parts += [f"## `{name}`", about(model), fields_table(model)]
+            parts += [f"## {model.__name__}", about(model), fields_table(model)]
     return "\n\n".join(parts)
 
 

@@ -187,7 +187,7 @@ def test_a_models_keys_have_type_default_and_meaning():
         ("analyses", "`condition`"),  # an option of `lost`
         ("claim-tests", "`shrinking`"),
         ("commands", "| `--minutes MINUTES`"),
-        ("result-file", "## `provenance`"),
+        ("result-file", "## Provenance"),
         ("library/aggregation", "::: fedlogit.aggregation.uwa"),
     ],
 )

@@ -256,6 +256,59 @@ def test_targets_of_the_same_method_with_another_parameter(stages):
         load_targets(stages / "targets.npz", answers, four.method)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("distributions", lambda found: found[:5], "returned shape (5, 10) with ("),
+        ("distributions", lambda found: found * np.nan, "no distribution for public sample 0"),
+        ("distributions", lambda found: -found, "no distribution for public sample 0"),
+        ("distributions", lambda found: np.ones((len(found), 11), np.float32) / 11, "shape ("),
+        ("distributions", lambda found: np.array(["a"]), "distributions are of <U1, should be"),
+        ("distributions", lambda found: found.astype(int), "distributions are of int64, should be"),
+        ("distributions", lambda found: np.float32(3), "returned shape () with ("),
+        ("weights", lambda found: found[:3], "with (3,) weights"),
+        ("weights", lambda found: found * np.nan, "no distribution for public sample 0"),
+        ("weights", lambda found: -found, "no distribution for public sample 0"),
+        ("code_version", lambda found: np.array(["a", "b"]), "code_version should be a text"),
+        ("code_version", lambda found: np.array("\x1b[2J"), "code_version should be a text"),
+    ],
+)
+def test_targets_that_no_aggregator_gives_are_refused_though_their_digest_fits(
+    stages, name, change, said
+):
+    path, answers = stages / "targets.npz", load_logits(stages / "clients" / "logits.npz")
+    change_targets(path, **{name: change(load_npz(path)[name])})
+    with refused(said) as refusal:
+        load_targets(path, answers, SPEC.method)
+    assert str(refusal.value).startswith(f"{path}: ")
+    assert str(refusal.value).endswith(f"; remove {path} and aggregate again")
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "said"),
+    [
+        ("clients.json", "spec_digest", None, "key 'spec_digest' is missing"),
+        ("clients.json", "weights_digest", None, "key 'weights_digest' is missing"),
+        ("clients.json", "wall_seconds", "x", "wall_seconds = 'x': Input should be a valid number"),
+        ("clients.json", "wall_seconds", -1, "wall_seconds = -1: Input should be greater than"),
+        ("clients.json", "engine", 5, "engine = 5: should be a text"),
+        ("clients.json", "device", "\x1b[2J", "should be a text of one line"),
+        ("clients.json", "loss_private", "low", "loss_private = 'low': Input should be a valid"),
+        ("logits.json", "spec_digest", None, "key 'spec_digest' is missing"),
+        ("logits.json", "code_version", ["a"], "code_version = ['a']: Input should be a valid"),
+        ("logits.json", "weights_digest", 5, "weights_digest = 5: should be a text"),
+    ],
+)
+def test_records_of_stages_that_lack_a_key_or_have_another_value(stages, name, key, value, said):
+    path = stages / "clients" / name
+    record = read_sealed(path, "") | {key: value}
+    write_sealed(path, {k: v for k, v in record.items() if v is not None})
+    with refused(f"{path}: ") as refusal:
+        taken(stages)
+    assert said in str(refusal.value)
+    assert "; remove " in str(refusal.value)
+
+
 def test_targets_without_a_digest(stages):
     arrays = load_npz(stages / "targets.npz")
     del arrays["digest"]
@@ -398,7 +451,8 @@ def test_a_run_made_before_results_listed_exports_is_still_read(exported, tmp_pa
     seal(exported)
     path = exported / "exports" / "weights.safetensors"
     save_tensors(path, read_tensors(path, "weights")[0])  # which had no header either
-    assert check_run(tmp_path, exported).export("aggregation")["weights"].shape == (4, 60)
+    found = check_run(tmp_path, exported).export("aggregation", "weights")
+    assert found["weights"].shape == (4, 60)
     assert len(load_weights(path, small_spec())) == 4
 
 

@@ -178,6 +178,18 @@ def test_a_bomb_is_refused_before_it_is_in_memory(tmp_path):
     assert not list((tmp_path / "out").rglob("spec.json"))
 
 
+@pytest.mark.parametrize("name", ["result.json", "rounds.csv", "spec.json"])
+def test_a_table_or_record_that_would_fill_the_memory_is_refused_before_it_is_read(archive, name):
+    size = (1 << 24) + 1
+    listed(archive, lambda files: files.update({f"{RUN}/{name}": b"[" * size}))
+    with (
+        refused(f"'{RUN}/{name}' has {size:,} bytes; of JSON and CSV at most 16,777,216 are taken"),
+        memory_below(1 << 22),
+    ):
+        unpack(archive, archive.parent / "out")
+    assert not (archive.parent / "out").exists()
+
+
 @pytest.mark.parametrize(
     "listing", [b"[]", b"{", b"[" * 100_000, b'{"kind": "other"}', b'{"format": 2}', b"\xff"]
 )
@@ -248,10 +260,25 @@ def test_numbers_that_were_changed(archive):
         files[name] = json.dumps(result | {"status": "diverged"}).encode()
 
     listed(archive, better)
-    assert (
-        f"error: {archive}: refused {RUN}: {name} is damaged: its digest does not"
-        in filed(archive)[1]
-    )
+    said = filed(archive)[1]
+    assert f"error: {archive}: refused {RUN}: {name} is damaged: its digest does not" in said
+    assert "run it again" not in said  # it was never here
+
+
+def test_values_that_no_run_has_are_not_filed_though_their_digests_agree(archive):
+    name = f"{RUN}/result.json"
+
+    def sealed(files: dict[str, bytes]) -> None:
+        result = json.loads(files[name])
+        result.pop("digest")
+        result["provenance"]["device"] = "\x1b[2JHi"
+        files[name] = json.dumps(result | {"digest": json_digest(result)}).encode()
+
+    listed(archive, sealed)
+    code, said, files = filed(archive)
+    assert (code, files) == (2, [])
+    assert rf"{name}: provenance.device = '\x1b[2JHi': should be a text of one line" in said
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["aggregation.npz", "more.npz"])

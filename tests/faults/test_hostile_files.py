@@ -14,7 +14,7 @@ from support.small import small_spec
 from fedlogit.data.raw import Raw
 from fedlogit.data.sources import read_sources
 from fedlogit.errors import DataError, FedlogitError
-from fedlogit.files import load_npz
+from fedlogit.files import load_npz, read_json
 from fedlogit.papers import load_paper
 from fedlogit.partition import Split
 from fedlogit.runs.checkpoint import load_checkpoint
@@ -120,6 +120,14 @@ def test_json_that_is_nested_too_deeply(tmp_path, depth):
     assert done.stderr.startswith(f"error: {path}")
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_json_that_would_fill_the_memory_is_not_read(tmp_path):
+    path = tmp_path / "result.json"
+    with path.open("wb") as file:
+        file.truncate((1 << 26) + 1)  # a hole, which takes no room
+    with refused("result.json is refused: it has 67,108,865 bytes of JSON, more than 67,108,864"):
+        read_json(path)
 
 
 def test_snakemake_reads_config_yaml_without_constructing(tmp_path, mark):

@@ -5,6 +5,7 @@ import tarfile
 import zipfile
 from contextlib import suppress
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,12 @@ from fedlogit.files import load_npz
 from fedlogit.papers.metric_names import check_metric
 from fedlogit.partition import Split, get
 from fedlogit.results.formatting import markdown
-from fedlogit.results.runs.run import _read_rounds
+from fedlogit.results.runs.exports import check_arrays
+from fedlogit.results.runs.result import as_result
+from fedlogit.results.runs.rounds import read_rounds
 from fedlogit.runs.gpus import visible_gpus
 from fedlogit.runs.logit_files import load_logits
+from fedlogit.runs.provenance import differences
 from fedlogit.runs.tensors import read_tensors
 from fedlogit.spec import RunSpec
 from fedlogit.yaml_files import load_yaml
@@ -135,9 +139,13 @@ ALIASES = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("a: !!bool x", "is not valid YAML"),
         ("a: !!timestamp x", "is not valid YAML"),
         ('a: !!float ""', "is not valid YAML"),
+        ('a:\n  b: "\\e[2JHi"', r"text '\x1b[2JHi' at line 2 should have no control characters"),
+        ('"\\0": 1', r"text '\x00' at line 1 should have no control characters"),
     ],
 )
-def test_yaml_that_would_fill_the_memory_or_overrun_the_stack(tmp_path, text, said):
+def test_yaml_that_would_fill_the_memory_overrun_the_stack_or_command_a_terminal(
+    tmp_path, text, said
+):
     (tmp_path / "a.yaml").write_text(text)
     with refused(said):
         load_yaml(tmp_path / "a.yaml")
@@ -215,10 +223,151 @@ def test_weights_of_a_type_that_digests_cannot_read(tmp_path):
         read_tensors(tmp_path / "weights.safetensors", "weights")
 
 
-def test_text_in_place_of_a_rounds_numbers(tmp_path):
-    (tmp_path / "rounds.csv").write_text("round,accuracy\n1,0.5\n2,high\n")
-    with refused("column 'accuracy' has text, and should have numbers"):
-        _read_rounds(tmp_path / "rounds.csv")
+@pytest.mark.parametrize(
+    ("head", "value", "said"),
+    [
+        ("accuracy", "high", "'accuracy' has text, and should have numbers"),
+        ("mine", "True", "'mine' has text, and should have numbers"),
+        ("accuracy", "inf", "'accuracy' has inf in round 2, should have numbers from 0 to 1"),
+        ("balanced_accuracy", "57", "'balanced_accuracy' has 57 in round 2, should have numbers"),
+        ("ece", "-0.1", "'ece' has -0.1 in round 2"),
+        ("seconds", "1e400", "'seconds' has inf in round 2, should have numbers from 0 to 1e+10"),
+        ("seconds", "", "'seconds' has nan in round 2"),
+        ("seconds_test", "-1", "'seconds_test' has -1 in round 2"),
+        ("bytes_up", "-1", "'bytes_up' has -1 in round 2"),
+        ("bytes_down.logits", "1e20", "'bytes_down.logits' has 1e+20 in round 2"),
+        ("mine,accuracy,mine", "1,1,1", "'mine' is there twice, should be there once"),
+        ("\x1b[2J", "1", r"'\x1b[2J' should have a name of printable letters"),
+    ],
+)
+def test_what_no_round_of_a_run_has(tmp_path, head, value, said):
+    first = value if value == "True" else ",".join("1" * len(value.split(",")))
+    (tmp_path / "rounds.csv").write_text(f"round,{head}\n1,{first}\n2,{value}\n")
+    with refused(f"rounds.csv: column {said}"):
+        read_rounds(tmp_path / "rounds.csv")
+
+
+def test_rounds_without_a_test_and_numbers_of_ones_own_are_taken(tmp_path):
+    text = "round,accuracy,bytes_up.logits,mine,seconds\n1,,,inf,0\n2,1.0,5,-3,2e-6\n"
+    (tmp_path / "rounds.csv").write_text(text)
+    assert len(read_rounds(tmp_path / "rounds.csv")) == 2
+
+
+PRINTED = "should be a text of one line, without control characters"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("status", "running", "status = 'running': Input should be 'finished' or 'diverged'"),
+        ("final.accuracy", 57.0, "final.accuracy = 57.0: Input should be less than or equal to 1"),
+        ("final.accuracy", True, "final.accuracy = True: Input should be a valid number"),
+        ("final.accuracy_std", np.nan, "final.accuracy_std = nan: Input should be a finite number"),
+        ("final.accuracy_std", -0.1, "final.accuracy_std = -0.1: Input should be greater than"),
+        ("final.per_class", [0.5, 1.5], "final.per_class.1 = 1.5: Input should be less than"),
+        ("final.per_client", [np.inf], "final.per_client.0 = inf: Input should be a finite"),
+        ("split.counts", [[1], [2, 3]], "counts has 1 classes of a client and 2 of another"),
+        ("split.counts", [[1], [-1]], "split.counts.1.0 = -1: Input should be greater than"),
+        ("split.counts", [[1], [10**30]], f"split.counts.1.0 = {10**30}: "),
+        ("split.counts", [], "split.counts = []: List should have at least 1 item"),
+        (
+            "split.rare_classes",
+            [99],
+            "rare_classes = [99]: should be different numbers from 0 to 2",
+        ),
+        ("split.rare_classes", [1, 1], "rare_classes = [1, 1]: should be different numbers"),
+        ("split.free_riders", [2], "free_riders = [2]: should be different numbers from 0 to 1"),
+        ("bytes.up", {"logits": 10**400}, "bytes.up.logits: Input should be less than or equal"),
+        ("bytes.down", {"logits": -5}, "bytes.down.logits = -5: Input should be greater than"),
+        ("bytes.up", {"\x1b[2J": 5}, rf"bytes.up.\x1b[2J.[key] = '\x1b[2J': {PRINTED}"),
+        ("provenance.wall_seconds", "5", "provenance.wall_seconds = '5': Input should be a valid"),
+        ("provenance.wall_seconds", np.inf, "provenance.wall_seconds = inf: "),
+        ("provenance.wall_seconds", -1.0, "provenance.wall_seconds = -1.0: "),
+        ("provenance.peak_memory_bytes", -1, "provenance.peak_memory_bytes = -1: "),
+        ("provenance.finished", 5, "provenance.finished = 5: should be a text; put it in quotes"),
+        ("provenance.device", "\x1b[2JHi", rf"provenance.device = '\x1b[2JHi': {PRINTED}"),
+        ("provenance.device", "\ud800", r"provenance.device = '\ud800': "),
+        ("provenance.device", "A" * 1001, "provenance.device: String should have at most 1000"),
+        ("provenance.command", "a\nb", rf"provenance.command = 'a\nb': {PRINTED}"),
+        ("provenance.dataset_note", "\u202ebad", PRINTED),
+        ("provenance.own_code", {"my.module": "\x9b2J"}, PRINTED),
+    ],
+)
+def test_what_no_result_of_a_run_has(key, value, said):
+    texts = ("spec_digest", "code_version", "device", "engine", "precision", "dataset_digest")
+    source = dict.fromkeys((*texts, "split_digest"), "CPU Intel(R) – 2.8\u00a0GHz")
+    result = {
+        "status": "finished",
+        "final": {"accuracy": 1.0, "accuracy_std": 0.0, "per_class": [0.5, None, 1]},
+        "split": {"counts": [[1, 0, 3], [0, 2, 3]], "rare_classes": [2], "free_riders": [1]},
+        "bytes": {"up": {"logits": 2**40}},
+        "provenance": source | {"wall_seconds": 3},
+    }
+    assert as_result(result, Path("result.json")).status == "finished"
+    part, _, last = key.rpartition(".")
+    (result[part] if part else result)[last] = value
+    with refused(f"result.json: {said}" if said.startswith(key) else said):
+        as_result(result, Path("result.json"))
+
+
+EXPORTS = {
+    "test_logits": {"logits": np.zeros((3, 5, 4), np.float32), "labels": np.arange(5) % 4},
+    "evidence": {"evidence": np.full((2, 3, 4), np.nan)},
+    "probes": {"images": np.zeros((4, 4, 1, 2, 2)), "owned": np.ones((3, 4), bool)},
+    "shapley": {"values": np.zeros(3)},
+    "aggregation": {
+        "weights": np.ones((3, 5)), "labels": np.array([-1, 0, 1, 2, 3]),
+        "owned": np.ones((3, 4), bool), "held_out_logits": np.zeros((2, 4)),
+        "held_out_labels": np.array([0, 3]), "held_out_clients": np.array([0, 2]),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("export", "name", "array", "said"),
+    [
+        ("test_logits", "labels", None, "is missing"),
+        ("test_logits", "labels", np.array(3), "has shape (), should have (5 samples)"),
+        ("test_logits", "labels", np.zeros(1, int), "has shape (1,), should have (5 samples)"),
+        ("test_logits", "labels", np.full(5, 4), "should have integers from 0 to 3"),
+        ("test_logits", "labels", np.full(5, -1), "should have integers from 0 to 3"),
+        ("test_logits", "labels", np.full(5, "a"), "should have integers from 0 to 3"),
+        ("test_logits", "labels", np.zeros(5), "should have integers from 0 to 3"),
+        ("test_logits", "logits", np.full((3, 5, 4), np.nan), "has numbers that are not finite"),
+        ("test_logits", "logits", np.full((3, 5, 4), "a"), "is of <U1, should be of numbers"),
+        ("test_logits", "logits", np.zeros((5, 4)), "should have (predictors, samples, 4 classes)"),
+        (
+            "test_logits",
+            "logits",
+            np.zeros((0, 5, 4)),
+            "should have (predictors, samples, 4 classes)",
+        ),
+        ("evidence", "evidence", np.zeros((2, 3, 9)), "should have (rounds, 3 clients, 4 classes)"),
+        ("evidence", "evidence", np.full((2, 3, 4), np.inf), "has numbers that are not finite"),
+        ("probes", "images", np.zeros((3, 4, 1, 2, 2)), "should have (4 models, 4 classes"),
+        ("probes", "owned", np.full((3, 4), 0.5), "is of float64, should be of bool"),
+        ("shapley", "values", np.zeros(7), "should have (3 clients)"),
+        ("aggregation", "weights", np.ones((5, 3)), "should have (3 clients, points)"),
+        ("aggregation", "labels", np.full(5, -2), "should have integers from -1 to 3"),
+        ("aggregation", "held_out_labels", np.zeros(3, int), "should have (2 held-out samples)"),
+        ("aggregation", "held_out_clients", np.array([0, 3]), "should have integers from 0 to 2"),
+    ],
+)
+def test_arrays_of_an_export_that_no_metric_can_read(export, name, array, said):
+    path, sizes = Path(f"exports/{export}.npz"), {"clients": 3, "models": 4, "classes": 4}
+    arrays = dict(EXPORTS[export])
+    check_arrays(path, arrays, arrays, sizes)
+    needed = list(arrays)
+    arrays |= {name: array}
+    if array is None:
+        del arrays[name]
+    with refused(f"{path}: array {name!r} {said}" if said[0] != "s" else said):
+        check_arrays(path, arrays, needed, sizes)
+
+
+def test_a_fact_of_a_run_from_elsewhere_commands_no_terminal():
+    found = differences({"code_version": "\x1b[2J"}, {"code_version": "0.3.0"})
+    assert found == r"code_version '\x1b[2J' -> 0.3.0"
 
 
 def test_an_image_so_narrow_that_enlarging_it_would_fill_the_memory(tmp_path):

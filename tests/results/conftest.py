@@ -43,7 +43,14 @@ def make_run(tmp_path):
     """
 
     def make(
-        accuracy=0.5, *, status="finished", note="", axes=None, rows=None, **changes
+        accuracy=0.5,
+        *,
+        status="finished",
+        note="",
+        axes=None,
+        rows=None,
+        classes=10,
+        **changes,
     ) -> RunRef:
         curve = accuracy if isinstance(accuracy, list) else [accuracy] * 3
         spec = RunSpec.read(SPEC | {"rounds": len(curve)} | changes, "test spec")
@@ -51,13 +58,13 @@ def make_run(tmp_path):
         write_json(folder / "spec.json", spec.model_dump(mode="json"))
         _write_rounds(folder / "rounds.csv", curve[: len(curve) if rows is None else rows])
         final = {"accuracy": curve[-1], "accuracy_std": 0.1, "balanced_accuracy": curve[-1]}
-        final |= {"per_class": [curve[-1]] * 10}
+        final |= {"per_class": [curve[-1]] * classes}
         sent = {"up": {"logits": 300 * len(curve), "densities": 100 * len(curve)}}
         result = {
             "status": status,
             "message": "",
             "final": final if status == "finished" else {},
-            "split": {"counts": [[10] * 10] * spec.clients},
+            "split": {"counts": [[10] * classes] * spec.clients},
             "bytes": sent | {"down": {"logits": 200 * len(curve)}},
             "provenance": {
                 "spec_digest": spec.digest(),

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from support.refusals import refused
 from support.sealed import seal
 
 from fedlogit.errors import DataError, FedlogitError
@@ -111,7 +112,9 @@ def test_rounds_out_of_order_are_refused(make_run, make_artefact):
 
 
 def test_an_unfinished_run_is_refused(make_run, make_artefact):
-    with pytest.raises(DataError, match="status is 'running', must be 'finished' or 'diverged'"):
+    with pytest.raises(
+        DataError, match="status = 'running': Input should be 'finished' or 'diverged'"
+    ):
         collect(make_artefact(make_run(status="running")))
 
 
@@ -142,6 +145,29 @@ def test_a_run_on_data_of_other_clients_is_refused(make_run, make_artefact):
     with pytest.raises(
         DataError, match=r"among 1 clients, the spec has 4; remove .* and run it again"
     ):
+        collect(make_artefact(run))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"final": {"accuracy": 0.5, "per_class": [0.5] * 9}},
+         "final.per_class has 9 classes, split.counts has 10; remove"),
+        (
+            {"final": {"accuracy": 0.5, "per_client": [0.5] * 5}},
+            "final.per_client has 5 values for 4 clients; remove",
+        ),
+        ({"status": "diverged", "rounds": 4}, "rounds.csv has 4 rounds, the spec has 3; remove"),
+    ],
+)  # fmt: skip
+def test_more_classes_or_rounds_than_asked_for_are_refused(make_run, make_artefact, changes, said):
+    run = make_run()
+    rounds = run.dir / "rounds.csv"
+    if changes.pop("rounds", 3) == 4:
+        rounds.write_text(f"{rounds.read_text()}4,0.5,400,200,1.5\n")
+    write_json(run.dir / "result.json", read_json(run.dir / "result.json") | changes)
+    seal(run.dir)
+    with refused(said):
         collect(make_artefact(run))
 
 

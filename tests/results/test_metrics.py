@@ -100,17 +100,21 @@ def test_a_class_without_evidence_has_no_shares(make_celm):
     assert value(run, "jsd_shares") == pytest.approx(distances(run.counts(), shares)["jsd"])
 
 
-def test_contrast_of_probe_images_by_hand(make_celm):
-    ref = make_celm()
+def test_contrast_of_probe_images_by_hand(make_run):
+    ref = make_run(clients=2, classes=3)
     # Two pixels of a and -a have the standard deviation a; the server's images do not count.
     sizes = np.array([[90, 90, 90], [1, 2, 3], [4, 5, 6]], dtype=float)
     images = np.stack([sizes, -sizes], axis=-1)[:, :, None, None, :]
     owned = np.array([[1, 0, 0], [1, 0, 1]])
     save_npz(ref.dir / "exports/probes.npz", {"images": images, "owned": owned})
-    assert value(read(ref), "probe_contrast_present") == pytest.approx((1 + 4 + 6) / 3)
-    assert value(read(ref), "probe_contrast_absent") == pytest.approx((2 + 3 + 5) / 3)
-    save_npz(ref.dir / "exports/probes.npz", {"images": images, "owned": np.ones((2, 3))})
-    assert math.isnan(value(read(ref), "probe_contrast_absent"))
+    assert value(read_run(ref.dir, ref.digest), "probe_contrast_present") == pytest.approx(
+        (1 + 4 + 6) / 3
+    )
+    assert value(read_run(ref.dir, ref.digest), "probe_contrast_absent") == pytest.approx(
+        (2 + 3 + 5) / 3
+    )
+    save_npz(ref.dir / "exports/probes.npz", {"images": images, "owned": np.ones((2, 3), bool)})
+    assert math.isnan(value(read_run(ref.dir, ref.digest), "probe_contrast_absent"))
 
 
 def test_rank_correlation_with_shapley_values(run):
@@ -365,7 +369,7 @@ def test_final_models_together_by_hand(make_run):
     argmax 0, 0, 1, and means (4, 9, 0) / 3 are right, where means of the softmax, whose third is
     not much surer than the others, would be wrong: 2 x .79 of class 0 against .21 + 1 of class 1.
     """
-    ref = make_run()
+    ref = make_run(classes=3)
     logits = np.array(
         [
             [[3, 0, 0], [2, 0, 0], [9, 0, 0], [1, 0, 0], [2, 0, 0]],

@@ -28,7 +28,7 @@ def test_each_kind_of_logit_is_tested_by_itself(make_run, make_artefact):
     # One client holds classes 0 and 1: of a sample of class 0 the logits are for the true class,
     # another one that it holds, and one that it does not hold, which is constant and left out.
     logits = np.stack([gaussian, skewed, np.zeros(40)], 1)
-    run = held_out(make_run(), logits, [0] * 40, [0] * 40, [[1, 1, 0]])
+    run = held_out(make_run(clients=1, classes=3), logits, [0] * 40, [0] * 40, [[1, 1, 0]])
     numbers = analyse(make_artefact(run, analysis="normality", rows=None, columns=None)).numbers
     assert numbers[["logit", "groups", "rejected"]].to_numpy().tolist() == [
         ["true", 1, 0.0],
@@ -44,7 +44,8 @@ def test_what_independent_gaussians_would_have(make_run, make_artefact):
     # Many groups of 25: the caption's reference must be what they have on average.
     logits = np.random.default_rng(0).standard_normal((400 * 25, 2))
     clients = np.repeat(np.arange(400), 25)
-    run = held_out(make_run(), logits, [0] * len(logits), clients, [[1, 0]] * 400)
+    many = make_run(clients=400, classes=2)
+    run = held_out(many, logits, [0] * len(logits), clients, [[1, 0]] * 400)
     found = analyse(make_artefact(run, analysis="normality", rows=None, columns=None))
     true = found.numbers.set_index("logit").loc["true"]
     assert true["groups"] == 400
@@ -60,7 +61,8 @@ def test_shares_and_means_over_groups(make_run, make_artefact):
     p = [stats.shapiro(column).pvalue for column in columns]
     assert p[0] > 0.1 > p[1] > 0.05 > p[2]
     logits = np.stack([np.concatenate(columns), np.tile(gaussian[::-1], 3)], 1)
-    run = held_out(make_run(), logits, [0] * 120, np.repeat([0, 1, 2], 40), [[1, 0]] * 3)
+    three = make_run(clients=3, classes=2)
+    run = held_out(three, logits, [0] * 120, np.repeat([0, 1, 2], 40), [[1, 0]] * 3)
     numbers = analyse(make_artefact(run, analysis="normality", rows=None, columns=None)).numbers
     true = numbers.set_index("logit").loc["true"]
     assert true["rejected"] == pytest.approx(1 / 3)
@@ -76,7 +78,8 @@ def test_groups_of_two_data_sets_are_not_mixed(make_run, make_artefact):
 
 
 def test_few_samples_and_runs_without_held_out_logits(make_run, make_artefact):
-    few = held_out(make_run(), np.zeros((19, 2)), [0] * 19, [0] * 19, [[1, 1]])
+    one = make_run(clients=1, classes=2)
+    few = held_out(one, np.zeros((19, 2)), [0] * 19, [0] * 19, [[1, 1]])
     given = {"analysis": "normality", "rows": None, "columns": None}
     with pytest.raises(DataError, match="no client has 20 held-out samples"):
         analyse(make_artefact(few, **given))
@@ -87,7 +90,8 @@ def test_few_samples_and_runs_without_held_out_logits(make_run, make_artefact):
 
 def test_groups_are_standardised_by_themselves(make_run):
     values = np.concatenate([np.arange(20.0), 1000 + 5 * np.arange(20.0)])
-    run = held_out(make_run(), values[:, None], [0] * 40, [0] * 20 + [1] * 20, [[1], [1]])
+    run = make_run(clients=2, classes=1)
+    run = held_out(run, values[:, None], [0] * 40, [0] * 20 + [1] * 20, [[1], [1]])
     (_, first), (_, second) = standardised(read_run(run.dir, run.digest))
     assert first.tolist() == pytest.approx(second.tolist())
     assert (first.mean(), first.std(ddof=1)) == (pytest.approx(0), pytest.approx(1))

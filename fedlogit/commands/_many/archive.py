@@ -27,6 +27,7 @@ __all__ = ["Manifest", "kind_of", "pack", "unpack"]
 
 _MANIFEST = "manifest.json"
 _LARGEST = 1 << 24  # bytes of a manifest: some hundred thousand files
+_LARGEST_TEXT = 1 << 24  # of any JSON or CSV, which takes far more once read; ours have 4e5 at most
 _BLOCK = 1 << 20
 
 
@@ -99,7 +100,8 @@ def unpack(path: Path, folder: Path, limit: int = LIMIT) -> Manifest:
 
     Raises:
         FedlogitError: if it is not such an archive, is damaged or cut off, holds anything but the
-            regular files that it lists, or would unpack to more than the limit.
+            regular files that it lists, would unpack to more than the limit, or has JSON or CSV
+            that would fill the memory when it is read.
     """
     with _opened(path) as members:
         about = _read_manifest(path, members, limit)
@@ -172,12 +174,23 @@ def _read_manifest(path: Path, members: Iterator[tuple[str, IO[bytes]]], limit: 
     for listed in files if isinstance(files, dict) else ():
         _check_plain(path, listed)
     about = Manifest.read(data, f"{path}: {_MANIFEST}")
+    _check_sizes(path, about, limit)
+    return about
+
+
+def _check_sizes(path: Path, about: Manifest, limit: int) -> None:
+    """Refuse what would fill the disk, or the memory of who reads it."""
     total = sum(entry.size for entry in about.files.values())
     if total > limit:
         raise DataError(
             f"{path} is refused: it unpacks to {total:,} bytes; at most {limit:,} are taken"
         )
-    return about
+    for listed, entry in about.files.items():
+        if listed.endswith((".json", ".csv")) and entry.size > _LARGEST_TEXT:
+            raise DataError(
+                f"{path} is refused: its member {listed!r} has {entry.size:,} bytes; of JSON and"
+                f" CSV at most {_LARGEST_TEXT:,} are taken"
+            )
 
 
 def _extract(path: Path, name: str, entry: Entry, stream: IO[bytes], folder: Path) -> None:

@@ -12,6 +12,7 @@ from fedlogit.errors import DataError, FedlogitError, writing
 from fedlogit.runs import layout
 from fedlogit.runs.checkpoint import remove_checkpoints
 from fedlogit.runs.finishing import remove_half_written
+from fedlogit.runs.hints import rerun_hint
 from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.run import check_folder, run_lock
 
@@ -74,8 +75,13 @@ def file_runs(arrived: Path, files: Sequence[str], runs: Path) -> Filed:
             _check(arrived, arrived / run)
             (filed.new if _file(arrived / run, runs / run) else filed.there).append(run)
         except FedlogitError as error:
-            filed.refused[run] = str(error).replace(f"{arrived}/", "")
+            filed.refused[run] = _without_hint(str(error), arrived / run).replace(f"{arrived}/", "")
     return filed
+
+
+def _without_hint(message: str, folder: Path) -> str:
+    """Return a message without the advice to remove a run and train it: it was never here."""
+    return message.replace(f"; {rerun_hint(folder)}", "")
 
 
 def _check(root: Path, folder: Path) -> None:

@@ -161,7 +161,7 @@ def _accuracy(run: Run) -> float:
 def _contributions(run: Run) -> np.ndarray:
     """Return contributions; of a method that weighs predictions, mean weights on public samples."""
     if "aggregation" in run.spec.export:
-        return np.asarray(run.export("aggregation")["weights"], dtype=np.float64).mean(1)
+        return np.asarray(run.export("aggregation", "weights")["weights"], dtype=np.float64).mean(1)
     return run.contributions()[-1]
 
 

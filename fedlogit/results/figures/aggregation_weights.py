@@ -14,13 +14,11 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._panels import in_per_cent, runs_of, title
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, INK, PALETTE, new_figure, panel_title
-from fedlogit.runs import layout
 
 __all__ = ["CELL", "Panel", "draw", "mean_weights"]
 
@@ -126,12 +124,8 @@ def _panels(artefact: Artefact) -> Iterator[Panel]:
 
 
 def _arrays(run: Run) -> dict[str, np.ndarray]:
-    """Return what the figure needs of a run, once the shapes are found to agree."""
+    """Return what the figure needs of a run."""
     found = run.export("aggregation", *_NEEDED)
-    shape, fits = found["weights"].shape, (len(found["owned"]), len(found["labels"]))
-    if shape != fits:
-        where = run.folder / layout.EXPORTS / "aggregation.npz"
-        raise DataError(f"{where}: weights {shape}, must be {fits}")
     return found | {"owned": found["owned"].astype(bool)}
 
 

@@ -24,7 +24,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     their contrast compares.
     """
     ref, run = next(runs_of(artefact))
-    arrays = run.export("probes")
+    arrays = run.export("probes", "images", "owned")
     images, owned = arrays["images"], arrays["owned"].astype(bool)
     rows, classes = images.shape[:2]
     low, high = np.percentile(images, (1, 99))

@@ -21,6 +21,8 @@ def _rare_accuracy(run: Run) -> float:
     """Mean recall over the rare classes (CELM Table 2)."""
     rare = _given(run, "rare_classes", run.result.split.rare_classes)
     recall = run.result.final.per_class
+    if not recall:
+        raise DataError(f"{run.folder}: nothing was tested: it has no accuracy of rare classes")
     unseen = [c for c in rare if recall[c] is None]
     if unseen:
         raise DataError(f"{run.folder}: the test split has no sample of the rare class {unseen[0]}")
@@ -68,7 +70,7 @@ def _evidence(run: Run) -> np.ndarray:
             f"{run.folder}: an absent client has no evidence: distances of evidence from the true"
             " counts are of runs in which all clients are present (participation: null)"
         )
-    return np.nan_to_num(run.export("evidence")["evidence"])
+    return np.nan_to_num(run.export("evidence", "evidence")["evidence"])
 
 
 def final_evidence(run: Run) -> np.ndarray:
@@ -116,7 +118,7 @@ def _contrast(present: bool) -> Callable[[Run], float]:
     """
 
     def mean(run: Run) -> float:
-        arrays = run.export("probes")
+        arrays = run.export("probes", "images", "owned")
         clients = arrays["images"][1:]  # the first are the server's
         spread = clients.reshape(*clients.shape[:2], -1).std(axis=2)
         chosen = spread[arrays["owned"].astype(bool) == present]
@@ -127,7 +129,7 @@ def _contrast(present: bool) -> Callable[[Run], float]:
 
 def _shapley_correlation(run: Run) -> float:
     """Spearman's correlation of the last contributions with Shapley values; NaN if all equal."""
-    values = run.export("shapley")["values"]
+    values = run.export("shapley", "values")["values"]
     last = run.contributions()[-1]
     if np.ptp(last) < 1e-9:
         return float("nan")

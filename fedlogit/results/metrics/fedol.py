@@ -27,7 +27,7 @@ def _ensemble(decide: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callabl
     """Accuracy of the final models together, from their logits on the test split."""
 
     def accuracy(run: Run) -> float:
-        found = run.export("test_logits")
+        found = run.export("test_logits", "logits", "labels")
         return float(decide(found["logits"], found["labels"]).mean())
 
     return accuracy

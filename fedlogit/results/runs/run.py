@@ -6,91 +6,26 @@ for each round, ``result.json`` the final metrics and where they come from.
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ValidationError
 
-from fedlogit.component import explain
 from fedlogit.errors import DataError
-from fedlogit.files import load_npz, read_text
+from fedlogit.files import load_npz
 from fedlogit.partition import Roles
+from fedlogit.results.runs.exports import check_arrays
+from fedlogit.results.runs.result import Result, as_result
+from fedlogit.results.runs.rounds import read_rounds
 from fedlogit.runs import layout
 from fedlogit.runs.hints import rerun_hint
 from fedlogit.runs.integrity import check_export, read_result, read_spec
 from fedlogit.spec import RunSpec
 
-__all__ = ["Result", "Run", "read_run"]
-
-
-# A file of the run's own folder: no path, not hidden, and arrays alone.
-_EXPORT = re.compile(r"\w[\w.+-]{0,99}\.(?:npz|safetensors)")
-
-
-class _Final(BaseModel):
-    """Metrics after the last round."""
-
-    accuracy: float | None = None
-    accuracy_std: float | None = None
-    balanced_accuracy: float | None = None
-    per_class: list[float | None] = []
-    per_client: list[float] = []
-
-
-class _Bytes(BaseModel):
-    """All bytes of the run by kind of message, summed over clients and rounds."""
-
-    up: dict[str, int] = {}
-    down: dict[str, int] = {}
-
-
-class _Provenance(BaseModel):
-    """Where a result comes from; what tables and figures say of it."""
-
-    spec_digest: str
-    code_version: str
-    own_code: dict[str, str] = {}  # digests of modules from outside the library
-    device: str
-    engine: str
-    precision: str
-    dataset_note: str = ""
-    wall_seconds: float
-    clients_wall_seconds: float = 0.0  # of clients that a run in stages shares with others
-    dataset_digest: str  # this and the next three: of what the run saw
-    split_digest: str
-    tokenizer_digest: str = ""  # of a run on text
-    probes_digest: str = ""  # of a run with images of another data set
-
-    @property
-    def whole_version(self) -> str:
-        """The library's version, and that of each module from outside, ``name@digest``."""
-        own = (f"{name}@{digest}" for name, digest in self.own_code.items())
-        return " ".join([self.code_version, *own])
-
-
-class _Split(BaseModel):
-    """The partition of the data: counts (clients, classes), and roles where there are some."""
-
-    counts: list[list[int]]
-    rare_classes: list[int] = []
-    free_riders: list[int] = []
-
-
-class Result(BaseModel):
-    """The part of ``result.json`` that tables and figures use."""
-
-    status: str
-    final: _Final = _Final()
-    split: _Split
-    bytes: _Bytes
-    provenance: _Provenance
-    exports: dict[str, str] | None = None  # digests; None: made before results listed them
+__all__ = ["Run", "read_run"]
 
 
 @dataclass(frozen=True)
@@ -135,18 +70,20 @@ class Run:
         return self.rounds[columns].to_numpy(dtype=np.float64)
 
     def export(self, name: str, *needed: str) -> dict[str, np.ndarray]:
-        """Return the arrays of ``exports/<name>.npz``.
+        """Return the arrays of ``exports/<name>.npz`` that are needed.
 
         Raises:
-            DataError: if the run did not export them, the file is damaged, or lacks one of those
-                that are needed.
+            DataError: if the run did not export them, the file is damaged, or one of them is
+                missing or has another shape, kind or range than what it holds.
         """
         self.check_export(f"{name}.npz")
         path = self.folder / layout.EXPORTS / f"{name}.npz"
         found = load_npz(path)
-        if lacking := [key for key in needed if key not in found]:
-            raise DataError(f"{path}: array {lacking[0]!r} is missing")
-        return found
+        sizes = {"clients": self.spec.clients, "models": 1 + self.spec.clients}
+        if self.spec.text is None:  # a text's classes are its tokens
+            sizes["classes"] = self.counts().shape[1]
+        check_arrays(path, found, needed, sizes)
+        return {key: found[key] for key in needed}
 
     def check_export(self, name: str) -> None:
         """Refuse an export that is there but not as the run wrote it.
@@ -193,16 +130,12 @@ def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int] | None
     """Read and check a run whose files are in a state; see `read_run`."""
     spec = read_spec(folder)
     _refuse_other_spec(folder / layout.SPEC, digest, spec.digest())
-    result = _read_result(folder)
-    _refuse_other_spec(folder / layout.RESULT, digest, result.provenance.spec_digest)
-    rounds = _read_rounds(folder / layout.ROUNDS)
+    path = folder / layout.RESULT
+    result = as_result(read_result(folder), path)
+    _refuse_other_spec(path, digest, result.provenance.spec_digest)
+    rounds = read_rounds(folder / layout.ROUNDS)
     run = Run(folder, spec, result, rounds)
-    divided = len(result.split.counts)
-    if divided != spec.clients:
-        raise DataError(
-            f"{folder / layout.RESULT}: its data were divided among {divided} clients, the spec has"
-            f" {spec.clients}; {rerun_hint(folder)}"
-        )
+    _refuse_misfit(run)
     if not run.diverged:
         _refuse_incomplete(run)
     return run
@@ -217,41 +150,29 @@ def _refuse_other_spec(path: Path, expected: str, found: str) -> None:
         )
 
 
-def _read_result(folder: Path) -> Result:
-    """Read ``result.json`` of a run that has ended."""
-    path, data = folder / layout.RESULT, read_result(folder)
-    try:
-        result = Result.model_validate(data)
-    except ValidationError as error:
-        raise DataError(str(explain(error, str(path)))) from None
-    if result.status not in ("finished", "diverged"):
-        raise DataError(f"{path}: status is {result.status!r}, must be 'finished' or 'diverged'")
-    for name in result.exports or {}:
-        if not _EXPORT.fullmatch(name):  # whose file would be read, here or anywhere
-            raise DataError(
-                f"{path}: exports lists {name[:100]!r}, should be a plain name of a file in the"
-                " run's folder exports, such as aggregation.npz"
-            )
-    return result
-
-
-def _read_rounds(path: Path) -> pd.DataFrame:
-    """Read ``rounds.csv``, whose rounds must count up from 1."""
-    text = read_text(path)
-    try:
-        rounds = pd.read_csv(io.StringIO(text))
-    except ValueError as error:
-        raise DataError(f"{path} is not a valid table: {error}") from None
-    if not text.endswith("\n"):
-        raise DataError(f"{path} is truncated: its last line has no end; {rerun_hint(path.parent)}")
-    if rounds.empty:  # diverged in round 1
-        return rounds
-    if "round" not in rounds or list(rounds["round"]) != list(range(1, len(rounds) + 1)):
-        raise DataError(f"{path}: column 'round' must count 1, 2, 3, …")
-    for name in rounds:
-        if not pd.api.types.is_numeric_dtype(rounds[name]):
-            raise DataError(f"{path}: column {str(name)[:100]!r} has text, and should have numbers")
-    return rounds
+def _refuse_misfit(run: Run) -> None:
+    """Refuse a result of another number of clients or classes, and rounds that nobody asked for."""
+    path, hint = run.folder / layout.RESULT, rerun_hint(run.folder)
+    clients, classes = run.counts().shape
+    if clients != run.spec.clients:
+        raise DataError(
+            f"{path}: its data were divided among {clients} clients, the spec has"
+            f" {run.spec.clients}; {hint}"
+        )
+    tested = len(run.result.final.per_class)
+    if run.spec.text is None and tested not in (0, classes):  # a text's classes are its tokens
+        raise DataError(
+            f"{path}: final.per_class has {tested} classes, split.counts has {classes}; {hint}"
+        )
+    if (models := len(run.result.final.per_client)) > clients:
+        raise DataError(
+            f"{path}: final.per_client has {models} values for {clients} clients; {hint}"
+        )
+    if len(run.rounds) > run.spec.rounds:
+        raise DataError(
+            f"{run.folder / layout.ROUNDS} has {len(run.rounds)} rounds, the spec has"
+            f" {run.spec.rounds}; {hint}"
+        )
 
 
 def _refuse_incomplete(run: Run) -> None:
