@@ -141,8 +141,9 @@ class Federation:
 
     @property
     def present_indices(self) -> torch.Tensor:
-        """The places of `clients` among all that exist, int64 (clients,), on the CPU."""
-        return torch.tensor([client.index for client in self.clients])
+        """The places of `clients` in `all_clients`, int64 (clients,), on the CPU."""
+        places = {id(client): place for place, client in enumerate(self.all_clients)}
+        return torch.tensor([places[id(client)] for client in self.clients])
 
     def start_round(self, round_: int) -> None:
         """Begin round `round_`: who is present, under which round messages are booked.

@@ -116,7 +116,7 @@ def test_ensembles_agree(seed):
     clients, classes = int(source.integers(1, 7)), int(source.integers(2, 6))
     logits = source.integers(-2, 3, (clients, 50, classes)).astype(np.float32)
     labels = source.integers(classes, size=50)
-    told = SimpleNamespace(export=lambda name: {"logits": logits, "labels": labels})
+    told = SimpleNamespace(export=lambda *_: {"logits": logits, "labels": labels})
     for name, value in ensembles.accuracies(logits, labels).items():
         assert METRICS[name].compute(told) == pytest.approx(value), name
 
