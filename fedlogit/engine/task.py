@@ -164,7 +164,7 @@ class LossSum:
         """
         totals, skipped = torch.stack([self._totals, self._skipped]).tolist()
         trained = [sum(task.sizes()) for task in self._tasks]
-        seen = [all_ - int(lost) for all_, lost in zip(trained, skipped, strict=True)]
+        seen = [samples - int(lost) for samples, lost in zip(trained, skipped, strict=True)]
         return list(map(checked_mean, totals, seen, self._tasks))
 
 

@@ -115,8 +115,10 @@ class Federation:
         self.facts: dict[str, Any] = {}
         self.devices: list[str] = []
         self.private_samples = np.unique(np.concatenate(split.clients))
-        who = spec.participation
-        self._first_rounds = who.first_rounds(len(clients), spec.rounds, spec.seed) if who else {}
+        self._first_rounds: dict[int, int] = {}
+        if spec.participation is not None:
+            first_rounds = spec.participation.first_rounds
+            self._first_rounds = first_rounds(len(clients), spec.rounds, spec.seed)
         self._log = RoundLog(spec.method.name)
         self._channel = Channel(spec)
         self._predictions = Predictions(engine, data)

@@ -385,6 +385,17 @@ def test_cancelling_ends_the_call_at_once():
 ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
 
 
+def done_at_once(monkeypatch, call: str, settings: Optimizer, given: dict[str, object]) -> bool:
+    """Return whether a model's task is done in one call, instead of a pass at a time."""
+    monkeypatch.setattr(NativeEngine, "_at_once", lambda *_: True)
+    monkeypatch.setattr(LoopEngine, "run", lambda *_: False)
+    model = build(call, SHAPE, 10, torch.Generator().manual_seed(0))
+    client = SimpleNamespace(model=model, settings=settings)
+    values = {"labels": torch.arange(4), "batches": [torch.arange(4)]} | given
+    task = ClientTask(client=client, indices=torch.arange(4), **values)
+    return NativeEngine(SimpleNamespace(classes=10), pool=None).run(task)
+
+
 @pytest.mark.parametrize(
     ("optimizer", "given", "at_once"),
     [
@@ -404,14 +415,8 @@ ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
 )
 def test_which_tasks_of_lenet_are_done_in_one_call(monkeypatch, optimizer, given, at_once):
     """The others are the loop's, with compiled passes."""
-    monkeypatch.setattr(NativeEngine, "_at_once", lambda *_: "at once")
-    monkeypatch.setattr(LoopEngine, "run", lambda *_: "a pass at a time")
-    model = build("lenet", SHAPE, 10, torch.Generator().manual_seed(0))
-    client = SimpleNamespace(model=model, settings=ADAM.model_copy(update=optimizer))
-    values = {"labels": torch.arange(4), "batches": [torch.arange(4)]} | given
-    task = ClientTask(client=client, indices=torch.arange(4), **values)
-    found = NativeEngine(SimpleNamespace(classes=10), pool=None).run(task)
-    assert found == ("at once" if at_once else "a pass at a time")
+    settings = ADAM.model_copy(update=optimizer)
+    assert done_at_once(monkeypatch, "lenet", settings, given) is at_once
 
 
 @pytest.mark.parametrize(
@@ -427,14 +432,8 @@ def test_which_tasks_of_lenet_are_done_in_one_call(monkeypatch, optimizer, given
 )
 def test_which_tasks_of_perceptrons_are_done_in_one_call(monkeypatch, optimizer, given, at_once):
     """A method may give one that its workload does not tell of; nothing is then left out."""
-    monkeypatch.setattr(NativeEngine, "_at_once", lambda *_: "at once")
-    monkeypatch.setattr(LoopEngine, "run", lambda *_: "a pass at a time")
-    model = build("mlp(hidden=[4])", SHAPE, 10, torch.Generator().manual_seed(0))
-    client = SimpleNamespace(model=model, settings=SGD.model_copy(update=optimizer))
-    values = {"labels": torch.arange(4), "batches": [torch.arange(4)]} | given
-    task = ClientTask(client=client, indices=torch.arange(4), **values)
-    found = NativeEngine(SimpleNamespace(classes=10), pool=None).run(task)
-    assert found == ("at once" if at_once else "a pass at a time")
+    settings = SGD.model_copy(update=optimizer)
+    assert done_at_once(monkeypatch, "mlp(hidden=[4])", settings, given) is at_once
 
 
 PERCEPTRON = Workload("mlp", "cpu", SGD)
